@@ -1,0 +1,43 @@
+# Each target sets up .venv by itself, and only again when pyproject.toml or constraints.txt changed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test test-all check format figures bench clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $(READY)
+
+demo: $(READY)            ## train on real data and print verdicts
+	$(BIN)/indubio demo
+
+test: $(READY)            ## every test that is not slow
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-all: $(READY)        ## the slow ones too
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)           ## format, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+figures: $(READY)         ## the pictures of the README
+	$(BIN)/python docs/make_figures.py
+
+bench: $(READY)           ## speed, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,91 @@
+"""Anomaly detection that knows when it is in doubt.
+
+    data            tables (N, D) or windows (N, L, K), checked and scaled
+      v
+    autoencoders    the network and its likelihood
+      v
+    posteriors      training data -> M draws                   AnchoredEnsemble, MCDropout, ...
+      v
+    probability     nll (M, N) -> anomaly probability (M, N)
+      v
+    uncertainty     epistemic, aleatoric, total, exceed, var_nll
+      v
+    decision        INLIER, ANOMALY or REFER
+      v
+    evaluation      accuracy-rejection curves, on anybody's scores
+
+`Detector` composes the stages. Names are imported when they are first used, so that `import indubio` does not wait
+for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indubio.assessment import Assessment
+    from indubio.autoencoders import Conv1d, Dense, OwnNetwork
+    from indubio.decision import Budget, NoReferral, UncertaintyThreshold, Verdict
+    from indubio.detector import Detector
+    from indubio.evaluation import evaluate
+    from indubio.posteriors import (
+        SGHMC,
+        VAE,
+        AnchoredEnsemble,
+        BayesByBackprop,
+        Deterministic,
+        MCDropout,
+        Training,
+    )
+    from indubio.presets import preset
+
+__all__ = [
+    "SGHMC",
+    "VAE",
+    "AnchoredEnsemble",
+    "Assessment",
+    "BayesByBackprop",
+    "Budget",
+    "Conv1d",
+    "Dense",
+    "Detector",
+    "Deterministic",
+    "MCDropout",
+    "NoReferral",
+    "OwnNetwork",
+    "Training",
+    "UncertaintyThreshold",
+    "Verdict",
+    "evaluate",
+    "preset",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "indubio.assessment": ("Assessment",),
+    "indubio.autoencoders": ("Conv1d", "Dense", "OwnNetwork"),
+    "indubio.decision": ("Budget", "NoReferral", "UncertaintyThreshold", "Verdict"),
+    "indubio.detector": ("Detector",),
+    "indubio.evaluation": ("evaluate",),
+    "indubio.posteriors": (
+        "SGHMC",
+        "VAE",
+        "AnchoredEnsemble",
+        "BayesByBackprop",
+        "Deterministic",
+        "MCDropout",
+        "Training",
+    ),
+    "indubio.presets": ("preset",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'indubio' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,34 @@
+"""The `indubio` command and the list of its subcommands."""
+
+from typing import Annotated
+
+import typer
+
+from indubio import __version__
+from indubio.cli import demo
+
+app = typer.Typer(
+    name="indubio",
+    help="Anomaly detection that knows when it is in doubt. Add --debug to see tracebacks.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+app.command("demo")(demo.demo)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"indubio {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Anomaly detection that knows when it is in doubt."""
+    del version

@@ -1,0 +1,110 @@
+"""`indubio demo`: the whole method on real data that comes with scikit-learn."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.table import Table
+
+    from indubio.assessment import Assessment
+    from indubio.evaluation import Evaluation
+
+
+def demo(
+    members: Annotated[int, typer.Option(min=1, help="Autoencoders in the ensemble.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
+) -> None:
+    """Train on healthy cases of real data, judge new ones, and show what the uncertainty buys."""
+    import numpy as np
+    from rich.console import Console
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    from indubio.cli.progress import fit_bar
+    from indubio.detector import Detector
+    from indubio.evaluation import evaluate
+    from indubio.posteriors import AnchoredEnsemble
+
+    console = Console()
+    data = load_breast_cancer()
+    benign = data.data[data.target == 1]
+    malignant = data.data[data.target == 0]
+    train, unseen = train_test_split(benign, train_size=0.7, random_state=seed)
+    test = np.concatenate([unseen, malignant])
+    labels = np.repeat([0, 1], [len(unseen), len(malignant)])
+    console.print(
+        f"[bold]Breast cancer Wisconsin[/] (comes with scikit-learn), {train.shape[1]} features. "
+        f"Trained on {len(train)} benign cases only; tested on {len(unseen)} other benign "
+        f"and {len(malignant)} malignant ones."
+    )
+    started = time.perf_counter()
+    with fit_bar() as report:
+        detector = Detector(posterior=AnchoredEnsemble(members=members), seed=seed).fit(train, progress=report)
+    fitted = time.perf_counter()
+    found = detector.assess(test)
+    assessed = time.perf_counter()
+    console.print(
+        f"BAE-Ensemble of {members} members: trained in {fitted - started:.1f} s, "
+        f"{len(test)} cases assessed in {1000 * (assessed - fitted):.0f} ms.\n"
+    )
+    evaluation = evaluate(labels, found.prediction, found.total, scores=found.nll)
+    for table in (_metrics_table(evaluation), _verdicts_table(found, labels), _examples_table(found, labels)):
+        console.print(table)
+        console.print()
+
+
+def _metrics_table(evaluation: "Evaluation") -> "Table":
+    from rich.table import Table
+
+    table = Table(title="Rejecting by total uncertainty", title_justify="left")
+    for header in ("metric", "value", "what it is"):
+        table.add_column(header, justify="right" if header == "value" else "left")
+    curve = evaluation.gss
+    table.add_row("AUROC", f"{evaluation.metrics['auroc']:.3f}", "of the mean score")
+    table.add_row("GSS", f"{curve.base:.3f}", "geometric mean of sensitivity and specificity, nothing rejected")
+    table.add_row("W", f"{curve.weighted_average:.3f}", "weighted average of GSS over the accuracy-rejection curve")
+    table.add_row("Gain", f"{curve.gain:+.3f}", "W minus GSS: what the uncertainty is worth")
+    for rate, value in evaluation.gss_at.items():
+        table.add_row(
+            f"GSS at {100 * rate:.0f} %", f"{value:.3f}", f"with the most uncertain {100 * rate:.0f} % rejected"
+        )
+    return table
+
+
+def _verdicts_table(found: "Assessment", labels: "np.ndarray") -> "Table":
+    import numpy as np
+    from rich.table import Table
+
+    from indubio.decision import Verdict
+
+    table = Table(title="Verdicts", title_justify="left")
+    for header in ("truth", *Verdict):
+        table.add_column(header, justify="left" if header == "truth" else "right")
+    for label, name in enumerate(("benign", "malignant")):
+        counts = [np.count_nonzero(found.verdict[labels == label] == verdict) for verdict in Verdict]
+        table.add_row(name, *map(str, counts))
+    return table
+
+
+def _examples_table(found: "Assessment", labels: "np.ndarray") -> "Table":
+    import numpy as np
+    from rich.table import Table
+
+    order = np.argsort(found.total, kind="stable")
+    errors = order[found.prediction[order] != labels[order]]
+    chosen = {*order[[0, len(order) // 2]].tolist(), *errors[:2].tolist(), *order[-3:].tolist()}
+    table = Table(title="Some cases: certain, certain and wrong, and most uncertain", title_justify="left")
+    for header in ("case", "truth", "probability", "epistemic", "aleatoric", "total", "verdict"):
+        table.add_column(header, justify="left" if header in ("truth", "verdict") else "right")
+    for case in (case for case in order.tolist() if case in chosen):
+        numbers = (found.probability, found.epistemic, found.aleatoric, found.total)
+        table.add_row(
+            str(case),
+            "malignant" if labels[case] else "benign",
+            *(f"{values[case]:.3f}" for values in numbers),
+            str(found.verdict[case]),
+        )
+    return table

@@ -1,0 +1,53 @@
+"""Is this data fit for use: the checks at the border, with errors that name the row, the column and the way out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.errors import DataError
+
+
+def require_numbers(frame: Any) -> None:
+    """Refuse a DataFrame (pandas or polars) that has columns of text or other non-numbers, and name them."""
+    if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
+        return
+    text = [
+        str(name)
+        for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        if str(dtype).lower() in {"string", "str", "utf8", "categorical", "category", "enum"}
+        or str(dtype).lower().startswith(("datetime", "date", "time", "duration"))
+    ]
+    if text:
+        raise DataError(
+            f"columns {_quoted(text)} do not hold numbers. Leave them out, or turn them into numbers before fitting."
+        )
+
+
+def require_finite(
+    rows: Float[np.ndarray, "examples ..."], names: Sequence[str] | None, *, missing_allowed: bool
+) -> None:
+    """Refuse infinite values, and missing ones unless they are allowed; say how many and where the first is."""
+    if np.isfinite(rows.sum()):  # one pass and no copy when all is well, which is nearly always
+        return
+    infinite = np.isinf(rows)
+    if infinite.any():
+        raise DataError(f"{_where(infinite, 'infinity (inf)', names)}. Remove them or replace them by numbers.")
+    missing = np.isnan(rows)
+    if missing.any() and not missing_allowed:
+        raise DataError(f'{_where(missing, "NaN", names)}. Drop them or pass missing="median".')
+
+
+def _where(bad: np.ndarray, what: str, names: Sequence[str] | None) -> str:
+    rows = bad.reshape(len(bad), -1).any(axis=1)
+    row, *place = np.argwhere(bad)[0]
+    if len(place) == 2:
+        at = f"step {place[0]}, sensor {place[1]}"
+    else:
+        at = f"column {place[0]}" if names is None else f'column "{names[place[0]]}"'
+    return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: row {row}, {at})"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

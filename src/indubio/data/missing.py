@@ -1,0 +1,28 @@
+"""Missing values: refused by default, or replaced by the training median of the feature or sensor."""
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.errors import DataError
+
+Missing = Literal["error", "median"]
+
+
+def medians(rows: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " features"]:
+    """Median of every feature, or of every sensor over all time steps, of the values that are there."""
+    axes = (0,) if rows.ndim == 2 else (0, 1)
+    absent = np.isnan(rows).all(axis=axes)
+    if absent.any():
+        raise DataError(
+            f"column {int(np.argmax(absent))} has no value at all, so it has no median. Leave the column out."
+        )
+    return np.asarray(np.nanmedian(rows, axis=axes))
+
+
+def filled(
+    rows: Float[np.ndarray, "examples ..."], values: Float[np.ndarray, " features"]
+) -> Float[np.ndarray, "examples ..."]:
+    """The rows with every missing value replaced."""
+    return np.where(np.isnan(rows), values, rows)

@@ -1,0 +1,28 @@
+"""Every error indubio raises on purpose, one family named by cause.
+
+A message says the parameter or place, the rule, the value and the way out.
+"""
+
+
+class IndubioError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigError(IndubioError, ValueError):
+    """A setting has a value it must not have."""
+
+
+class DataError(IndubioError, ValueError):
+    """The data cannot be used as it is: missing values, text, too few rows."""
+
+
+class ShapeError(DataError):
+    """The data has another shape than the model or the stage needs."""
+
+
+class TrainingError(IndubioError, RuntimeError):
+    """Training failed, for example because the loss diverged."""
+
+
+class PerformanceWarning(UserWarning):
+    """It works, but slower than it could; the message says why."""

@@ -1,0 +1,30 @@
+"""Is the detector right, and does its uncertainty know when it is not? On anybody's scores: plain arrays in.
+
+```
+evaluate                    everything below in one call
+accuracy_rejection_curve    a metric of what is retained at every threshold; W, Base, Gain
+area_under_risk_coverage    the error rate of the most certain, over all coverages
+error_detection_auroc       does uncertainty rank errors above correct predictions
+auroc, METRICS              without rejection
+```
+
+Labels and predictions: 1 is an anomaly. High scores mean anomalous, high uncertainty means unsure.
+"""
+
+from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
+from indubio.evaluation.rejection import CURVE_METRICS, RejectionCurve, accuracy_rejection_curve
+from indubio.evaluation.risk_coverage import area_under_risk_coverage
+from indubio.evaluation.summary import Evaluation, evaluate
+
+__all__ = [
+    "CURVE_METRICS",
+    "METRICS",
+    "Confusion",
+    "Evaluation",
+    "RejectionCurve",
+    "accuracy_rejection_curve",
+    "area_under_risk_coverage",
+    "auroc",
+    "error_detection_auroc",
+    "evaluate",
+]

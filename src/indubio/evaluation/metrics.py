@@ -1,0 +1,158 @@
+r"""How good hard predictions are, from the four counts of a confusion matrix; and how good an order is.
+
+    GSS               sqrt(sensitivity * specificity)                                  paper, ARC section
+    balanced accuracy (sensitivity + specificity) / 2
+    F1                2 TP / (2 TP + FP + FN)
+    MCC               (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))
+    AUROC             P(score of an anomaly > score of an inlier), ties one half
+
+One rule for what cannot be computed: it is NaN, never a made-up 0 or 1. The one exception is MCC when all
+predictions are equal: it is 0 there by its usual convention, because such predictions tell nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
+
+from indubio.evaluation.checks import Binary, check_same_length, checked_binary, checked_values
+
+Points: TypeAlias = Float[NDArray[np.float64], "*points"]
+"""One number per point of a curve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """Confusion matrices, one per point of a curve; anomalies are the positives.
+
+    The counts are kept as float64: integers would overflow in the products of MCC.
+
+    Args:
+        tp: anomalies called anomalies.
+        fp: inliers called anomalies.
+        tn: inliers called inliers.
+        fn: anomalies called inliers.
+    """
+
+    tp: Points
+    fp: Points
+    tn: Points
+    fn: Points
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, np.asarray(getattr(self, field.name), dtype=np.float64))
+
+    @classmethod
+    def of(cls, labels: Binary, predictions: Binary) -> "Confusion":
+        """The counts of all examples, as a single point."""
+        actual = checked_binary("labels", labels)
+        predicted = checked_binary("predictions", predictions)
+        check_same_length(labels=actual, predictions=predicted)
+        return cls(*(np.array([cell.sum()], dtype=np.float64) for cell in _cells(actual, predicted)))
+
+    @classmethod
+    def cumulative(
+        cls, labels: Bool[np.ndarray, " examples"], predictions: Bool[np.ndarray, " examples"]
+    ) -> "Confusion":
+        """The counts of the first k examples, for every k from 1 to all of them."""
+        return cls(*(np.cumsum(cell, dtype=np.float64) for cell in _cells(labels, predictions)))
+
+    def at(self, points: np.ndarray) -> "Confusion":
+        """The counts at some of the points."""
+        return Confusion(self.tp[points], self.fp[points], self.tn[points], self.fn[points])
+
+    @property
+    def anomalies(self) -> Points:
+        """TP + FN."""
+        return self.tp + self.fn
+
+    @property
+    def inliers(self) -> Points:
+        """TN + FP."""
+        return self.tn + self.fp
+
+    @property
+    def sensitivity(self) -> Points:
+        """TP / (TP + FN): the share of the anomalies that is found."""
+        return ratio(self.tp, self.anomalies)
+
+    @property
+    def specificity(self) -> Points:
+        """TN / (TN + FP): the share of the inliers that is left in peace."""
+        return ratio(self.tn, self.inliers)
+
+
+def gss(counts: Confusion) -> Points:
+    """The geometric mean of sensitivity and specificity; NaN without anomalies or without inliers."""
+    return np.sqrt(counts.sensitivity * counts.specificity)
+
+
+def f1(counts: Confusion) -> Points:
+    """The harmonic mean of precision and sensitivity; NaN when nothing is an anomaly or called one."""
+    return ratio(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn)
+
+
+def mcc(counts: Confusion) -> Points:
+    """Matthews' correlation of labels and predictions; 0 if all predictions are equal, NaN if all labels are."""
+    called_anomalies, called_inliers = counts.tp + counts.fp, counts.tn + counts.fn
+    spread = np.sqrt(called_anomalies * called_inliers * counts.anomalies * counts.inliers)
+    correlation = ratio(counts.tp * counts.tn - counts.fp * counts.fn, spread)
+    both_classes = counts.anomalies * counts.inliers > 0
+    return np.where(both_classes & (spread == 0), 0.0, correlation)
+
+
+def balanced_accuracy(counts: Confusion) -> Points:
+    """The mean of sensitivity and specificity; NaN without anomalies or without inliers."""
+    return (counts.sensitivity + counts.specificity) / 2
+
+
+METRICS: Mapping[str, Callable[[Confusion], Points]] = MappingProxyType(
+    {"gss": gss, "f1": f1, "mcc": mcc, "balanced_accuracy": balanced_accuracy}
+)
+
+
+def auroc(labels: Binary, scores: Float[np.ndarray, " examples"]) -> float:
+    """P(score of an anomaly > score of an inlier), ties one half; NaN when all examples are of one class."""
+    actual, values = checked_binary("labels", labels), checked_values("scores", scores)
+    check_same_length(labels=actual, scores=values)
+    return _share_in_order(actual, values)
+
+
+def error_detection_auroc(labels: Binary, predictions: Binary, uncertainty: Float[np.ndarray, " examples"]) -> float:
+    """P(an error is more uncertain than a correct prediction), ties one half.
+
+    1 is an uncertainty that names every error first, 0.5 one that knows nothing of them. NaN when all predictions
+    are right or all are wrong: there is then nothing to tell apart.
+    """
+    actual = checked_binary("labels", labels)
+    predicted = checked_binary("predictions", predictions)
+    values = checked_values("uncertainty", uncertainty)
+    check_same_length(labels=actual, predictions=predicted, uncertainty=values)
+    return _share_in_order(actual != predicted, values)
+
+
+def _share_in_order(positive: Bool[np.ndarray, " examples"], scores: Float[np.ndarray, " examples"]) -> float:
+    high, low = scores[positive], np.sort(scores[~positive])
+    if not high.size or not low.size:
+        return float("nan")
+    high.sort()  # Neighbouring lookups then share the cache: several times faster on a million examples.
+    below, not_above = np.searchsorted(low, high, side="left"), np.searchsorted(low, high, side="right")
+    return float((below.sum() + not_above.sum()) / (2 * high.size * low.size))
+
+
+def _cells(
+    labels: Bool[np.ndarray, " examples"], predictions: Bool[np.ndarray, " examples"]
+) -> tuple[Bool[np.ndarray, " examples"], ...]:
+    return labels & predictions, ~labels & predictions, ~labels & ~predictions, labels & ~predictions
+
+
+def ratio(part: Points, whole: Points) -> Points:
+    """The part of the whole; NaN where there is no whole."""
+    share = np.full(np.shape(whole), np.nan)
+    np.divide(part, whole, out=share, where=whole > 0)
+    return share

@@ -1,0 +1,52 @@
+r"""Deterministic autoencoder: one network, trained to the mode.
+
+L(theta) = -log p(X | theta) + lambda ||theta||^2          MAP; with lambda = 0, MLE
+
+One draw has no spread: its epistemic uncertainty is 0, and total uncertainty is aleatoric alone.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.posteriors.draws import Draws
+from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.training import Report, Training, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deterministic(Posterior):
+    """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`."""
+
+    @property
+    def count(self) -> int:
+        """One draw."""
+        return 1
+
+    def fit(
+        self,
+        autoencoder: Autoencoder,
+        rows: Float[Tensor, "n ..."],
+        *,
+        training: Training,
+        seed: int,
+        report: Report = silent,
+    ) -> Draws:
+        """Train one network."""
+        (objective,) = fit_networks(
+            lambda generators: WeightObjective(
+                autoencoder,
+                fresh_weights(autoencoder, generators, rows),
+                prior_scale=self.prior_scale,
+                generators=generators,
+            ),
+            autoencoder,
+            rows,
+            networks=1,
+            training=training,
+            seed=seed,
+            report=report,
+        )
+        return Draws(autoencoder, 1, objective.trained())

@@ -1,0 +1,155 @@
+"""Posterior: the settings of a method that turns training rows into M draws, and what the methods share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.layers import Weights
+from indubio.posteriors.draws import Draws
+from indubio.posteriors.training import (
+    Objective,
+    Progress,
+    Report,
+    Training,
+    chunks,
+    member_generators,
+    members_at_once,
+    schedule_for,
+    split_held_out,
+    train,
+)
+from indubio.settings import NotNegative, Settings
+
+ObjectiveT = TypeVar("ObjectiveT", bound=Objective)
+
+PRIOR_SCALE = 1e-10  # lambda, paper, model hyperparameters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior(Settings, ABC):
+    """A way to get M draws of the autoencoder's weights.
+
+    Args:
+        prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch.
+    """
+
+    code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
+
+    prior_scale: NotNegative = PRIOR_SCALE
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of draws, M."""
+
+    @abstractmethod
+    def fit(
+        self,
+        autoencoder: Autoencoder,
+        rows: Float[Tensor, "n ..."],
+        *,
+        training: Training,
+        seed: int,
+        report: Report,
+    ) -> Draws:
+        """Train on the rows and give the draws; their device and precision are those of the rows."""
+
+
+class WeightObjective(Objective):
+    """Networks with point weights: NLL + lambda ||theta - anchor||^2, the anchor being 0 where there is none."""
+
+    def __init__(
+        self,
+        autoencoder: Autoencoder,
+        weights: Weights,
+        *,
+        prior_scale: float,
+        generators: Sequence[Generator],
+        anchors: Weights | None = None,
+    ) -> None:
+        self.autoencoder = autoencoder
+        self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
+        self.leaves = list(self.weights.values())
+        self.generators = generators
+        self._prior_scale = prior_scale
+        self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
+
+    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """Mean NLL of the batch."""
+        return self.autoencoder.nll(self.weights, rows).mean(1)
+
+    @torch.no_grad()
+    def add_prior_gradient(self) -> None:
+        """2 lambda (theta - anchor), without a pass through autograd."""
+        gradients = [leaf.grad for leaf in self.leaves if leaf.grad is not None]
+        torch._foreach_add_(gradients, self.leaves, alpha=2 * self._prior_scale)
+        if self._anchors is not None:
+            torch._foreach_add_(gradients, self._anchors, alpha=-2 * self._prior_scale)
+
+    def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
+        """Mean NLL without dropout or code noise."""
+        return self.autoencoder.nll(self.weights, rows).mean(1)
+
+    def trained(self) -> Weights:
+        """The weights as they are now, cut loose from autograd."""
+        return {name: weight.detach() for name, weight in self.weights.items()}
+
+
+def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: Tensor) -> Weights:
+    """Initial weights of one network per generator, stacked, with the precision and device of `like`."""
+    each = [autoencoder.initial(generator, like.dtype) for generator in generators]
+    return {name: torch.stack([one[name] for one in each]).to(like.device) for name in each[0]}
+
+
+def fit_networks(
+    fresh: Callable[[Sequence[Generator]], ObjectiveT],
+    autoencoder: Autoencoder,
+    rows: Float[Tensor, "n ..."],
+    *,
+    networks: int,
+    training: Training,
+    seed: int,
+    report: Report,
+) -> list[ObjectiveT]:
+    """Train so many networks, as many side by side as is fastest, and give their trained objectives.
+
+    Args:
+        fresh: makes the untrained objective of one network per generator.
+        autoencoder: what is trained.
+        rows: the training rows.
+        networks: how many.
+        training: how.
+        seed: of everything random.
+        report: told after every epoch.
+    """
+    kept, held_out = split_held_out(rows, training, seed)
+    generators = member_generators(seed, networks)
+    schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
+    batch = training.batch_rows(len(kept))
+    size = members_at_once(
+        training, networks, autoencoder.weight_count(), autoencoder.network.widest, batch, rows.itemsize
+    )
+    runs = list(chunks(networks, size))
+    trained = []
+    for run, members in enumerate(runs):
+        objective = fresh(generators[members.start : members.stop])
+        before = run * training.epochs
+        train(
+            objective,
+            kept,
+            training=training,
+            schedule=schedule,
+            generators=generators[members.start : members.stop],
+            held_out=held_out,
+            after_epoch=lambda epoch, loss, before=before: report(  # type: ignore[misc]
+                Progress(before + epoch + 1, len(runs) * training.epochs, loss)
+            ),
+        )
+        trained.append(objective)
+    return trained

@@ -1,0 +1,275 @@
+"""The one training loop: C networks side by side, each with its own weights, shuffles and noise.
+
+An `Objective` holds the stacked parameters and gives each network's loss; the loss summed over networks is
+differentiated once, since no network's loss depends on another's weights. The prior's gradient is added in closed
+form.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Generator, Tensor
+
+from indubio.errors import ConfigError, TrainingError
+from indubio.posteriors import learning_rate as rates
+from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings
+
+SMALLEST_BATCH = 3  # smaller left-over batches are skipped, as in the authors' scripts
+LARGE_NETWORK = 1_000_000  # weights; above it, one network after the other is fastest
+STACK_BYTES = 32 * 2**20  # larger tensors are given back to the system at every step, and page-fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Settings):
+    """Stop each network when its held-out loss no longer falls, and keep its best weights.
+
+    Args:
+        held_out: share of the training rows kept out of training.
+        patience: epochs without a new best before a network stops.
+    """
+
+    held_out: Fraction = 0.2
+    patience: AtLeastOne = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Settings):
+    """How the networks are trained: Adam on shuffled batches.
+
+    Args:
+        epochs: passes over the training rows.
+        batch_size: rows per step.
+        batches: take N // batches rows per step instead (the authors: 3 for ODDS, 5 for ZeMA and STRATH).
+        learning_rate: a number, or a range test that finds one.
+        early_stopping: stop on held-out loss.
+        members_at_once: networks trained as one program; None picks by size.
+    """
+
+    epochs: NotNegativeInt = 100
+    batch_size: AtLeastOne = 128
+    batches: Annotated[int, Field(ge=1)] | None = None
+    learning_rate: Positive | rates.RangeTest = 0.005
+    early_stopping: EarlyStopping | None = None
+    members_at_once: AtLeastOne | None = None
+
+    def batch_rows(self, examples: int) -> int:
+        """Rows per step for so many training rows."""
+        if self.batches is not None:
+            return max(1, examples // self.batches)
+        return min(self.batch_size, examples)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a fit is: `done` of `total` epochs over all networks, and the current mean loss."""
+
+    done: int
+    total: int
+    loss: float
+    stage: str = "training"
+
+
+Report = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Report to nobody."""
+
+
+class Objective(ABC):
+    """C networks in training.
+
+    Attributes:
+        leaves: the stacked tensors that Adam moves, each (C, ...).
+    """
+
+    leaves: list[Tensor]
+
+    @abstractmethod
+    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """The loss of each network on its own batch, without what `add_prior_gradient` adds."""
+
+    @abstractmethod
+    def add_prior_gradient(self) -> None:
+        """Add the gradient of the prior term to the leaves' gradients."""
+
+    @abstractmethod
+    def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
+        """The loss of each network on rows it does not train on, without noise."""
+
+
+def member_generators(seed: int, members: int, purpose: int = 0) -> list[Generator]:
+    """One random stream per network; network m's stream does not depend on how many there are."""
+    states = [np.random.SeedSequence(seed, spawn_key=(purpose, member)) for member in range(members)]
+    return [torch.Generator().manual_seed(int(s.generate_state(1, np.uint64)[0] >> 1)) for s in states]
+
+
+def members_at_once(training: Training, members: int, weights: int, widest: int, batch: int, itemsize: int = 4) -> int:
+    """How many networks to stack: all small ones, one large one, and never more than the caches like."""
+    if training.members_at_once is not None:
+        return min(members, training.members_at_once)
+    if weights > LARGE_NETWORK:
+        return 1
+    bytes_per_member = itemsize * max(weights, batch * widest)
+    return int(np.clip(STACK_BYTES // bytes_per_member, 1, members))
+
+
+def chunks(members: int, size: int) -> Iterator[range]:
+    """0..members-1 in runs of at most `size`."""
+    for start in range(0, members, size):
+        yield range(start, min(start + size, members))
+
+
+def train(
+    objective: Objective,
+    rows: Float[Tensor, "n ..."],
+    *,
+    training: Training,
+    schedule: rates.Schedule,
+    generators: Sequence[Generator],
+    held_out: Float[Tensor, "n2 ..."] | None = None,
+    after_epoch: Callable[[int, float], None] | None = None,
+) -> None:
+    """Move the objective's leaves to lower loss, in place."""
+    adam = _fused_adam(objective)
+    best = _Best(objective, training.early_stopping) if training.early_stopping else None
+    step = 0
+    for epoch in range(training.epochs):
+        total, batches = torch.zeros(len(generators), dtype=rows.dtype, device=rows.device), 0
+        for batch in epoch_batches(rows, training.batch_rows(len(rows)), generators):
+            total += _adam_step(adam, objective, batch, schedule(step))
+            step, batches = step + 1, batches + 1
+        mean = total / batches
+        if not bool(mean.isfinite().all()):
+            raise diverged(mean, epoch, schedule(max(step - 1, 0)))
+        if after_epoch is not None:
+            after_epoch(epoch, float(mean.mean()))
+        if best is not None and held_out is not None and best.reached(held_out):
+            break
+    if best is not None and training.epochs:
+        best.restore()
+
+
+def _fused_adam(objective: Objective) -> torch.optim.Adam:
+    # On a CPU fused Adam ignores the strides of gradients. Accumulated gradients of contiguous leaves are contiguous,
+    # and the prior's are added in place, so it is safe here; a test compares it with plain Adam.
+    return torch.optim.Adam(objective.leaves, fused=True)
+
+
+def _adam_step(adam: torch.optim.Adam, objective: Objective, batch: Tensor, rate: float) -> Float[Tensor, " c"]:
+    adam.param_groups[0]["lr"] = rate
+    loss = objective.loss(batch)
+    adam.zero_grad(set_to_none=True)
+    torch.autograd.backward(loss.sum())
+    objective.add_prior_gradient()
+    adam.step()
+    return loss.detach()
+
+
+def epoch_batches(
+    rows: Float[Tensor, "n ..."], size: int, generators: Sequence[Generator]
+) -> Iterator[Float[Tensor, "c b ..."]]:
+    """The rows in batches, in an order of its own for each network."""
+    order = torch.stack([torch.randperm(len(rows), generator=generator) for generator in generators])
+    order = order.to(rows.device)
+    for start in range(0, len(rows), size):
+        index = order[:, start : start + size]
+        if start and index.shape[1] < SMALLEST_BATCH:
+            return
+        yield rows[index]
+
+
+def diverged(loss: Float[Tensor, " c"], epoch: int, rate: float) -> TrainingError:
+    """The error for a loss that is no longer a number."""
+    worst = int((~loss.isfinite()).nonzero()[0])
+    return TrainingError(
+        f"training diverged in epoch {epoch + 1}: the loss of network {worst} is {float(loss[worst])}. Lower the "
+        f"learning rate (now {rate:.3g}), turn layer norm on, or look for extreme values in the training data."
+    )
+
+
+def schedule_for(
+    training: Training, rows: Float[Tensor, "n ..."], fresh_objective: Callable[[Generator], Objective], seed: int
+) -> rates.Schedule:
+    """The rate of every step, after a range test if one is asked for."""
+    if not isinstance(training.learning_rate, rates.RangeTest):
+        return rates.fixed(training.learning_rate)
+    test = training.learning_rate
+    (generator,) = member_generators(seed, 1, purpose=1)
+    found = rates.found_rates(*_range_test_losses(test, rows, training, fresh_objective(generator), generator))
+    if test.use == "fixed":
+        return rates.fixed(found.safe)
+    steps = max(1, len(rows) // training.batch_rows(len(rows)))
+    return rates.triangular(found.low, found.high, max(2, steps))
+
+
+def _range_test_losses(
+    test: rates.RangeTest, rows: Tensor, training: Training, objective: Objective, generator: Generator
+) -> tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
+    adam = _fused_adam(objective)
+    batches: Iterator[Tensor] = iter(())
+    losses: list[float] = []
+    tried = test.rates()
+    for rate in tried:
+        batch = next(batches, None)
+        if batch is None:
+            batches = epoch_batches(rows, training.batch_rows(len(rows)), [generator])
+            batch = next(batches)
+        losses.append(float(_adam_step(adam, objective, batch, float(rate))))
+        smoothed = rates.smoothed_losses(np.array(losses))
+        if not np.isfinite(losses[-1]) or smoothed[-1] > rates.HOPELESS * abs(smoothed.min()):
+            losses.pop()
+            break
+    return tried[: len(losses)], np.array(losses)
+
+
+def split_held_out(
+    rows: Float[Tensor, "n ..."], training: Training, seed: int
+) -> tuple[Float[Tensor, "n1 ..."], Float[Tensor, "n2 ..."] | None]:
+    """Training rows and held-out rows, when early stopping needs some."""
+    if training.early_stopping is None:
+        return rows, None
+    share = training.early_stopping.held_out
+    held = round(share * len(rows))
+    if held < 1 or held >= len(rows):
+        raise ConfigError(
+            f"early stopping needs rows on both sides: `held_out` {share} of {len(rows)} rows are {held}. "
+            "Give more rows or turn early stopping off."
+        )
+    (generator,) = member_generators(seed, 1, purpose=2)
+    order = torch.randperm(len(rows), generator=generator).to(rows.device)
+    return rows[order[held:]], rows[order[:held]]
+
+
+class _Best:
+    """The best weights of each network so far, by held-out loss; a network that ran out of patience stays as it was."""
+
+    def __init__(self, objective: Objective, stopping: EarlyStopping) -> None:
+        self._objective, self._patience = objective, stopping.patience
+        self._leaves = [leaf.detach().clone() for leaf in objective.leaves]
+        members = objective.leaves[0].shape[0]
+        self._loss = torch.full((members,), torch.inf, dtype=objective.leaves[0].dtype)
+        self._waited = torch.zeros(members, dtype=torch.long)
+
+    def reached(self, held_out: Tensor) -> bool:
+        """Look at the held-out loss; True when every network has run out of patience."""
+        with torch.no_grad():
+            loss = self._objective.held_out_loss(held_out.unsqueeze(0)).cpu()
+        better = (loss < self._loss) & (self._waited < self._patience)
+        self._loss[better] = loss[better]
+        self._waited = torch.where(better, 0, self._waited + 1)
+        for kept, leaf in zip(self._leaves, self._objective.leaves, strict=True):
+            kept[better] = leaf.detach()[better]
+        return bool((self._waited >= self._patience).all())
+
+    def restore(self) -> None:
+        """Put the best weights back."""
+        with torch.no_grad():
+            for kept, leaf in zip(self._leaves, self._objective.leaves, strict=True):
+                leaf.copy_(kept)

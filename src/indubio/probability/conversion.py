@@ -1,0 +1,156 @@
+"""A conversion turns scores into anomaly probabilities, one CDF per draw.
+
+p_m(x) = CDF_m(nll_m(x)),  CDF_m fitted on the training scores of draw m        paper, section 3.2 (i) and (ii)
+
+A new conversion says two things about a single draw: which parameters its CDF has, and what the CDF is. Draws never
+see each other, so the result of a draw does not depend on which others it was fitted with.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.probability.scaling import Level, scaled_probability, scaling_level
+from indubio.settings import Settings
+
+LARGEST_TRAINING_SCORE = np.float64(
+    1e150
+)  # its square is still a float64, so that means and deviations cannot overflow
+SCALING_PARAMETERS = {"training_mean": 1, "scaling_level": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion(Settings, ABC):
+    """Settings of a conversion; `fit` gives the conversion itself.
+
+    Args:
+        scaled: apply the customised scaling, so that an average training score has probability 0.
+        level: where the scaling starts: `cdf_of_mean` is the paper's formula, `mean_of_cdf` what its authors ran.
+    """
+
+    PARAMETERS: ClassVar[Mapping[str, int]]  # name of each fitted array -> its dimensions, draws first
+
+    scaled: bool = True
+    level: Level = "cdf_of_mean"
+
+    @abstractmethod
+    def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
+        """Parameters of the CDF of one draw, from its training scores."""
+
+    @abstractmethod
+    def cdf(
+        self, nll: Float[np.ndarray, " examples"], parameters: Mapping[str, np.ndarray]
+    ) -> Float[np.ndarray, " examples"]:
+        """CDF of one draw at these scores, given what `fit_draw` returned."""
+
+    def fit(self, nll: Float[np.ndarray, "draws examples"]) -> "FittedConversion":
+        """The conversion fitted on training scores, every draw by itself."""
+        scores = _scores(nll)
+        if 0 in scores.shape:
+            raise DataError(f"a conversion needs at least one training example and one draw, got {_shape(scores)}.")
+        rule = f"training scores must be finite, and at most {LARGEST_TRAINING_SCORE:g} in size"
+        _require(np.abs(scores) <= LARGEST_TRAINING_SCORE, scores, rule)
+        draws = [self._fit_draw_with_level(draw) for draw in scores]
+        names = parameter_dimensions(self)
+        return FittedConversion(
+            conversion=self, parameters={name: np.stack([draw[name] for draw in draws]) for name in names}
+        )
+
+    def _fit_draw_with_level(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
+        parameters = self.fit_draw(nll)
+        if not self.scaled:
+            return parameters
+        in_double = np.ascontiguousarray(nll, dtype=np.float64)
+        mean = float(in_double.mean())
+        level = scaling_level(self.level, lambda scores: self.cdf(scores, parameters), in_double, mean)
+        return parameters | {"training_mean": np.array(mean), "scaling_level": np.array(level)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedConversion:
+    """A conversion and its fitted parameters: plain arrays, so that it can be stored and rebuilt.
+
+    Args:
+        conversion: the settings it was fitted with.
+        parameters: what `fit` found, each array with the draws first.
+    """
+
+    conversion: Conversion
+    parameters: dict[str, np.ndarray]
+
+    def __post_init__(self) -> None:
+        expected = parameter_dimensions(self.conversion)
+        if self.parameters.keys() != expected.keys():
+            raise ConfigError(
+                f"`parameters` of {type(self.conversion).__name__} must be {sorted(expected)}, "
+                f"got {sorted(self.parameters)}."
+            )
+        for name, dimensions in expected.items():
+            values = self.parameters[name]
+            if values.ndim != dimensions or 0 in values.shape:
+                raise ShapeError(
+                    f"parameter `{name}` must have {dimensions} dimension(s), draws first, got {values.shape}."
+                )
+            if not np.isfinite(values).all():
+                raise DataError(f"parameter `{name}` must be finite, got NaN or infinity.")
+        draws = {name: len(values) for name, values in self.parameters.items()}
+        if len(set(draws.values())) != 1:
+            raise ShapeError(f"all parameters must be of the same draws, got {draws}.")
+
+    @property
+    def draws(self) -> int:
+        """Number of draws it was fitted on, M."""
+        return len(next(iter(self.parameters.values())))
+
+    def probability(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
+        """Anomaly probability of every example under every draw, in [0, 1]; an infinite score has 1."""
+        scores = _scores(nll)
+        if len(scores) != self.draws:
+            raise ShapeError(f"this conversion was fitted on {self.draws} draws, got {_shape(scores)}.")
+        # NaN fails this comparison too. A likelihood that is infinite is a broken model, not a very normal example.
+        _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
+        probability = np.empty(scores.shape)
+        for draw, draw_scores in enumerate(scores):
+            probability[draw] = self._draw_probability(draw, np.ascontiguousarray(draw_scores, dtype=np.float64))
+        return probability
+
+    def _draw_probability(self, draw: int, nll: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
+        parameters = {name: values[draw, ...] for name, values in self.parameters.items()}
+        cdf = self.conversion.cdf(nll, parameters)
+        if not self.conversion.scaled:
+            return cdf
+        level, mean = float(parameters["scaling_level"]), float(parameters["training_mean"])
+        return scaled_probability(cdf, nll, level=level, mean=mean)
+
+
+def parameter_dimensions(conversion: Conversion) -> dict[str, int]:
+    """Name of every array of the fitted conversion -> its dimensions."""
+    return {**conversion.PARAMETERS, **(SCALING_PARAMETERS if conversion.scaled else {})}
+
+
+def _scores(nll: np.ndarray) -> Float[np.ndarray, "draws examples"]:
+    scores = np.asarray(nll)
+    if scores.ndim != 2:
+        raise ShapeError(f"`nll` must have the shape (draws, examples), got {scores.shape}.")
+    if scores.dtype.kind not in "fiu":
+        raise DataError(f"`nll` must hold real numbers, got {scores.dtype}.")
+    return scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+
+
+def _require(good: Bool[np.ndarray, "draws examples"], scores: np.ndarray, rule: str) -> None:
+    if good.all():
+        return
+    draw, example = np.unravel_index(np.argmin(good), good.shape)
+    raise DataError(
+        f"{rule}: {np.count_nonzero(~good)} of {good.size} are not "
+        f"(first: draw {draw}, example {example}: {scores[draw, example]})."
+    )
+
+
+def _shape(scores: np.ndarray) -> str:
+    return f"{scores.shape[0]} draws of {scores.shape[1]} examples"

@@ -1,0 +1,158 @@
+r"""Stage 5, how unsure and why: probability (draws, examples) -> five uncertainties (examples).
+
+Var[y] = E_m[p_m (1 - p_m)] + Var_m[p_m]        paper, eq. utotal: total = aleatoric + epistemic
+
+The sum is mean(p) (1 - mean(p)) exactly: the total depends on the mean probability alone, and is largest where that
+is 1/2. The parts are what tells a user the reason: collect data like this, or the case itself is ambiguous.
+
+Draws are added one after the other. numpy's own sum orders its additions by the memory layout, so the last bit of an
+example's result would depend on how many others were assessed with it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.probability import upper_tie
+
+UncertaintyName = Literal["epistemic", "aleatoric", "total", "exceed", "var_nll"]
+UNCERTAINTIES: tuple[UncertaintyName, ...] = ("epistemic", "aleatoric", "total", "exceed", "var_nll")
+
+LARGEST_TOTAL = 0.25  # variance of a fair coin
+DISPLAY_FACTOR = 4  # paper, note on interpretability: the total then ranges over [0, 1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uncertainty:
+    """Everything the draws say of each example; one array of N values per name.
+
+    Args:
+        probability: mean anomaly probability.
+        epistemic: disagreement of the draws, within [0, 1/4].
+        aleatoric: ambiguity that is left when every draw is believed, within [0, 1/4].
+        total: the sum of the two, within [0, 1/4].
+        exceed: U_exceed of Perini et al. 2020, within [0, 1].
+        var_nll: variance of the scores, in squared units of the score.
+    """
+
+    probability: Float[np.ndarray, " examples"]
+    epistemic: Float[np.ndarray, " examples"]
+    aleatoric: Float[np.ndarray, " examples"]
+    total: Float[np.ndarray, " examples"]
+    exceed: Float[np.ndarray, " examples"]
+    var_nll: Float[np.ndarray, " examples"]
+
+
+def quantify(
+    p: Float[np.ndarray, "draws examples"],
+    nll: Float[np.ndarray, "draws examples"],
+    largest_training_nll: float,
+    training_examples: int,
+) -> Uncertainty:
+    """Mean probability and all five uncertainties.
+
+    Args:
+        p: anomaly probabilities.
+        nll: scores that the probabilities were made from.
+        largest_training_nll: largest score of a training example, each averaged over the draws.
+        training_examples: how many training examples there were, N.
+    """
+    if p.ndim != 2 or p.shape != nll.shape or len(p) == 0:
+        raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise DataError("`p` must hold probabilities within [0, 1].")
+    probability = anomaly_probability(p)
+    epistemic_part, aleatoric_part = epistemic(p), aleatoric(p)
+    return Uncertainty(
+        probability=probability,
+        epistemic=epistemic_part,
+        aleatoric=aleatoric_part,
+        total=_total(aleatoric_part, epistemic_part),
+        exceed=exceed(probability, mean_nll(nll), largest_training_nll, training_examples),
+        var_nll=var_nll(nll),
+    )
+
+
+def anomaly_probability(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """E_m[p]: the probability of an anomaly when every draw has one vote."""
+    return _mean(p)
+
+
+def epistemic(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """Var_m[p]: how far the draws disagree; 0 for a single draw."""
+    return _variance(p)
+
+
+def aleatoric(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """E_m[p (1 - p)]: the coin toss that is left when every draw is believed."""
+    return _mean(draw * (1 - draw) for draw in p.astype(np.float64, copy=False))
+
+
+def total(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """Aleatoric + epistemic = E_m[p] (1 - E_m[p])."""
+    return _total(aleatoric(p), epistemic(p))
+
+
+def exceed(
+    p_mean: Float[np.ndarray, " examples"],
+    mean_nll: Float[np.ndarray, " examples"],
+    largest_training_nll: float,
+    training_examples: int,
+) -> Float[np.ndarray, " examples"]:
+    """p^N below the largest training score, else 1 - p^N        paper, eq. exceed.
+
+    A score that ties with the largest counts as "else". The power is taken through the logarithm: with N in the
+    millions 1 - p^N would lose every digit for p near 1.
+    """
+    if training_examples < 1:
+        raise ConfigError(f"`training_examples` must be at least 1, got {training_examples}.")
+    if not np.isfinite(largest_training_nll):
+        raise DataError(f"`largest_training_nll` must be finite, got {largest_training_nll}.")
+    probability = np.asarray(p_mean, dtype=np.float64)
+    log_p = np.full(probability.shape, -np.inf)
+    np.log(probability, out=log_p, where=probability > 0)
+    exponent = training_examples * log_p
+    below_largest = upper_tie(mean_nll) < largest_training_nll
+    return np.asarray(np.where(below_largest, np.exp(exponent), np.abs(np.expm1(exponent))))
+
+
+def mean_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """E_m[nll]: the score of an example when every draw has one vote."""
+    with np.errstate(over="ignore"):  # the mean of scores at the end of the float range may be infinite
+        return _mean(nll)
+
+
+def var_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    """Var_m[nll]: how far the scores disagree; infinite where a score is, since no variance describes that."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(nll)
+    return np.where(np.isinf(nll).any(axis=0), np.inf, variance)
+
+
+def _total(
+    aleatoric_part: Float[np.ndarray, " examples"], epistemic_part: Float[np.ndarray, " examples"]
+) -> Float[np.ndarray, " examples"]:
+    # Rounding of the two parts can carry their sum past the bound by one bit, and what is displayed past 1.
+    return np.asarray(np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL))
+
+
+def _mean(draws: Iterable[Float[np.ndarray, " examples"]]) -> Float[np.ndarray, " examples"]:
+    draws = iter(draws)
+    added = next(draws).astype(np.float64)
+    count = 1
+    for draw in draws:
+        added += draw
+        count += 1
+    return added / count
+
+
+def _variance(draws: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+    # Deviations from the first draw: draws that agree then have exactly 0, and a large common part cancels early.
+    values = draws.astype(np.float64, copy=False)
+    first = values[0]
+    centre = _mean(draw - first for draw in values)
+    return _mean((draw - first - centre) ** 2 for draw in values)

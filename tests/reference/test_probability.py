@@ -1,0 +1,90 @@
+"""Conversions and U_exceed against scipy, plain loops of the paper's formulas, and exact arithmetic."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf
+from indubio.uncertainty import exceed
+
+DISTRIBUTIONS = {"gaussian": stats.norm, "exponential": stats.expon, "uniform": stats.uniform}
+
+
+# On two grids half a step apart no test score ties with a training score: scipy's ECDF has no tolerance.
+@pytest.fixture
+def train():
+    return np.random.default_rng(0).gamma(2.0, 0.3, size=(4, 250)).round(3)
+
+
+@pytest.fixture
+def test():
+    return np.random.default_rng(1).gamma(2.0, 0.5, size=(4, 400)).round(3) + 0.0005
+
+
+def reference_cdf(name, train_scores):
+    """One draw's CDF by scipy alone."""
+    if name == "ecdf":
+        return stats.ecdf(train_scores).cdf.evaluate
+    distribution = DISTRIBUTIONS[name]
+    return distribution(*distribution.fit(train_scores)).cdf
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_the_unscaled_probability_is_the_cdf_that_scipy_fits(name, train, test):
+    found = CONVERSIONS[name](scaled=False).fit(train).probability(test)
+    expected = [reference_cdf(name, draw)(scores) for draw, scores in zip(train, test, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("level", ["cdf_of_mean", "mean_of_cdf"])
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_the_scaled_probability_is_the_formula_of_kriegel_written_as_a_loop(name, level, train, test):
+    found = CONVERSIONS[name](scaled=True, level=level).fit(train).probability(test)
+    for draw in range(len(train)):
+        cdf = reference_cdf(name, train[draw])
+        if level == "cdf_of_mean":
+            average = float(cdf(sum(train[draw]) / len(train[draw])))
+        else:
+            average = sum(float(cdf(score)) for score in train[draw]) / len(train[draw])
+        expected = [max(0.0, (float(cdf(score)) - average) / (1 - average)) for score in test[draw]]
+        np.testing.assert_allclose(found[draw], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_two_levels_differ_as_they_do_for_an_exponential_distribution():
+    # CDF(mean) = 1 - 1/e; E[CDF(score)] = 1/2 for the true CDF of any continuous distribution.
+    train = np.random.default_rng(2).exponential(size=(1, 200_000))
+    levels = {
+        level: CONVERSIONS["exponential"](level=level).fit(train).parameters["scaling_level"][0]
+        for level in ("cdf_of_mean", "mean_of_cdf")
+    }
+    assert levels["cdf_of_mean"] == pytest.approx(1 - np.exp(-1), abs=1e-12)
+    assert levels["mean_of_cdf"] == pytest.approx(0.5, abs=0.005)
+
+
+def test_the_ecdf_counts_ties_as_a_plain_loop_does():
+    # Scores on a coarse grid, jittered by less than the tolerance: nearly every comparison is a tie.
+    rng = np.random.default_rng(3)
+    grid = np.array([-2.0, -0.5, 0.0, 0.25, 1.0, 3.0])
+    train = rng.choice(grid, size=(2, 60)) * (1 + rng.uniform(-1, 1, size=(2, 60)) * TIE_TOLERANCE / 4)
+    test = rng.choice(grid, size=(2, 40)) * (1 + rng.uniform(-1, 1, size=(2, 40)) * TIE_TOLERANCE / 4)
+    found = Ecdf(scaled=False).fit(train).probability(test)
+    for draw in range(2):
+        for example in range(40):
+            score = test[draw, example]
+            count = sum(1 for other in train[draw] if other <= score + TIE_TOLERANCE * abs(score))
+            assert found[draw, example] == count / 60
+
+
+@pytest.mark.parametrize("training_examples", [1, 1000, 5_000_000])
+def test_u_exceed_is_right_to_twelve_digits_even_for_millions_of_training_examples(training_examples):
+    p = np.array([0.0, 1e-300, 1e-9, 0.3, 0.5, 1 - 1e-4, 1 - 1e-6, 1 - 2e-7, 1 - 1e-12, 1 - 2.0**-53, 1.0])
+    with localcontext(prec=60):
+        powers = [Decimal(float(value)) ** training_examples for value in p]
+        complements = [1 - power for power in powers]
+    below = exceed(p, np.full_like(p, 1.0), 2.0, training_examples)
+    above = exceed(p, np.full_like(p, 3.0), 2.0, training_examples)
+    smallest_normal = np.finfo(np.float64).tiny
+    np.testing.assert_allclose(below, [float(power) for power in powers], rtol=1e-12, atol=smallest_normal)
+    np.testing.assert_allclose(above, [float(rest) for rest in complements], rtol=1e-12)
