@@ -3,6 +3,10 @@
 import hypothesis
 import torch
 
+from tests.data_folder import data_folder
+
+__all__ = ["data_folder"]
+
 # A busy machine is not a failing test.
 hypothesis.settings.register_profile("indubio", deadline=None)
 hypothesis.settings.load_profile("indubio")

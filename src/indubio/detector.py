@@ -222,14 +222,14 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, fitting: bool) -> Float[np.ndarray, "examples ..."]:
         require_numbers(X)
+        if getattr(X, "ndim", 2) > 3:
+            raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
         try:
             rows: np.ndarray = validate_data(
                 self, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False
             )
         except ValueError as error:
             raise DataError(str(error)) from error
-        if rows.ndim > 3:
-            raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {rows.ndim} axes: {rows.shape}.")
         if not fitting and rows.shape[1:] != self.input_shape_:
             raise ShapeError(
                 f"this detector was fitted on examples of shape {self.input_shape_}, got {rows.shape[1:]}."

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from indubio.autoencoders import Architecture, Conv1d, Dense
 from indubio.data import MinMax
+from indubio.data.datasets import DATASETS
 from indubio.errors import ConfigError
 from indubio.posteriors import (
     SGHMC,
@@ -24,13 +25,7 @@ from indubio.posteriors import (
 Collection = Literal["odds", "zema", "strath"]
 Protocol = Literal["text", "authors"]
 
-TASKS: dict[Collection, tuple[str, ...]] = {
-    "odds": ("cardio", "lympho", "optdigits", "pendigits", "thyroid", "ionosphere", "pima", "vowels"),
-    "zema": ("cooler", "valve", "pump", "accumulator"),
-    "strath": ("L-ACTpos", "A-ACTspd", "Feedback-SPA", "all"),
-}
-
-WITHOUT_SKIPS = ("L-ACTpos", "A-ACTspd")  # paper, model hyperparameters: STRATH tasks (i) and (ii)
+WITHOUT_SKIPS = ("L_ACTpos", "A_ACTspd")  # paper, model hyperparameters: STRATH tasks (i) and (ii)
 
 # The paper's five models and its settings for them (model hyperparameters and appendix A); SGHMC is named, not run.
 MODELS: dict[str, Posterior] = {
@@ -54,10 +49,10 @@ def preset(collection: Collection, task: str | None = None, *, protocol: Protoco
         task: needed for STRATH, where the tasks differ in their skips.
         protocol: "text" or "authors".
     """
-    _check("collection", collection, tuple(TASKS))
+    _check("collection", collection, tuple(DATASETS))
     _check("protocol", protocol, get_args(Protocol))
     if task is not None or collection == "strath":
-        _check("task", task, TASKS[collection])
+        _check("task", task, DATASETS[collection].tasks)
     return {
         "architecture": _architecture(collection, task, protocol),
         "training": _training(collection, protocol),

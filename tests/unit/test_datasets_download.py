@@ -18,7 +18,8 @@ import pytest
 from scipy.io import savemat
 
 from indubio.data.datasets import DATASETS, Archive, DataFile, cache_folder, data_folder, fetch, find, odds
-from indubio.data.datasets import download as downloads
+from indubio.data.datasets.download import ATTEMPTS
+from indubio.data.datasets.odds import FILES
 from indubio.errors import ConfigError, DataError
 
 CONTENT = bytes(range(256)) * 4000
@@ -152,7 +153,7 @@ def test_a_broken_transfer_is_started_again(server, cache):
 def test_a_transfer_that_keeps_breaking_leaves_nothing_behind(sha256, server, cache):
     with pytest.raises(DataError, match=r"/broken/cardio\.mat \(the transfer broke off\)"):
         fetch(file_at(server.address("broken"), sha256=sha256))
-    assert server.asked == {"broken": downloads.ATTEMPTS}
+    assert server.asked == {"broken": ATTEMPTS}
     assert left_behind(cache) == []
 
 
@@ -191,7 +192,9 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(server, cache):
 def test_a_cache_that_cannot_be_written_is_reported_with_the_way_out(server, tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file, not a folder")
     monkeypatch.setenv("INDUBIO_CACHE", str(tmp_path / "taken"))
-    with pytest.raises(DataError, match="Set INDUBIO_CACHE to a folder that can"):
+    with pytest.raises(
+        DataError, match=r"cardio\.mat cannot be written .* Set INDUBIO_CACHE to a folder with room for it"
+    ):
         fetch(file_at(server.address("good")))
 
 
@@ -269,7 +272,7 @@ def test_a_task_loads_from_a_download_alone(server, tmp_path, monkeypatch):
     server.content["pima.mat"] = (tmp_path / "made.mat").read_bytes()
     digest = hashlib.sha256(server.content["pima.mat"]).hexdigest()
     made = DataFile(path="odds/pima.mat", sha256=digest, addresses=(CLOSED, server.address("good", "pima.mat")))
-    monkeypatch.setitem(odds.__globals__["FILES"], "pima", made)
+    monkeypatch.setitem(FILES, "pima", made)
     assert odds("pima").test_anomalies.shape == (4, 8)
 
 

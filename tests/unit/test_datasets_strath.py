@@ -9,7 +9,7 @@ import pytest
 from indubio.data.datasets import strath
 from indubio.data.datasets.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
 from indubio.errors import ConfigError, DataError
-from strath_traces import write_measurements, write_traces
+from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)  # parts of the real measurements
 SHORTEST = 87

@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import resample
 
 from indubio.data.datasets import ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
+from indubio.data.datasets.zema import FILES
 from indubio.errors import ConfigError, DataError
 
 CYCLES = 20
@@ -66,14 +67,11 @@ def test_the_means_are_read_where_there_is_no_full_rate_file(folder):
 
 
 def test_means_do_not_pass_for_fourier(folder, monkeypatch):
-    monkeypatch.setitem(zema.__globals__["FILES"], "PS1", unreachable(zema.__globals__["FILES"]["PS1"]))
+    archive = replace(FILES["PS1"].archive, addresses=("http://127.0.0.1:9/data.zip",))
+    monkeypatch.setitem(FILES, "PS1", replace(FILES["PS1"], archive=archive))
     write(folder, "PS1_1hz", at_rate(1))
     with pytest.raises(DataError, match=r"zema/PS1\.txt is not in .* and could not be downloaded"):
         zema("pump", sensors="PS1", downsample="fourier", folder=folder)
-
-
-def unreachable(file):
-    return replace(file, archive=replace(file.archive, addresses=("http://127.0.0.1:9/data.zip",)))
 
 
 def test_several_sensors_become_channels_in_the_order_asked_for(folder):
@@ -88,7 +86,7 @@ def test_several_sensors_become_channels_in_the_order_asked_for(folder):
 @pytest.mark.parametrize("name", ZEMA_SENSOR_SETS)
 def test_a_set_of_sensors_has_one_for_each_task_and_says_if_it_was_chosen_on_test_labels(name, folder):
     sensor = ZEMA_SENSOR_SETS[name]["pump"]
-    write(folder, sensor, at_rate(int(ZEMA_SENSORS[sensor].rate)))
+    write(folder, sensor, at_rate(ZEMA_SENSORS[sensor].rate))
     task = zema("pump", sensors=name, folder=folder)
     assert task.names == (sensor,)
     assert (task.remarks == ('the sensor set "fits" was chosen on test labels',)) == (name == "fits")

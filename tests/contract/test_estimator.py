@@ -1,0 +1,92 @@
+"""Detector keeps scikit-learn's contract for outlier detectors."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from indubio import AnchoredEnsemble, Detector, Deterministic, Training
+from indubio.errors import ConfigError
+
+QUICK = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=10))
+
+
+@parametrize_with_checks([QUICK, Detector(posterior=Deterministic(), training=Training(epochs=5), missing="median")])
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+def blobs() -> np.ndarray:
+    return make_blobs(80, 4, centers=1, random_state=0)[0]
+
+
+def test_a_clone_fits_to_the_same_scores():
+    X = blobs()
+    fitted = clone(QUICK).fit(X)
+    np.testing.assert_array_equal(clone(fitted).fit(X).score_samples(X), fitted.score_samples(X))
+
+
+def test_it_works_in_a_pipeline():
+    X = blobs()
+    pipeline = make_pipeline(StandardScaler(), clone(QUICK)).fit(X)
+    assert set(pipeline.predict(np.concatenate([X, X + 50]))) == {1, -1}
+
+
+def test_inner_settings_can_be_searched_over():
+    X = blobs()
+    labels = np.ones(len(X), dtype=int)
+    far = np.concatenate([X, X[:20] + 30])
+    truth = np.concatenate([labels, -np.ones(20, dtype=int)])
+
+    def score(detector, X, y=None):
+        return roc_auc_score(truth == 1, detector.decision_function(far))
+
+    search = GridSearchCV(
+        clone(QUICK), {"posterior__members": [1, 3], "conversion__scaled": [True, False]}, scoring=score, cv=2
+    ).fit(X)
+    assert search.best_score_ > 0.9
+    assert set(search.cv_results_["param_posterior__members"]) == {1, 3}
+
+
+def test_inner_settings_are_changed_by_copy():
+    detector = Detector(posterior=AnchoredEnsemble(members=3))
+    before = detector.posterior
+    detector.set_params(posterior__members=5, training__epochs=7)
+    assert detector.posterior.members == 5
+    assert before.members == 3
+    assert detector.training.epochs == 7
+    assert detector.get_params()["posterior__members"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("posterior__size", "no setting 'size'"), ("missing__x", "no settings 'missing'"), ("nothing__x", "no settings")],
+)
+def test_an_unknown_inner_setting_is_an_error(name, message):
+    with pytest.raises(ConfigError, match=message):
+        Detector().set_params(**{name: 1})
+
+
+def test_predict_is_the_paper_s_rule_with_scikit_learn_s_signs():
+    X = blobs()
+    detector = clone(QUICK).fit(X)
+    new = np.concatenate([X, X + np.linspace(0, 5, len(X))[:, None]])
+    found = detector.assess(new)
+    np.testing.assert_array_equal(detector.predict(new) == -1, found.probability >= 0.5)
+    np.testing.assert_array_equal(detector.predict(new) == -1, found.prediction)
+    np.testing.assert_array_equal(detector.score_samples(new), -found.probability)
+
+
+def test_an_example_exactly_at_the_threshold_is_an_anomaly():
+    X = blobs()
+    detector = clone(QUICK).fit(X)
+    probabilities = np.unique(detector.assess(X).probability)
+    detector.anomaly_threshold = float(probabilities[len(probabilities) // 2])
+    at = detector.assess(X).probability == detector.anomaly_threshold
+    assert at.any()
+    assert (detector.predict(X)[at] == -1).all()

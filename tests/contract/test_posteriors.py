@@ -1,0 +1,224 @@
+"""What every posterior promises, with every kind of network and likelihood."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import indubio.posteriors as posteriors
+from indubio.autoencoders import (
+    Autoencoder,
+    BernoulliLikelihood,
+    Conv1d,
+    Dense,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    OwnNetwork,
+)
+from indubio.errors import TrainingError
+from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, Training
+
+SMALL = {
+    "deterministic": {},
+    "vae": {"draws": 6},
+    "mc_dropout": {"draws": 6, "dropout": 0.3},
+    "bayes_by_backprop": {"draws": 6},
+    "anchored_ensemble": {"members": 4},
+    "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
+}
+OWN = OwnNetwork(
+    encoder=lambda shape: nn.Sequential(nn.Linear(shape[0], 12), nn.Tanh(), nn.Linear(12, 3)),
+    decoder=lambda shape: nn.Sequential(nn.Linear(3, 12), nn.Tanh(), nn.Linear(12, shape[0]), nn.Sigmoid()),
+)
+NETWORKS = {
+    "dense": (Dense(), (5,)),
+    "dense with norm": (Dense(layer_norm=True, bias=True, skips=False), (5,)),
+    "conv1d": (Conv1d(linear=(10,)), (23, 2)),
+    "own": (OWN, (5,)),
+}
+LIKELIHOODS = {
+    "gaussian": GaussianLikelihood(),
+    "gaussian, sigma per feature": GaussianLikelihood(noise="per_feature"),
+    "gaussian, heteroscedastic": GaussianLikelihood(noise="per_example"),
+    "laplace": LaplaceLikelihood(),
+    "laplace, heteroscedastic": LaplaceLikelihood(noise="per_example"),
+    "bernoulli": BernoulliLikelihood(),
+}
+QUICK = Training(epochs=3, batch_size=16)
+
+
+def posterior_named(name: str) -> Posterior:
+    return POSTERIORS[name](**SMALL[name])
+
+
+def autoencoder_for(posterior: Posterior, network: str, likelihood: str = "gaussian") -> Autoencoder:
+    architecture, shape = NETWORKS[network]
+    noise = LIKELIHOODS[likelihood]
+    built = architecture.build(shape, code_noise=posterior.code_noise, output_noise=noise.output_noise)
+    return Autoencoder(built, noise)
+
+
+def rows_for(network: str, count: int = 40) -> torch.Tensor:
+    # Correlated values of mean 1/4, so that there is something to learn: an untrained network says 1/2.
+    shape = NETWORKS[network][1]
+    generator = torch.Generator().manual_seed(1)
+    base = torch.rand(count, *[1] * len(shape), generator=generator)
+    return (0.7 * base + 0.3 * torch.rand(count, *shape, generator=generator)) / 2
+
+
+@pytest.fixture(params=POSTERIORS)
+def posterior(request) -> Posterior:
+    return posterior_named(request.param)
+
+
+@pytest.fixture(params=NETWORKS)
+def network(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Draws are costly to make and never change: made once per posterior and network."""
+    made: dict[tuple[str, str], Draws] = {}
+
+    def draws_of(posterior: Posterior, network: str) -> Draws:
+        key = (type(posterior).__name__, network)
+        if key not in made:
+            made[key] = posterior.fit(autoencoder_for(posterior, network), rows_for(network), training=QUICK, seed=0)
+        return made[key]
+
+    return draws_of
+
+
+def test_the_list_of_posteriors_is_the_list_of_files():
+    shared = {"__init__", "draws", "learning_rate", "posterior", "training"}
+    files = {path.stem for path in Path(posteriors.__file__).parent.glob("*.py")} - shared
+    assert files == set(POSTERIORS) == set(SMALL)
+
+
+def test_there_is_one_finite_score_per_draw_and_row(posterior, network, fitted):
+    scores = fitted(posterior, network).nll(rows_for(network))
+    assert scores.shape == (posterior.count, 40)
+    assert scores.isfinite().all()
+
+
+def test_a_score_does_not_depend_on_the_batch(posterior, network, fitted):
+    draws, rows = fitted(posterior, network), rows_for(network)
+    in_parts = torch.cat([draws.nll(part) for part in rows.split(7)], dim=1)
+    torch.testing.assert_close(in_parts, draws.nll(rows))
+
+
+def test_a_score_does_not_depend_on_the_order(posterior, network, fitted):
+    draws, rows = fitted(posterior, network), rows_for(network)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(2))
+    torch.testing.assert_close(draws.nll(rows[order]), draws.nll(rows)[:, order])
+
+
+def test_scoring_twice_gives_the_same_to_the_bit_whatever_the_global_seed(posterior, network, fitted):
+    draws, rows = fitted(posterior, network), rows_for(network)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        first = draws.nll(rows)
+        torch.manual_seed(2)
+        assert torch.equal(first, draws.nll(rows))
+
+
+def test_fitting_leaves_the_global_generators_alone(posterior, network):
+    before_torch, before_numpy = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002 - it is watched, not used
+    posterior.fit(autoencoder_for(posterior, network), rows_for(network), training=QUICK, seed=0)
+    assert torch.equal(torch.get_rng_state(), before_torch)
+    assert np.array_equal(np.random.get_state()[1], before_numpy)  # noqa: NPY002
+
+
+def test_the_same_seed_gives_the_same_draws_and_another_seed_others(posterior, network, fitted):
+    rows = rows_for(network)
+    first = fitted(posterior, network).nll(rows)
+    again = posterior.fit(autoencoder_for(posterior, network), rows, training=QUICK, seed=0).nll(rows)
+    other = posterior.fit(autoencoder_for(posterior, network), rows, training=QUICK, seed=1).nll(rows)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_draws_are_different_functions(posterior, network, fitted):
+    scores = fitted(posterior, network).nll(rows_for(network))
+    assert len(torch.unique(scores, dim=0)) == posterior.count
+
+
+def test_scores_per_feature_average_to_the_score(posterior, network, fitted):
+    draws, rows = fitted(posterior, network), rows_for(network)
+    apart = draws.nll_per_feature(rows)
+    assert apart.shape == (posterior.count, *rows.shape)
+    torch.testing.assert_close(apart.flatten(2).mean(2), draws.nll(rows))
+
+
+def test_reconstructions_have_the_shape_of_the_rows(posterior, network, fitted):
+    rows = rows_for(network)
+    assert fitted(posterior, network).reconstruction(rows).shape == (posterior.count, *rows.shape)
+
+
+def test_training_lowers_the_score_of_the_training_rows(posterior, network):
+    rows, autoencoder = rows_for(network), autoencoder_for(posterior, network)
+    scores = [
+        posterior.fit(autoencoder, rows, training=Training(epochs=epochs, batch_size=16), seed=0).nll(rows).mean()
+        for epochs in (0, 40)
+    ]
+    assert scores[1] < 0.8 * scores[0]
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_every_posterior_takes_every_likelihood(posterior, network, likelihood):
+    rows = rows_for(network)
+    draws = posterior.fit(autoencoder_for(posterior, network, likelihood), rows, training=QUICK, seed=0)
+    assert draws.nll(rows).isfinite().all()
+
+
+def test_a_rate_that_is_far_too_high_is_an_error_that_says_what_to_try(posterior):
+    with pytest.raises(TrainingError, match=r"diverged.*[Ll]ower the learning rate"):
+        posterior.fit(
+            autoencoder_for(posterior, "dense", "gaussian, sigma per feature"),
+            rows_for("dense"),
+            training=Training(epochs=5, learning_rate=1e36),
+            seed=0,
+        )
+
+
+def test_progress_counts_up_to_its_total(posterior):
+    told = []
+    posterior.fit(autoencoder_for(posterior, "dense"), rows_for("dense"), training=QUICK, seed=0, report=told.append)
+    training = [progress.done for progress in told if progress.stage == "training"]
+    assert training == [1, 2, 3]
+    assert told[-1].done == told[-1].total
+
+
+def test_the_learning_rate_can_be_found(posterior):
+    rows = rows_for("dense")
+    training = Training(epochs=5, learning_rate=RangeTest(steps=60))
+    draws = posterior.fit(autoencoder_for(posterior, "dense"), rows, training=training, seed=0)
+    assert draws.nll(rows).isfinite().all()
+
+
+def test_early_stopping_works(posterior):
+    rows = rows_for("dense")
+    training = Training(epochs=20, early_stopping=posteriors.EarlyStopping(patience=2))
+    assert (
+        posterior.fit(autoencoder_for(posterior, "dense"), rows, training=training, seed=0).nll(rows).isfinite().all()
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_handful_of_rows_is_enough(posterior, rows):
+    few = rows_for("dense")[:rows]
+    assert posterior.fit(autoencoder_for(posterior, "dense"), few, training=QUICK, seed=0).nll(few).isfinite().all()
+
+
+def test_a_member_does_not_depend_on_how_many_others_there_are():
+    rows = rows_for("dense").double()
+    few, many = (
+        AnchoredEnsemble(members=members)
+        .fit(autoencoder_for(posterior_named("anchored_ensemble"), "dense"), rows, training=QUICK, seed=0)
+        .nll(rows)
+        for members in (2, 5)
+    )
+    torch.testing.assert_close(few, many[:2])

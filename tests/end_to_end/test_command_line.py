@@ -1,0 +1,65 @@
+"""The command line as a user runs it: in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from indubio.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def demo() -> subprocess.CompletedProcess[str]:
+    return run("demo", "--members", "3")
+
+
+def test_the_demo_prints_metrics_and_verdicts(demo):
+    assert demo.returncode == 0, demo.stderr
+    for word in (
+        "AUROC",
+        "GSS",
+        "W ",
+        "Gain",
+        "GSS at 10 %",
+        "GSS at 20 %",
+        "GSS at 40 %",
+        "REFER",
+        "INLIER",
+        "ANOMALY",
+    ):
+        assert word in demo.stdout
+
+
+def test_nothing_but_results_is_printed_when_nobody_is_looking(demo):
+    assert demo.stderr == ""
+
+
+def test_help_lists_the_commands_without_importing_torch():
+    shown = run("--help")
+    assert "demo" in shown.stdout
+    imported = subprocess.run(
+        [sys.executable, "-c", "import sys, indubio.cli; print('torch' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert imported.stdout.strip() == "False"
+
+
+def test_the_version_is_the_package_s():
+    from importlib.metadata import version
+
+    assert run("--version").stdout.strip() == f"indubio {version('indubio')}"
+
+
+def test_a_usage_error_exits_with_two():
+    assert run("demo", "--members", "0").returncode == 2
+    assert run("nonsense").returncode == 2

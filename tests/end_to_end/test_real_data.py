@@ -1,0 +1,45 @@
+"""The method on real data, from raw rows to the paper's numbers."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from indubio import AnchoredEnsemble, Dense, Detector, Training
+from indubio.data import MinMax
+from indubio.data.datasets import odds
+from indubio.evaluation import accuracy_rejection_curve
+from indubio.probability import CONVERSIONS
+from indubio.uncertainty import total
+
+
+def test_cardio_reaches_what_the_prototype_reached(data_folder):
+    """ODDS cardio, BAE ensemble, mean of 3 seeds: AUROC of the mean NLL and W^GSS with the best conversion."""
+    aurocs, best = [], []
+    for seed in range(3):
+        task = odds("cardio", seed=seed, folder=data_folder)
+        detector = Detector(
+            posterior=AnchoredEnsemble(members=10),
+            architecture=Dense(layer_norm=False, bias=False, skips=True),
+            training=Training(epochs=100, batches=3, learning_rate=0.02),
+            scaling=MinMax(clip=True),
+            seed=seed,
+        ).fit(task.train)
+        training_nll, nll = detector.nll(task.train), detector.nll(task.test)
+        aurocs.append(roc_auc_score(task.labels, nll.mean(0)))
+        weighted = []
+        for conversion in CONVERSIONS.values():
+            for scaled in (False, True):
+                p = conversion(scaled=scaled).fit(training_nll).probability(nll)
+                curve = accuracy_rejection_curve(task.labels, p.mean(0) >= 0.5, total(p))
+                weighted.append(curve.weighted_average)
+        best.append(max(weighted))
+    assert np.mean(aurocs) >= 0.95
+    assert np.mean(best) >= 0.94
+
+
+@pytest.mark.parametrize("posterior_seed", [0, 1])
+def test_uncertain_verdicts_on_cardio_are_more_often_wrong(data_folder, posterior_seed):
+    task = odds("cardio", seed=posterior_seed, folder=data_folder)
+    found = Detector(seed=posterior_seed).fit(task.train).assess(task.test)
+    wrong = found.prediction != task.labels
+    assert found.total[wrong].mean() > 2 * found.total[~wrong].mean()

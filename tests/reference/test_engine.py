@@ -1,0 +1,109 @@
+"""The stacked engine against a plain loop over torch.nn modules, in float64, where the two agree to rounding."""
+
+import pytest
+import torch
+from torch import nn
+
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.posteriors import AnchoredEnsemble, Deterministic, Training
+from indubio.posteriors.training import member_generators
+from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
+
+SEED, MEMBERS, EPOCHS, BATCH, RATE = 5, 3, 4, 10, 0.01
+
+NETS = {
+    "dense": (Dense, (7,), lambda o: PlainDense(7, **o), {}),
+    "conv": (Conv1d, (31, 2), lambda o: PlainConv(31, 2, linear=12, **o), {"linear": (12,)}),
+    "conv, even length": (Conv1d, (60, 1), lambda o: PlainConv(60, 1, linear=9, **o), {"linear": (9,)}),
+}
+OPTIONS = [
+    {"layer_norm": False, "bias": False, "skips": True},
+    {"layer_norm": True, "bias": True, "skips": True},
+    {"layer_norm": False, "bias": True, "skips": False},
+]
+
+
+def rows_of(shape: tuple[int, ...], count: int = 33) -> torch.Tensor:
+    return torch.rand(count, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def plain_member(
+    make, options, autoencoder: Autoencoder, rows: torch.Tensor, member: int, prior_scale: float
+) -> nn.Module:
+    generator = member_generators(SEED, member + 1)[member]
+    module = load(make(options).double(), autoencoder.initial(generator, torch.float64))
+    anchor = load(make(options).double(), autoencoder.initial(generator, torch.float64))
+    train_plain(
+        module, anchor, rows, epochs=EPOCHS, batch=BATCH, rate=RATE, prior_scale=prior_scale, generator=generator
+    )
+    return module
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("members_at_once", [None, 1, 2])
+def test_the_engine_trains_as_a_plain_loop_does(net, options, members_at_once):
+    architecture, shape, make, more = NETS[net]
+    autoencoder = Autoencoder(architecture(**options, **more).build(shape), GaussianLikelihood())
+    rows = rows_of(shape)
+    # A prior strong enough to move the weights: lambda of the paper would hide a wrong gradient.
+    posterior = AnchoredEnsemble(members=MEMBERS, prior_scale=1e-3)
+    training = Training(epochs=EPOCHS, batch_size=BATCH, learning_rate=RATE, members_at_once=members_at_once)
+
+    draws = posterior.fit(autoencoder, rows, training=training, seed=SEED)
+
+    for member in range(MEMBERS):
+        module = plain_member(make, options, autoencoder, rows, member, 1e-3)
+        expected = ((rows - module(rows)) ** 2).flatten(1).mean(1) / 2
+        torch.testing.assert_close(draws.nll(rows)[member], expected.detach(), rtol=1e-9, atol=1e-12)
+
+
+def test_one_network_is_trained_towards_zero_by_its_prior():
+    autoencoder = Autoencoder(Dense().build((5,)), GaussianLikelihood())
+    rows = rows_of((5,))
+    draws = Deterministic(prior_scale=0.01).fit(
+        autoencoder, rows, training=Training(epochs=EPOCHS, batch_size=BATCH, learning_rate=RATE), seed=SEED
+    )
+    (generator,) = member_generators(SEED, 1)
+    options = {"layer_norm": False, "bias": False, "skips": True}
+    module = load(PlainDense(5, **options).double(), autoencoder.initial(generator, torch.float64))
+    train_plain(module, None, rows, epochs=EPOCHS, batch=BATCH, rate=RATE, prior_scale=0.01, generator=generator)
+    expected = ((rows - module(rows)) ** 2).mean(1) / 2
+    torch.testing.assert_close(draws.nll(rows)[0], expected.detach(), rtol=1e-9, atol=1e-12)
+
+
+def test_in_float32_stacked_and_sequential_training_give_nearly_the_same_scores():
+    autoencoder = Autoencoder(Dense().build((6,)), GaussianLikelihood())
+    rows = rows_of((6,), 200).float()
+    scores = [
+        AnchoredEnsemble(members=4)
+        .fit(autoencoder, rows, training=Training(epochs=30, members_at_once=size), seed=1)
+        .nll(rows)
+        for size in (4, 1)
+    ]
+    torch.testing.assert_close(*scores, rtol=5e-3, atol=1e-6)
+
+
+def test_early_stopping_stops_each_member_as_if_it_were_alone():
+    from indubio.posteriors import EarlyStopping
+
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
+    rows = rows_of((4,), 60)
+    scores = [
+        AnchoredEnsemble(members=5)
+        .fit(
+            autoencoder,
+            rows,
+            training=Training(
+                epochs=60,
+                batch_size=8,
+                learning_rate=0.05,
+                early_stopping=EarlyStopping(held_out=0.3, patience=3),
+                members_at_once=size,
+            ),
+            seed=3,
+        )
+        .nll(rows)
+        for size in (5, 1)
+    ]
+    torch.testing.assert_close(*scores, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,47 @@
+"""Rules about the project itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_source_loads_what_could_execute_code(source):
+    text = source.read_text()
+    assert not re.search(
+        r"\b(import|from)\s+(pickle|joblib|dill|cloudpickle|marshal|shelve)\b|torch\.(load|save)\(", text
+    )
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_library_never_prints_on_its_own(source):
+    assert not re.search(r"(?<![\w.])print\(", source.read_text())
+
+
+def test_importing_the_package_does_not_wait_for_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, indubio, indubio.evaluation, indubio.decision; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_every_public_name_can_be_imported():
+    import indubio
+
+    assert set(indubio.__all__) == set(indubio._HOME)
+    for name in indubio.__all__:
+        assert getattr(indubio, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Detecter'"):
+        indubio.Detecter  # noqa: B018 - the access is the test
+
+
+def test_every_version_in_the_constraints_is_pinned():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
+    assert "torch==2.13.0" in lines

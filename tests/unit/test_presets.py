@@ -1,0 +1,67 @@
+"""The presets are the table of the paper's settings."""
+
+import pytest
+
+from indubio import Conv1d, Dense, Detector, preset
+from indubio.data.datasets import DATASETS
+from indubio.errors import ConfigError
+from indubio.posteriors import RangeTest
+from indubio.presets import MODELS
+
+
+@pytest.mark.parametrize(
+    ("collection", "task", "network", "norm", "skips"),
+    [
+        ("odds", "cardio", Dense, True, True),
+        ("odds", None, Dense, True, True),
+        ("zema", "pump", Conv1d, False, True),
+        ("strath", "L_ACTpos", Conv1d, True, False),
+        ("strath", "A_ACTspd", Conv1d, True, False),
+        ("strath", "Feedback_SPA", Conv1d, True, True),
+        ("strath", "all", Conv1d, True, True),
+    ],
+)
+def test_norm_and_skips_are_those_of_the_text(collection, task, network, norm, skips):
+    architecture = preset(collection, task)["architecture"]
+    assert type(architecture) is network
+    assert (architecture.layer_norm, architecture.skips, architecture.bias) == (norm, skips, False)
+
+
+def test_the_learning_rate_is_found_but_for_strath():
+    assert isinstance(preset("odds")["training"].learning_rate, RangeTest)
+    assert isinstance(preset("zema")["training"].learning_rate, RangeTest)
+    assert preset("strath", "all")["training"].learning_rate == 0.001
+
+
+def test_the_authors_ran_longer_without_norm_on_a_triangular_schedule():
+    authors = preset("odds", protocol="authors")
+    assert authors["architecture"].layer_norm is False
+    assert authors["training"].epochs == 300
+    assert authors["training"].learning_rate.use == "triangular"
+    assert preset("odds")["training"].epochs == 100
+
+
+def test_batches_are_a_third_for_odds_and_a_fifth_elsewhere():
+    assert preset("odds")["training"].batch_rows(1324) == 441
+    assert preset("zema")["training"].batch_rows(518) == 103
+
+
+def test_the_paper_s_models_have_its_numbers_of_draws():
+    counts = {name: model.count for name, model in MODELS.items()}
+    assert [counts[name] for name in ("VAE", "BAE-MCD", "BAE-BBB", "BAE-Ensemble")] == [100, 100, 100, 10]
+
+
+def test_every_task_has_a_preset_that_a_detector_takes():
+    for name, collection in DATASETS.items():
+        for task in collection.tasks:
+            for protocol in ("text", "authors"):
+                Detector(**preset(name, task, protocol=protocol))
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ConfigError, match="odds, zema, strath"):
+        preset("oods")
+    with pytest.raises(ConfigError, match="cooler, valve"):
+        preset("zema", "engine")
+    with pytest.raises(ConfigError, match="`task` must be one of L_ACTpos"):
+        preset("strath")

@@ -1,0 +1,129 @@
+"""Batches, schedules, the range test, early stopping and the choice of chunks."""
+
+import numpy as np
+import pytest
+import torch
+
+from indubio.autoencoders import Autoencoder, Dense, GaussianLikelihood
+from indubio.errors import ConfigError, TrainingError
+from indubio.posteriors import Deterministic, EarlyStopping, RangeTest, Training
+from indubio.posteriors.learning_rate import fixed, found_rates, smoothed_losses, triangular
+from indubio.posteriors.posterior import WeightObjective, fresh_weights
+from indubio.posteriors.training import epoch_batches, members_at_once, train
+
+
+def generators(count: int) -> list[torch.Generator]:
+    return [torch.Generator().manual_seed(seed) for seed in range(count)]
+
+
+def test_every_network_sees_every_row_once_an_epoch_in_its_own_order():
+    rows = torch.arange(20.0).reshape(20, 1)
+    seen = torch.cat(list(epoch_batches(rows, 6, generators(3))), dim=1).squeeze(-1)
+    # 6 + 6 + 6 rows, and the last batch of 2 is too small.
+    assert seen.shape == (3, 18)
+    assert all(len(order.unique()) == 18 for order in seen)
+    assert not torch.equal(seen[0], seen[1])
+
+
+def test_a_left_over_batch_of_three_is_used():
+    rows = torch.arange(9.0).reshape(9, 1)
+    assert [batch.shape[1] for batch in epoch_batches(rows, 6, generators(1))] == [6, 3]
+
+
+def test_two_rows_in_all_are_one_batch():
+    assert [batch.shape[1] for batch in epoch_batches(torch.rand(2, 1), 6, generators(1))] == [2]
+
+
+@pytest.mark.parametrize(
+    ("training", "rows", "size"),
+    [
+        (Training(batches=3), 1324, 441),
+        (Training(batches=5), 3, 1),
+        (Training(batch_size=100), 1324, 100),
+        (Training(batch_size=100), 7, 7),
+    ],
+)
+def test_batches_are_given_by_size_or_by_number(training, rows, size):
+    assert training.batch_rows(rows) == size
+
+
+def test_small_networks_are_stacked_and_large_ones_go_one_by_one():
+    assert members_at_once(Training(), 10, weights=2_000, widest=24, batch=100) == 10
+    assert members_at_once(Training(), 10, weights=7_300_000, widest=2780, batch=16) == 1
+    assert members_at_once(Training(members_at_once=3), 10, weights=2_000, widest=24, batch=100) == 3
+    # 100 draws of 0.5 M weights would not fit what the caches like: some of them, not all, not one.
+    assert 1 < members_at_once(Training(), 100, weights=500_000, widest=1000, batch=100) < 100
+
+
+def test_the_triangular_schedule_goes_up_and_down_once_a_cycle():
+    schedule = triangular(0.1, 0.5, 4)
+    assert [schedule(step) for step in range(6)] == pytest.approx([0.1, 0.3, 0.5, 0.3, 0.1, 0.3])
+    assert fixed(0.2)(17) == 0.2
+
+
+def test_the_range_test_finds_both_ends_of_a_known_curve():
+    # Flat until 1e-3, falling in log rate until 0.1, rising after: as a loss without noise would.
+    rates = np.geomspace(1e-7, 10, 401)
+    log_rate = np.log10(rates)
+    losses = np.where(log_rate < -3, 1.0, np.where(log_rate < -1, 1 - 0.4 * (log_rate + 3), 0.2 + (log_rate + 1)))
+    found = found_rates(rates, losses)
+    # The running mean lags behind by about ten steps, a factor of 1.6 here.
+    assert 1e-3 / 2 < found.low < 2e-3
+    assert 0.1 / 2 < found.high < 0.2
+    assert found.safe == pytest.approx(found.high / 10)
+
+
+def test_a_loss_that_never_falls_is_an_error_that_says_what_to_do():
+    with pytest.raises(TrainingError, match="Set `learning_rate` to a number"):
+        found_rates(np.geomspace(1e-7, 10, 50), np.linspace(1, 2, 50))
+
+
+def test_smoothing_a_constant_changes_nothing():
+    np.testing.assert_allclose(smoothed_losses(np.full(9, 0.3)), 0.3)
+
+
+def test_rates_the_wrong_way_round_are_refused():
+    with pytest.raises(ConfigError, match="below"):
+        RangeTest(lowest=1.0, highest=0.1)
+
+
+def test_a_found_triangular_schedule_trains():
+    rows = torch.rand(60, 4, generator=torch.Generator().manual_seed(0)) / 4
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
+    untrained, trained = (
+        Deterministic().fit(
+            autoencoder,
+            rows,
+            training=Training(epochs=epochs, batch_size=10, learning_rate=RangeTest(highest=0.1, use="triangular")),
+            seed=0,
+        )
+        for epochs in (0, 20)
+    )
+    assert trained.nll(rows).mean() < untrained.nll(rows).mean() / 2
+
+
+def test_early_stopping_keeps_the_best_weights_not_the_last():
+    rows = torch.rand(60, 4, generator=torch.Generator().manual_seed(0))
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
+    alone = generators(1)
+    objective = WeightObjective(autoencoder, fresh_weights(autoencoder, alone, rows), prior_scale=0, generators=alone)
+    seen: list[float] = []
+    train(
+        objective,
+        rows[:30],
+        # A rate so high that the held-out loss soon gets worse again.
+        training=Training(epochs=200, batch_size=10, early_stopping=EarlyStopping(patience=3)),
+        schedule=fixed(0.3),
+        generators=alone,
+        held_out=rows[30:],
+        after_epoch=lambda epoch, loss: seen.append(objective.held_out_loss(rows[None, 30:]).item()),
+    )
+    assert len(seen) < 200
+    assert np.argmin(seen) == len(seen) - 4
+    assert objective.held_out_loss(rows[None, 30:]).item() == min(seen)
+
+
+def test_early_stopping_on_one_row_is_an_error_that_names_the_way_out():
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
+    with pytest.raises(ConfigError, match="turn early stopping off"):
+        Deterministic().fit(autoencoder, torch.rand(1, 4), training=Training(early_stopping=EarlyStopping()), seed=0)
