@@ -16,11 +16,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)            ## train on real data and print verdicts
 	$(BIN)/indubio demo
 
-test: $(READY)            ## every test that is not slow
-	$(BIN)/python -m pytest -m "not slow" -n 2
+test: $(READY)            ## every test that is not slow (SCIPY_ARRAY_API: scikit-learn runs all its checks then)
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m "not slow" -n 2
 
 test-all: $(READY)        ## the slow ones too
-	$(BIN)/python -m pytest -n 2
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
 
 check: $(READY)           ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

@@ -6,6 +6,8 @@ from matplotlib.axes import Axes
 
 from indubio.evaluation import RejectionCurve
 
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#000000")
 NAMES = {"gss": "GSS", "auroc": "AUROC", "f1": "F1", "mcc": "MCC", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -16,6 +18,7 @@ def plot_rejection_curves(axes: Axes, curves: Mapping[str, RejectionCurve]) -> N
         axes: where to draw.
         curves: by the name for the legend; all of one metric.
     """
+    axes.set_prop_cycle(color=COLOURS)
     for name, curve in curves.items():
         axes.plot(
             100 * curve.rejection_rate,
