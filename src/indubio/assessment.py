@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from indubio.decision import Verdict
-from indubio.errors import IndubioError
+from indubio.errors import DataError, MissingExtraError, quoted
 from indubio.uncertainty import DISPLAY_FACTOR
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ class Assessment:
         [0, 1/4]. aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4]. total: their sum. In [0, 1/4].
         exceed: U_exceed of Perini et al., in [0, 1]. var_nll: variance of the draws' scores. nll: mean score over the
         draws; high means anomalous. Use it to rank: it does not saturate as a probability does.
+        notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
+        passed: columns of the input that are passed through (ids, times); None where there are none.
     """
 
     verdict: Shaped[np.ndarray, " examples"]
+    reason: Shaped[np.ndarray, " examples"]
     prediction: Bool[np.ndarray, " examples"]
     probability: Float[np.ndarray, " examples"]
     epistemic: Float[np.ndarray, " examples"]
@@ -36,6 +39,8 @@ class Assessment:
     exceed: Float[np.ndarray, " examples"]
     var_nll: Float[np.ndarray, " examples"]
     nll: Float[np.ndarray, " examples"]
+    notes: Shaped[np.ndarray, " examples"]
+    passed: "pa.Table | None" = None
 
     def __len__(self) -> int:
         return len(self.verdict)
@@ -51,13 +56,18 @@ class Assessment:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, in the order of the columns."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "passed"}
 
     def to_arrow(self) -> "pa.Table":
-        """An Arrow table, one row per example."""
+        """An Arrow table, one row per example, the columns that are passed through first."""
         import pyarrow as pa
 
-        return pa.table(self.to_dict())
+        columns = {} if self.passed is None else {name: self.passed.column(name) for name in self.passed.column_names}
+        found = self.to_dict()
+        taken = columns.keys() & found.keys()
+        if taken:
+            raise DataError(f"columns {quoted(sorted(taken))} of the input have names of the output. Rename them.")
+        return pa.table(columns | {name: pa.array(values) for name, values in found.items()})
 
     def to_frame(self, index: Any = None) -> "pd.DataFrame":
         """A pandas DataFrame, one row per example.
@@ -68,5 +78,6 @@ class Assessment:
         try:
             import pandas as pd
         except ImportError:
-            raise IndubioError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
-        return pd.DataFrame(self.to_dict(), index=index)
+            raise MissingExtraError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame if index is None else frame.set_axis(index, axis=0)

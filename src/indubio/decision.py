@@ -32,6 +32,13 @@ class Verdict(StrEnum):
     REFER = "REFER"
 
 
+class Reason(StrEnum):
+    """Why a verdict is referred."""
+
+    UNCERTAIN = "uncertain"
+    BAD_INPUT = "bad_input"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Referral(Settings, ABC):
     """How the threshold above which a verdict is referred is found.

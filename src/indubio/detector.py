@@ -9,7 +9,7 @@ for outliers.
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
@@ -20,9 +20,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from indubio.assessment import Assessment
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.data import FittedMinMax, MinMax, Missing, filled, medians, require_finite, require_numbers
-from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral, predictions, uncertainty_values, verdicts
-from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.data import Column, Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
+from indubio.data.checks import require_numbers
+from indubio.decision import (
+    ANOMALY_THRESHOLD,
+    Budget,
+    Reason,
+    Referral,
+    Verdict,
+    predictions,
+    uncertainty_values,
+    verdicts,
+)
+from indubio.errors import ConfigError, DataError, ShapeError, quoted
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
 from indubio.posteriors.training import Report, silent
 from indubio.probability import Conversion, Ecdf, FittedConversion
@@ -44,7 +54,9 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         scaling: None is `MinMax()`.
-        missing: "error" refuses missing values, "median" replaces them by the training median.
+        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
+            too, and refers every such example with the reason `bad_input`.
+        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
         device: "cpu", or "cuda" or "mps" where there is one.
@@ -55,6 +67,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         conversion_: the conversion, fitted on the training scores.
         referral_threshold_: uncertainty above which a verdict is referred.
         training_uncertainty_: probability and uncertainties of the training examples.
+        schema_: names, kinds, ranges and categories of the training columns.
+        intake_: what is done to rows before the network: filling in, scaling.
         input_shape_: shape of one example.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
@@ -71,6 +85,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         conversion: Conversion | None = None,
         scaling: MinMax | None = None,
         missing: Missing = "error",
+        unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         referral: Referral | None = None,
         device: str = "cpu",
@@ -83,6 +98,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.conversion = conversion
         self.scaling = scaling
         self.missing = missing
+        self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
         self.referral = referral
         self.device = device
@@ -92,21 +108,20 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn what good examples look like.
 
         Args:
-            X: good examples only: array, DataFrame (pandas or polars), or windows (N, L, K).
+            X: good examples only: array, DataFrame (pandas or polars), `Table`, or windows (N, L, K).
             y: ignored; scikit-learn's pipelines pass it.
             progress: called with a `Progress` after every epoch.
         """
         settings = self._resolved()
-        rows = self._checked(X, fitting=True)
-        self.input_shape_: tuple[int, ...] = rows.shape[1:]
-        self.medians_ = medians(rows) if self.missing == "median" else None
-        self.scaling_: FittedMinMax = settings.scaling.fit(rows)
+        rows = self._rows(X, fitting=True)
+        self.input_shape_: tuple[int, ...] = rows.values.shape[1:]
+        self.intake_ = Intake.fit(rows, scaling=settings.scaling, missing=self.missing, unseen=self.unseen)
         network = settings.architecture_for(self.input_shape_).build(
             self.input_shape_,
             code_noise=settings.posterior.code_noise,
             output_noise=settings.likelihood.output_noise,
         )
-        scaled = self._scaled(rows)
+        scaled = self._on_device(self.intake_.prepare(rows))
         self.draws_: Draws = settings.posterior.fit(
             Autoencoder(network, settings.likelihood),
             scaled,
@@ -130,29 +145,45 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             X: good examples that were not trained on, to fit the rule on; None takes the training examples.
         """
         check_is_fitted(self)
-        uncertainty = self.training_uncertainty_ if X is None else self._all_uncertainties(X)
+        uncertainty = self.training_uncertainty_ if X is None else self._scores_and_uncertainty(self._prepared(X))[1]
         self.referral_threshold_ = rule.fit(uncertainty)
         self.referral = rule
         return self
 
     def assess(self, X: Any) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the network."""
-        settings = self._resolved()
-        parts = [self._assessed(nll, settings.referral) for nll in self._scores(X)]
-        names = [field.name for field in dataclasses.fields(Assessment)]
-        return Assessment(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        referral = self._resolved().referral
+        prepared = self._prepared(X)
+        nll, uncertainty = self._scores_and_uncertainty(prepared)
+        uncertain = verdicts(
+            uncertainty.probability,
+            uncertainty_values(uncertainty, referral.by),
+            anomaly_threshold=self.anomaly_threshold,
+            referral_threshold=self.referral_threshold_,
+        )
+        reason = np.where(uncertain == Verdict.REFER, Reason.UNCERTAIN.value, "")
+        values = {field.name: getattr(uncertainty, field.name) for field in dataclasses.fields(uncertainty)}
+        return Assessment(
+            verdict=np.where(prepared.bad, Verdict.REFER.value, uncertain),
+            reason=np.where(prepared.bad, Reason.BAD_INPUT.value, reason),
+            prediction=predictions(uncertainty.probability, self.anomaly_threshold),
+            nll=nll,
+            notes=prepared.notes,
+            passed=X.passed if isinstance(X, Table) else None,
+            **values,
+        )
 
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
-        return np.concatenate(list(self._scores(X)), axis=1)
+        return np.concatenate(list(self._scores(self._prepared(X))), axis=1)
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.draws_.nll_per_feature(self._ready(X)).cpu().numpy()
+        return self.draws_.nll_per_feature(self._on_device(self._prepared(X))).cpu().numpy()
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
-        return self.draws_.reconstruction(self._ready(X)).cpu().numpy()
+        return self.draws_.reconstruction(self._on_device(self._prepared(X))).cpu().numpy()
 
     def predict(self, X: Any) -> Int[np.ndarray, " examples"]:
         """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it."""
@@ -164,7 +195,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
-        return -self._all_uncertainties(X).probability
+        return -self._scores_and_uncertainty(self._prepared(X))[1].probability
 
     @property
     def offset_(self) -> float:
@@ -202,7 +233,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing == "median"
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     def _resolved(self) -> "_Resolved":
@@ -210,8 +241,9 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             name: default if getattr(self, name) is None else getattr(self, name) for name, default in _DEFAULTS.items()
         }
         settings = _Resolved(**chosen, architecture=self.architecture)
-        if self.missing not in ("error", "median"):
-            raise ConfigError(f'`missing` must be "error" or "median", got {self.missing!r}.')
+        for name, known in (("missing", get_args(Missing)), ("unseen", get_args(Unseen))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {getattr(self, name)!r}.")
         if not 0 <= self.anomaly_threshold <= 1:
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
         if settings.likelihood.unit_interval and not settings.scaling.clip:
@@ -220,34 +252,51 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return settings
 
-    def _checked(self, X: Any, *, fitting: bool) -> Float[np.ndarray, "examples ..."]:
+    def _rows(self, X: Any, *, fitting: bool) -> Rows:
+        if isinstance(X, Table):
+            return self._table_rows(X, fitting=fitting)
         require_numbers(X)
         if getattr(X, "ndim", 2) > 3:
             raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
         try:
-            rows: np.ndarray = validate_data(
+            values: np.ndarray = validate_data(
                 self, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False
             )
         except ValueError as error:
             raise DataError(str(error)) from error
-        if not fitting and rows.shape[1:] != self.input_shape_:
+        names = tuple(getattr(self, "feature_names_in_", ())) or None
+        if fitting:
+            self.schema_ = _schema_of(values, names)
+        elif values.shape[1:] != self.input_shape_:
             raise ShapeError(
-                f"this detector was fitted on examples of shape {self.input_shape_}, got {rows.shape[1:]}."
+                f"this detector was fitted on examples of shape {self.input_shape_}, got {values.shape[1:]}."
             )
-        names = getattr(self, "feature_names_in_", None)
-        require_finite(rows, names, missing_allowed=self.missing == "median")
-        return rows
+        return Rows(values=values, names=names)
 
-    def _scaled(self, rows: Float[np.ndarray, "examples ..."]) -> Float[torch.Tensor, "examples ..."]:
-        whole = rows if self.medians_ is None else filled(rows, self.medians_)
-        return torch.from_numpy(self.scaling_.scaled(whole)).to(self.device)
+    def _table_rows(self, table: Table, *, fitting: bool) -> Rows:
+        if len(table) == 0:
+            raise DataError("the table has no rows.")
+        if fitting:
+            if table.labels is not None and table.labels.any():
+                raise DataError(
+                    f"the training data has {np.count_nonzero(table.labels)} rows labelled as anomalies, "
+                    "and a detector learns from good examples only: pass table.inliers()."
+                )
+            self.schema_ = Schema.of(table.features, table.categorical)
+            self.feature_names_in_ = np.array(self.schema_.encoded_names, dtype=object)
+            self.n_features_in_ = len(self.feature_names_in_)
+        encoded = self.schema_.encode(table.features)
+        return Rows(values=encoded.values, names=self.schema_.encoded_names, unseen=encoded.unseen)
 
-    def _ready(self, X: Any) -> Float[torch.Tensor, "examples ..."]:
+    def _prepared(self, X: Any) -> Prepared:
         check_is_fitted(self)
-        return self._scaled(self._checked(X, fitting=False))
+        return self.intake_.prepare(self._rows(X, fitting=False))
 
-    def _scores(self, X: Any) -> Iterator[Float[np.ndarray, "draws examples"]]:
-        rows = self._ready(X)
+    def _on_device(self, prepared: Prepared) -> Float[torch.Tensor, "examples ..."]:
+        return torch.from_numpy(prepared.values).to(self.device)
+
+    def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
+        rows = self._on_device(prepared)
         size = max(1, SCORES_AT_ONCE // self.draws_.count)
         for start in range(0, len(rows), size):
             yield self.draws_.nll(rows[start : start + size]).cpu().numpy()
@@ -256,22 +305,26 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         p = self.conversion_.probability(nll)
         return quantify(p, nll, self.largest_training_nll_, self.n_training_)
 
-    def _all_uncertainties(self, X: Any) -> Uncertainty:
-        parts = [self._uncertainty(nll) for nll in self._scores(X)]
+    def _scores_and_uncertainty(self, prepared: Prepared) -> tuple[Float[np.ndarray, " examples"], Uncertainty]:
+        """Mean score and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
+        parts = [(mean_nll(nll), self._uncertainty(nll)) for nll in self._scores(prepared)]
         names = [field.name for field in dataclasses.fields(Uncertainty)]
-        return Uncertainty(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        joined = {name: np.concatenate([getattr(part, name) for _, part in parts]) for name in names}
+        return np.concatenate([nll for nll, _ in parts]), Uncertainty(**joined)
 
-    def _assessed(self, nll: Float[np.ndarray, "draws examples"], referral: Referral) -> Assessment:
-        uncertainty = self._uncertainty(nll)
-        verdict = verdicts(
-            uncertainty.probability,
-            uncertainty_values(uncertainty, referral.by),
-            anomaly_threshold=self.anomaly_threshold,
-            referral_threshold=self.referral_threshold_,
+
+def _schema_of(values: Float[np.ndarray, "examples ..."], names: tuple[str, ...] | None) -> Schema:
+    axes = (0,) if values.ndim == 2 else (0, 1)
+    known = np.isfinite(values)
+    smallest = np.where(known, values, np.inf).min(axis=axes)
+    largest = np.where(known, values, -np.inf).max(axis=axes)
+    called = names or tuple(f"x{place}" for place in range(values.shape[-1]))
+    return Schema(
+        tuple(
+            Column(name=name, smallest=float(low), largest=float(high)) if low <= high else Column(name=name)
+            for name, low, high in zip(called, smallest, largest, strict=True)
         )
-        values = {field.name: getattr(uncertainty, field.name) for field in dataclasses.fields(uncertainty)}
-        prediction = predictions(uncertainty.probability, self.anomaly_threshold)
-        return Assessment(verdict=verdict, prediction=prediction, nll=mean_nll(nll), **values)
+    )
 
 
 _DEFAULTS: dict[str, Settings] = {

@@ -3,6 +3,8 @@
 A message says the parameter or place, the rule, the value and the way out.
 """
 
+from collections.abc import Iterable
+
 
 class IndubioError(Exception):
     """Base of all errors of this package."""
@@ -24,5 +26,18 @@ class TrainingError(IndubioError, RuntimeError):
     """Training failed, for example because the loss diverged."""
 
 
+class MissingExtraError(IndubioError, ImportError):
+    """A package is missing that this needs and the core does not."""
+
+
+class DownloadError(IndubioError, OSError):
+    """A file of a public collection could not be had."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
+
+
+def quoted(names: Iterable[object]) -> str:
+    """Names for a message: "a", "b"."""
+    return ", ".join(f'"{name}"' for name in names)

@@ -63,3 +63,21 @@ def test_the_version_is_the_package_s():
 def test_a_usage_error_exits_with_two():
     assert run("demo", "--members", "0").returncode == 2
     assert run("nonsense").returncode == 2
+
+
+def test_datasets_lists_every_collection_with_its_source_and_licence():
+    shown = run("datasets").stdout
+    for word in ("odds", "zema", "strath", "cardio", "licence", "source", "files"):
+        assert word in shown
+
+
+def test_fetching_what_is_here_fetches_nothing(data_folder):
+    done = run("datasets", "fetch", "odds", "--folder", str(data_folder))
+    assert done.returncode == 0
+    assert "8 files were here, 0 fetched" in done.stdout
+
+
+def test_an_unknown_collection_is_a_usage_error_that_lists_the_known_ones():
+    done = run("datasets", "fetch", "adbench")
+    assert done.returncode == 2
+    assert "odds" in done.stderr

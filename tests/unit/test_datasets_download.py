@@ -20,7 +20,7 @@ from scipy.io import savemat
 from indubio.data.datasets import DATASETS, Archive, DataFile, cache_folder, data_folder, fetch, find, odds
 from indubio.data.datasets.download import ATTEMPTS
 from indubio.data.datasets.odds import FILES
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DownloadError
 
 CONTENT = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -137,7 +137,7 @@ def test_a_folder_that_does_not_exist_is_refused_by_the_name_it_came_by(tmp_path
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(server, cache):
-    with pytest.raises(DataError, match=r"/wrong/cardio\.mat \(does not match its checksum\)"):
+    with pytest.raises(DownloadError, match=r"/wrong/cardio\.mat \(does not match its checksum\)"):
         fetch(file_at(server.address("wrong")))
     assert server.asked == {"wrong": 1}
     assert left_behind(cache) == []
@@ -151,7 +151,7 @@ def test_a_broken_transfer_is_started_again(server, cache):
 
 @pytest.mark.parametrize("sha256", [SHA256, None])
 def test_a_transfer_that_keeps_breaking_leaves_nothing_behind(sha256, server, cache):
-    with pytest.raises(DataError, match=r"/broken/cardio\.mat \(the transfer broke off\)"):
+    with pytest.raises(DownloadError, match=r"/broken/cardio\.mat \(the transfer broke off\)"):
         fetch(file_at(server.address("broken"), sha256=sha256))
     assert server.asked == {"broken": ATTEMPTS}
     assert left_behind(cache) == []
@@ -165,7 +165,7 @@ def test_the_second_mirror_is_used_after_the_first_fails(first, server):
 
 def test_offline_the_error_names_the_file_the_addresses_and_where_to_put_it(cache):
     addresses = CLOSED, "http://no-such-host.invalid/cardio.mat"
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DownloadError) as error:
         fetch(file_at(*addresses))
     assert str(error.value) == (
         "odds/cardio.mat is not in a local folder (INDUBIO_DATA is not set) and could not be downloaded: "
@@ -176,7 +176,7 @@ def test_offline_the_error_names_the_file_the_addresses_and_where_to_put_it(cach
 
 
 def test_a_missing_file_is_reported_with_the_status(server, tmp_path):
-    with pytest.raises(DataError, match=re.escape(f"is not in {tmp_path} and")) as error:
+    with pytest.raises(DownloadError, match=re.escape(f"is not in {tmp_path} and")) as error:
         fetch(file_at(server.address("missing")), folder=tmp_path)
     assert "(404 Client Error: Not Found)" in str(error.value)
 
@@ -193,7 +193,7 @@ def test_a_cache_that_cannot_be_written_is_reported_with_the_way_out(server, tmp
     (tmp_path / "taken").write_text("a file, not a folder")
     monkeypatch.setenv("INDUBIO_CACHE", str(tmp_path / "taken"))
     with pytest.raises(
-        DataError, match=r"cardio\.mat cannot be written .* Set INDUBIO_CACHE to a folder with room for it"
+        DownloadError, match=r"cardio\.mat cannot be written .* Set INDUBIO_CACHE to a folder with room for it"
     ):
         fetch(file_at(server.address("good")))
 
@@ -248,7 +248,7 @@ def test_a_wrong_archive_is_refused_not_kept_and_the_next_mirror_used(content, r
         archive = Archive(name="zema.zip", addresses=addresses)
         return DataFile(path="zema/TS1.txt", sha256=digest, archive=archive)
 
-    with pytest.raises(DataError, match=rf"\({reason}\)\. Get the zip and put it at .*zema\.zip"):
+    with pytest.raises(DownloadError, match=rf"\({reason}\)\. Get the zip and put it at .*zema\.zip"):
         fetch(file(first))
     assert left_behind(cache) == []
     assert fetch(file(first, second)).read_bytes() == b"1\t2\n"

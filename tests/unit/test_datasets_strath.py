@@ -8,7 +8,7 @@ import pytest
 
 from indubio.data.datasets import strath
 from indubio.data.datasets.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DataError, MissingExtraError
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)  # parts of the real measurements
@@ -162,5 +162,5 @@ def test_a_spreadsheet_without_the_dimension_or_without_a_value_is_reported(own)
 
 def test_without_the_extra_the_error_names_it(made, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(DataError, match=r'needs the datasets extra: pip install "indubio\[datasets\]"'):
+    with pytest.raises(MissingExtraError, match=r'needs the datasets extra: pip install "indubio\[datasets\]"'):
         strath("all", folder=made)

@@ -48,6 +48,8 @@ def test_an_assessment_says_everything_of_every_example(detector):
     assert len(found) == 7
     assert set(found.to_dict()) == {
         "verdict",
+        "reason",
+        "notes",
         "prediction",
         "probability",
         "epistemic",
@@ -154,6 +156,7 @@ def test_the_rule_can_change_without_training_again(detector):
     changed.refer_by(UncertaintyThreshold(threshold=0.0))
     found = changed.assess(TABLE)
     np.testing.assert_array_equal(found.verdict == Verdict.REFER, found.total > 0)
+    np.testing.assert_array_equal(found.reason, np.where(found.total > 0, "uncertain", ""))
 
 
 def test_a_budget_can_be_fitted_on_held_out_examples():
@@ -254,7 +257,7 @@ def test_huge_values_are_anomalies_and_nothing_overflows(detector, value):
     rows[0, 1] = value
     found = detector.assess(rows)
     assert found.verdict[0] == Verdict.ANOMALY
-    assert all(np.isfinite(values).all() for name, values in found.to_dict().items() if name != "verdict")
+    assert all(np.isfinite(values).all() for values in found.to_dict().values() if values.dtype == float)
 
 
 def test_training_values_beyond_a_float_are_refused():
@@ -302,6 +305,25 @@ def test_missing_values_in_windows_take_the_median_of_the_sensor():
     filled = rows.copy()
     filled[3, 7, 1] = np.median(WINDOWS[:, :, 1])
     np.testing.assert_allclose(detector.nll(rows), detector.nll(filled))
+
+
+def test_what_was_filled_in_is_noted():
+    rows = TABLE.copy()
+    rows[3, 1] = rows[3, 2] = rows[5, 0] = np.nan
+    found = quick(missing="median").fit(pd.DataFrame(TABLE, columns=NAMES)).assess(pd.DataFrame(rows, columns=NAMES))
+    assert found.notes[3] == "missing: pressure, flow"
+    assert found.notes[5] == "missing: temperature"
+    assert (found.notes[[0, 1, 2, 4]] == "").all()
+    assert not (found.reason == "bad_input").any()
+
+
+def test_examples_with_missing_values_are_referred_when_asked():
+    rows = TABLE.copy()
+    rows[3, 1] = np.nan
+    found = quick(missing="refer").fit(TABLE).assess(rows)
+    assert found.verdict[3] == Verdict.REFER
+    assert found.reason[3] == "bad_input"
+    assert np.count_nonzero(found.reason == "bad_input") == 1
 
 
 def test_a_column_without_any_value_is_refused():

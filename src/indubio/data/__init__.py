@@ -1,7 +1,21 @@
-"""Stage 1, what comes in: checks, missing values and scaling of tables (N, D) and windows (N, L, K)."""
+"""Stage 1, what comes in: tables (N, D) and windows (N, L, K), checked, filled in and scaled."""
 
-from indubio.data.checks import require_finite, require_numbers
-from indubio.data.missing import Missing, filled, medians
+from indubio.data.intake import Intake, Missing, Prepared, Rows, Unseen
 from indubio.data.scaling import FittedMinMax, MinMax
+from indubio.data.schema import Column, Schema
+from indubio.data.tables import Roles, Table, as_arrow
 
-__all__ = ["FittedMinMax", "MinMax", "Missing", "filled", "medians", "require_finite", "require_numbers"]
+__all__ = [
+    "Column",
+    "FittedMinMax",
+    "Intake",
+    "MinMax",
+    "Missing",
+    "Prepared",
+    "Roles",
+    "Rows",
+    "Schema",
+    "Table",
+    "Unseen",
+    "as_arrow",
+]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.errors import DataError
+from indubio.errors import DataError, quoted
 
 
 def require_numbers(frame: Any) -> None:
@@ -21,7 +21,7 @@ def require_numbers(frame: Any) -> None:
     ]
     if text:
         raise DataError(
-            f"columns {_quoted(text)} do not hold numbers. Leave them out, or turn them into numbers before fitting."
+            f"columns {quoted(text)} do not hold numbers. Leave them out, or turn them into numbers before fitting."
         )
 
 
@@ -47,7 +47,3 @@ def _where(bad: np.ndarray, what: str, names: Sequence[str] | None) -> str:
     else:
         at = f"column {place[0]}" if names is None else f'column "{names[place[0]]}"'
     return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: row {row}, {at})"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)

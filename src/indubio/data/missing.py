@@ -1,13 +1,9 @@
 """Missing values: refused by default, or replaced by the training median of the feature or sensor."""
 
-from typing import Literal
-
 import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import DataError
-
-Missing = Literal["error", "median"]
 
 
 def medians(rows: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " features"]:

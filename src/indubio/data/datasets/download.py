@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 
 from indubio.data.datasets.collection import DataFile
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DownloadError
 
 DATA_FOLDER = "INDUBIO_DATA"
 CACHE_FOLDER = "INDUBIO_CACHE"
@@ -46,13 +46,13 @@ def fetch(file: DataFile, *, folder: str | Path | None = None, progress: bool | 
         try:
             reason = _fetch_from(address, file, target, shown)
         except OSError as error:  # of this machine: those of the network have become a reason
-            raise DataError(
+            raise DownloadError(
                 f"{target} cannot be written ({error}). Set {CACHE_FOLDER} to a folder with room for it."
             ) from None
         if reason is None:
             return target
         failures.append(f"{address} ({reason})")
-    raise DataError(_not_to_be_had(file, target, data_folder(folder), failures))
+    raise DownloadError(_not_to_be_had(file, target, data_folder(folder), failures))
 
 
 def find(file: DataFile, folder: str | Path | None = None) -> Path | None:

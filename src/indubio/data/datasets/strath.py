@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from indubio.data.datasets.collection import Archive, Collection, DataFile, Sensor, Task
 from indubio.data.datasets.download import data_folder, fetch
 from indubio.data.datasets.splits import Duplicates, Split, train_test
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DataError, MissingExtraError
 
 TRAIN_SHARE = 0.7  # paper, dataset table and text
 PARTS = 81
@@ -123,7 +123,9 @@ def deviations(spreadsheet: Path) -> Float[np.ndarray, " parts"]:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise DataError(f'reading {spreadsheet} needs the datasets extra: pip install "indubio[datasets]".') from None
+        raise MissingExtraError(
+            f'reading {spreadsheet} needs the datasets extra: pip install "indubio[datasets]".'
+        ) from None
 
     try:
         workbook = load_workbook(spreadsheet, read_only=True, data_only=True)

@@ -1,0 +1,71 @@
+"""`indubio datasets`: the public collections, whether they are here, and how to get them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from indubio.data.datasets import Collection
+
+datasets = typer.Typer(help="List the paper's public collections, or fetch one.", invoke_without_command=True)
+
+Folder = Annotated[
+    Path | None, typer.Option("--folder", help="Look here first (default: the folder that INDUBIO_DATA names).")
+]
+
+
+@datasets.callback()
+def list_datasets(context: typer.Context, folder: Folder = None) -> None:
+    """List the collections with sizes, sources, licences and whether they are here."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from indubio.data.datasets import DATASETS, cache_folder, data_folder
+
+    console = Console()
+    for name, collection in DATASETS.items():
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_row("tasks", ", ".join(collection.tasks))
+        table.add_row("here", _presence(collection, folder))
+        table.add_row("source", ", ".join(collection.sources))
+        table.add_row("licence", collection.licence)
+        table.add_row("cite", collection.citation)
+        console.print(f"[bold]{name}[/]  {collection.title}", highlight=False)
+        console.print(table, highlight=False)
+        console.print()
+    local = data_folder(folder)
+    console.print(f"local folder: {local or 'none (set INDUBIO_DATA)'}", highlight=False, soft_wrap=True)
+    console.print(f"cache: {cache_folder()}", highlight=False, soft_wrap=True)
+
+
+@datasets.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="odds, zema or strath.")],
+    folder: Folder = None,
+) -> None:
+    """Download what is not here yet of a collection into the cache, with checksums."""
+    from rich.console import Console
+
+    from indubio.data.datasets import DATASETS, fetch, find
+
+    if name not in DATASETS:
+        raise typer.BadParameter(f"there is no collection {name!r}; there are {', '.join(DATASETS)}.")
+    console = Console()
+    files = DATASETS[name].files
+    wanted = [file for file in files if find(file, folder) is None]
+    for file in wanted:
+        console.print(str(fetch(file, folder=folder)), highlight=False, soft_wrap=True)
+    console.print(f"{name}: {len(files) - len(wanted)} files were here, {len(wanted)} fetched.", highlight=False)
+
+
+def _presence(collection: "Collection", folder: Path | None) -> str:
+    from indubio.data.datasets import find
+
+    here = [file for file in collection.files if find(file, folder) is not None]
+    sizes = [file.size for file in collection.files]
+    known = sum(size for size in sizes if size is not None)
+    more = ", some sizes not known" if None in sizes else ""
+    return f"{len(here)} of {len(collection.files)} files ({known / 1e6:.1f} MB{more})"
