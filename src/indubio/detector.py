@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from indubio.assessment import Assessment
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.data import Column, Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
+from indubio.data import Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
 from indubio.data.checks import require_numbers
+from indubio.data.incoming import named_rows, passed_through, training_schema
+from indubio.data.windows import Windows
 from indubio.decision import (
     ANOMALY_THRESHOLD,
     Budget,
@@ -108,7 +110,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn what good examples look like.
 
         Args:
-            X: good examples only: array, DataFrame (pandas or polars), `Table`, or windows (N, L, K).
+            X: good examples only: array (N, D) or windows (N, L, K), DataFrame (pandas or polars),
+                `Table` or `Windows`.
             y: ignored; scikit-learn's pipelines pass it.
             progress: called with a `Progress` after every epoch.
         """
@@ -169,7 +172,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             prediction=predictions(uncertainty.probability, self.anomaly_threshold),
             nll=nll,
             notes=prepared.notes,
-            passed=X.passed if isinstance(X, Table) else None,
+            passed=passed_through(X),
             **values,
         )
 
@@ -246,6 +249,11 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {getattr(self, name)!r}.")
         if not 0 <= self.anomaly_threshold <= 1:
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
+            reason = str(error).splitlines()[0]
+            raise ConfigError(f'`device` {self.device!r} cannot be used here: {reason}. Use "cpu".') from None
         if settings.likelihood.unit_interval and not settings.scaling.clip:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
@@ -253,8 +261,26 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return settings
 
     def _rows(self, X: Any, *, fitting: bool) -> Rows:
-        if isinstance(X, Table):
-            return self._table_rows(X, fitting=fitting)
+        if isinstance(X, Table | Windows):
+            rows = self._named_rows(X, fitting=fitting)
+        else:
+            rows = self._array_rows(X, fitting=fitting)
+        if not fitting and rows.values.shape[1:] != self.input_shape_:
+            raise ShapeError(
+                f"this detector was fitted on examples of shape {self.input_shape_}, got {rows.values.shape[1:]}."
+            )
+        return rows
+
+    def _named_rows(self, data: Table | Windows, *, fitting: bool) -> Rows:
+        if fitting:
+            self.schema_ = training_schema(data)
+        rows = named_rows(data, self.schema_)
+        if fitting:
+            self.n_features_in_ = rows.values.shape[1]
+            self.feature_names_in_ = np.array(rows.names, dtype=object)
+        return rows
+
+    def _array_rows(self, X: Any, *, fitting: bool) -> Rows:
         require_numbers(X)
         if getattr(X, "ndim", 2) > 3:
             raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
@@ -266,27 +292,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(str(error)) from error
         names = tuple(getattr(self, "feature_names_in_", ())) or None
         if fitting:
-            self.schema_ = _schema_of(values, names)
-        elif values.shape[1:] != self.input_shape_:
-            raise ShapeError(
-                f"this detector was fitted on examples of shape {self.input_shape_}, got {values.shape[1:]}."
-            )
+            self.schema_ = Schema.of_values(values, names)
         return Rows(values=values, names=names)
-
-    def _table_rows(self, table: Table, *, fitting: bool) -> Rows:
-        if len(table) == 0:
-            raise DataError("the table has no rows.")
-        if fitting:
-            if table.labels is not None and table.labels.any():
-                raise DataError(
-                    f"the training data has {np.count_nonzero(table.labels)} rows labelled as anomalies, "
-                    "and a detector learns from good examples only: pass table.inliers()."
-                )
-            self.schema_ = Schema.of(table.features, table.categorical)
-            self.feature_names_in_ = np.array(self.schema_.encoded_names, dtype=object)
-            self.n_features_in_ = len(self.feature_names_in_)
-        encoded = self.schema_.encode(table.features)
-        return Rows(values=encoded.values, names=self.schema_.encoded_names, unseen=encoded.unseen)
 
     def _prepared(self, X: Any) -> Prepared:
         check_is_fitted(self)
@@ -311,20 +318,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         names = [field.name for field in dataclasses.fields(Uncertainty)]
         joined = {name: np.concatenate([getattr(part, name) for _, part in parts]) for name in names}
         return np.concatenate([nll for nll, _ in parts]), Uncertainty(**joined)
-
-
-def _schema_of(values: Float[np.ndarray, "examples ..."], names: tuple[str, ...] | None) -> Schema:
-    axes = (0,) if values.ndim == 2 else (0, 1)
-    known = np.isfinite(values)
-    smallest = np.where(known, values, np.inf).min(axis=axes)
-    largest = np.where(known, values, -np.inf).max(axis=axes)
-    called = names or tuple(f"x{place}" for place in range(values.shape[-1]))
-    return Schema(
-        tuple(
-            Column(name=name, smallest=float(low), largest=float(high)) if low <= high else Column(name=name)
-            for name, low, high in zip(called, smallest, largest, strict=True)
-        )
-    )
 
 
 _DEFAULTS: dict[str, Settings] = {

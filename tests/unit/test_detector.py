@@ -343,6 +343,8 @@ def test_a_column_without_any_value_is_refused():
         ({"anomaly_threshold": 1.5}, "`anomaly_threshold` must be"),
         ({"posterior": "ensemble"}, "`posterior` must be an instance of Posterior"),
         ({"likelihood": BernoulliLikelihood()}, "clip=True"),
+        ({"device": "toaster"}, "`device` 'toaster' cannot be used here"),
+        ({"unseen": "ignore"}, "`unseen` must be one of"),
     ],
 )
 def test_bad_settings_are_refused_at_fit(settings, message):

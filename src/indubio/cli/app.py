@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from indubio import __version__
-from indubio.cli import datasets, demo
+from indubio.cli import datasets, demo, evaluate
 
 app = typer.Typer(
     name="indubio",
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo.demo)
+app.command("evaluate")(evaluate.evaluate)
 app.add_typer(datasets.datasets, name="datasets")
 
 

@@ -3,7 +3,6 @@
 A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +11,8 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.data.checks import require_finite
 from indubio.data.missing import filled, medians
+from indubio.data.notes import joined_notes, named_flags
+from indubio.data.quality import QualityLimits, fit_quality, quality_flags
 from indubio.data.scaling import FittedMinMax, MinMax
 from indubio.errors import DataError
 
@@ -61,35 +62,45 @@ class Intake:
         medians: of each feature or sensor; None when missing values are an error.
         missing: what happens to missing values.
         unseen: what happens to new categories.
+        quality: what the sensors of training windows did; None for tables.
     """
 
     scaling: FittedMinMax
     medians: Float[np.ndarray, " features"] | None
     missing: Missing
     unseen: Unseen
+    quality: QualityLimits | None = None
 
     @classmethod
     def fit(cls, rows: Rows, *, scaling: MinMax, missing: Missing, unseen: Unseen) -> "Intake":
         """Learn ranges and medians."""
         require_finite(rows.values, rows.names, missing_allowed=missing != "error")
         middle = None if missing == "error" else medians(rows.values)
-        return cls(scaling=scaling.fit(rows.values), medians=middle, missing=missing, unseen=unseen)
+        quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
+        return cls(scaling=scaling.fit(rows.values), medians=middle, missing=missing, unseen=unseen, quality=quality)
 
     def prepare(self, rows: Rows) -> Prepared:
-        """Fill in, scale, and note what was wrong."""
+        """Check, note what is wrong, fill in, and scale."""
+        notes, bad = self.inspect(rows)
+        values = rows.values if self.medians is None else filled(rows.values, self.medians)
+        return Prepared(values=self.scaling.scaled(values), notes=notes, bad=bad)
+
+    def inspect(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
+        """What is wrong with each example's data, and which examples must be referred for it."""
         require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
-        notes, bad = np.full(len(rows), "", dtype=object), np.zeros(len(rows), dtype=bool)
-        values = rows.values
-        if self.medians is not None:
-            notes, bad = self._missing(rows)
-            values = filled(values, self.medians)
+        notes, bad = self._missing(rows)
         if rows.unseen is not None and (new := rows.unseen != "").any():
             self._refuse_unseen(rows.unseen)
             notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
             bad = bad | new
-        return Prepared(values=self.scaling.scaled(values), notes=notes, bad=bad)
+        if self.quality is not None:
+            names = rows.names or tuple(str(place) for place in range(rows.values.shape[2]))
+            notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
+        return notes, bad
 
     def _missing(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
+        if self.medians is None:
+            return np.full(len(rows), "", dtype=object), np.zeros(len(rows), dtype=bool)
         absent = np.isnan(rows.values)
         absent = absent if absent.ndim == 2 else absent.any(axis=1)
         notes = named_flags(absent, rows.names, "missing")
@@ -102,25 +113,3 @@ class Intake:
                 f"{np.count_nonzero(unseen)} of {len(unseen)} rows hold a category that the training data did not have "
                 f'(first: row {row}, {unseen[row]}). Train with it, or pass unseen="refer".'
             )
-
-
-def named_flags(
-    flags: Bool[np.ndarray, "examples features"], names: Sequence[str] | None, word: str
-) -> Shaped[np.ndarray, " examples"]:
-    """Which features are flagged, as text: "missing: pressure, flow"; "" where none is."""
-    known = [str(place) for place in range(flags.shape[1])] if names is None else list(names)
-    notes = np.full(len(flags), "", dtype=object)
-    some = flags.any(axis=1)
-    if some.any():  # few distinct patterns, even among many examples
-        patterns, which = np.unique(flags[some], axis=0, return_inverse=True)
-        texts = [f"{word}: {', '.join(known[i] for i in np.flatnonzero(pattern))}" for pattern in patterns]
-        notes[some] = np.array(texts, dtype=object)[which.ravel()]
-    return notes
-
-
-def joined_notes(
-    first: Shaped[np.ndarray, " examples"], second: Shaped[np.ndarray, " examples"]
-) -> Shaped[np.ndarray, " examples"]:
-    """Two notes per example as one."""
-    separator = np.where((first != "") & (second != ""), "; ", "")
-    return np.asarray(first + separator.astype(object) + second, dtype=object)

@@ -78,6 +78,21 @@ class Schema:
             )
         return cls(tuple(_column(name, table.column(name), categorical) for name in table.column_names))
 
+    @classmethod
+    def of_values(cls, values: Float[np.ndarray, "examples ..."], names: tuple[str, ...] | None) -> "Schema":
+        """The schema of an array: features of (N, D), or sensors of (N, L, K); without names they are x0, x1, ..."""
+        axes = (0,) if values.ndim == 2 else (0, 1)
+        known = np.isfinite(values)
+        smallest = np.where(known, values, np.inf).min(axis=axes, initial=np.inf)
+        largest = np.where(known, values, -np.inf).max(axis=axes, initial=-np.inf)
+        called = names or tuple(f"x{place}" for place in range(values.shape[-1]))
+        return cls(
+            tuple(
+                Column(name=name, smallest=float(low), largest=float(high)) if low <= high else Column(name=name)
+                for name, low, high in zip(called, smallest, largest, strict=True)
+            )
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""

@@ -94,10 +94,14 @@ class Roles:
             features=table.select(features),
             categorical={name: None if values is None else tuple(values) for name, values in given.items()},
             passed=table.select(list(self.passed)) if self.passed else None,
-            labels=None if self.label is None else self._labels(table.column(self.label), where),
+            labels=None if self.label is None else self.labels(table, where),
         )
 
-    def _labels(self, values: pa.ChunkedArray, where: str) -> Bool[np.ndarray, " rows"]:
+    def labels(self, table: pa.Table, where: str = "the table") -> Bool[np.ndarray, " rows"]:
+        """The label column as True for an anomaly."""
+        if self.label not in table.column_names:
+            raise DataError(f"{where} has no column {quoted([self.label])}; it has {quoted(table.column_names)}.")
+        values = table.column(self.label)
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy()))
             raise DataError(f'{where}: label column "{self.label}" has {values.null_count} gaps (first: row {row}).')

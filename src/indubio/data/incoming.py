@@ -1,0 +1,47 @@
+"""`Table` and `Windows` as rows of numbers, matched by name with what was trained on."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indubio.data.intake import Rows
+from indubio.data.schema import Schema
+from indubio.data.tables import Table
+from indubio.data.windows import Windows
+from indubio.errors import DataError, ShapeError, quoted
+
+
+def training_schema(data: Table | Windows) -> Schema:
+    """The schema of training data, which must hold good examples only."""
+    if isinstance(data, Windows):
+        return Schema.of_values(data.values, data.sensors)
+    if data.labels is not None and data.labels.any():
+        raise DataError(
+            f"the training data has {np.count_nonzero(data.labels)} rows labelled as anomalies, "
+            "and a detector learns from good examples only: pass table.inliers()."
+        )
+    return Schema.of(data.features, data.categorical)
+
+
+def named_rows(data: Table | Windows, schema: Schema) -> Rows:
+    """The rows or windows, their columns or sensors in the order of the schema."""
+    if len(data) == 0:
+        raise DataError("there are no rows." if isinstance(data, Table) else "there are no windows.")
+    if isinstance(data, Table):
+        encoded = schema.encode(data.features)
+        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen)
+    if sorted(data.sensors) != sorted(schema.names):
+        raise ShapeError(
+            f"the sensors do not match those of the training data: {quoted(schema.names)} then, "
+            f"{quoted(data.sensors)} now."
+        )
+    order = [data.sensors.index(name) for name in schema.names]
+    return Rows(values=data.values[:, :, order], names=schema.names)
+
+
+def passed_through(data: Any) -> pa.Table | None:
+    """Columns of the input that belong beside the verdicts: ids and times, or where a window came from."""
+    if isinstance(data, Windows):
+        return data.origin
+    return data.passed if isinstance(data, Table) else None

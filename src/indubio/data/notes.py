@@ -1,0 +1,28 @@
+"""Notes: what was wrong with each example's data, as short text; "" where nothing was."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+
+def named_flags(
+    flags: Bool[np.ndarray, "examples features"], names: Sequence[str] | None, word: str
+) -> Shaped[np.ndarray, " examples"]:
+    """Which features are flagged, as text: "missing: pressure, flow"; "" where none is."""
+    known = [str(place) for place in range(flags.shape[1])] if names is None else list(names)
+    notes = np.full(len(flags), "", dtype=object)
+    some = flags.any(axis=1)
+    if some.any():  # few distinct patterns, even among many examples
+        patterns, which = np.unique(flags[some], axis=0, return_inverse=True)
+        texts = [f"{word}: {', '.join(known[i] for i in np.flatnonzero(pattern))}" for pattern in patterns]
+        notes[some] = np.array(texts, dtype=object)[which.ravel()]
+    return notes
+
+
+def joined_notes(
+    first: Shaped[np.ndarray, " examples"], second: Shaped[np.ndarray, " examples"]
+) -> Shaped[np.ndarray, " examples"]:
+    """Two notes per example as one."""
+    separator = np.where((first != "") & (second != ""), "; ", "")
+    return np.asarray(first + separator.astype(object) + second, dtype=object)

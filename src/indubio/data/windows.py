@@ -1,0 +1,205 @@
+"""Windows (N, L, K) of sensor recordings: how they are cut, where each came from, and what was left out or repaired.
+
+A recording falls into groups (a part, a cycle, a run), and a window never crosses from one group into the next.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float, Int, Shaped
+
+from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.settings import AtLeastOne, Positive, Settings
+
+Gaps = Literal["error", "leave", "hold", "linear"]
+JITTER = 1.5  # sample periods; a sample half a period late is jitter, a later one leaves a gap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowing(Settings):
+    """How windows are cut from the samples of a group.
+
+    Without `rate` every row is a sample, and a gap is an empty cell. With `rate` each sensor is read off at regular
+    times, and a gap is where it has no value that is young enough. Reading off is no filter: average first when the
+    rate goes far down.
+
+    Args:
+        length: samples per window, L.
+        step: samples from the start of one window to the start of the next; None is `length`, no overlap.
+        rate: samples per second to resample to; None takes the rows as they are.
+        gaps: "error" refuses gaps; "leave" leaves them missing (NaN), so that the detector can refer the window;
+            "hold" repeats the last value, as a historian means it that stores only changes; "linear" draws a line to
+            the next value, and holds the last one at the end of a group.
+        longest_gap: seconds. "hold": greatest age of a held value. "linear": longest gap that is bridged, a longer
+            one stays missing as a whole. None sets no limit to these two. "error" and "leave", with `rate` only:
+            greatest age that is no gap yet; None is one and a half sample periods.
+        short: groups without a full window are in the report ("report") or refused ("error").
+    """
+
+    length: AtLeastOne
+    step: AtLeastOne | None = None
+    rate: Positive | None = None
+    gaps: Gaps = "error"
+    longest_gap: Positive | None = None
+    short: Literal["report", "error"] = "report"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.longest_gap is not None and self.rate is None and self.gaps in ("error", "leave"):
+            raise ConfigError(
+                f'`longest_gap` has no meaning with gaps="{self.gaps}" and no rate: every empty cell is a gap then. '
+                'Set `rate`, or gaps="hold" or "linear".'
+            )
+
+    @property
+    def stride(self) -> int:
+        """Samples from the start of one window to the start of the next."""
+        return self.length if self.step is None else self.step
+
+    @property
+    def oldest(self) -> float:
+        """Seconds that a gap may last, infinity for no limit."""
+        if self.longest_gap is not None:
+            return self.longest_gap
+        return np.inf if self.rate is None or self.gaps in ("hold", "linear") else JITTER / self.rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortGroup:
+    """A group that gave no window.
+
+    Args:
+        file: where it begins; None for data in memory.
+        group: its id; None where there is no group column.
+        samples: how many it has.
+    """
+
+    file: str | None
+    group: Any
+    samples: int
+
+    def __str__(self) -> str:
+        names = [*([] if self.file is None else [self.file]), *([] if self.group is None else [f"group {self.group}"])]
+        return f"{', '.join(names) or 'the recording'} ({self.samples} samples)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowReport:
+    """What was left out or repaired on the way to the windows.
+
+    The counts are of samples before the cutting: those that overlapping windows share count once, and those that no
+    window took count too.
+
+    Args:
+        groups: how many groups there were.
+        short: the groups that gave no window.
+        left_over: samples after the last window of the other groups.
+        held: per sensor, samples that repeat an older value because none came since the sample before.
+        interpolated: per sensor, samples on a line because no value came since the sample before.
+        bad: per sensor, values recorded with bad quality, and infinite ones; they are never used.
+        missing: per sensor, samples that have no value.
+    """
+
+    groups: int
+    short: tuple[ShortGroup, ...]
+    left_over: int
+    held: Mapping[str, int]
+    interpolated: Mapping[str, int]
+    bad: Mapping[str, int]
+    missing: Mapping[str, int]
+
+    def __add__(self, other: "WindowReport") -> "WindowReport":
+        def summed(name: str) -> dict[str, int]:
+            ours, theirs = getattr(self, name), getattr(other, name)
+            return {sensor: ours[sensor] + theirs[sensor] for sensor in ours}
+
+        return WindowReport(
+            groups=self.groups + other.groups,
+            short=self.short + other.short,
+            left_over=self.left_over + other.left_over,
+            **{name: summed(name) for name in ("held", "interpolated", "bad", "missing")},
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{self.groups} groups"]
+        if self.short:
+            more = f" and {len(self.short) - 3} more" if len(self.short) > 3 else ""
+            parts.append(f"{len(self.short)} too short: {'; '.join(map(str, self.short[:3]))}{more}")
+        if self.left_over:
+            parts.append(f"{self.left_over} samples left over at the end of groups")
+        for name in ("held", "interpolated", "bad", "missing"):
+            counts = [f"{sensor} {count}" for sensor, count in getattr(self, name).items() if count]
+            parts += [f"{name}: {', '.join(counts)}"] if counts else []
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Windows:
+    """Windows of a recording.
+
+    Args:
+        values: NaN where a value is missing.
+        sensors: names of the K sensors.
+        rate: samples per second where the recording was resampled, else None.
+        origin: one row per window, with the columns file, group, start and end: the times of the window's first and
+            last sample, or their numbers within the group where there is no time column.
+        report: what was left out or repaired.
+    """
+
+    values: Float[np.ndarray, "windows length sensors"]
+    sensors: tuple[str, ...]
+    rate: float | None
+    origin: pa.Table
+    report: WindowReport
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        count, length, sensors = self.values.shape
+        return f"Windows({count} windows of {length} samples, {sensors} sensors: {self.report})"
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether any value is missing."""
+        return bool(np.isnan(self.values).any())
+
+    def select(self, which: Bool[np.ndarray, " windows"] | Int[np.ndarray, " chosen"] | Sequence[int]) -> Self:
+        """Some of the windows, by mask or by number; the report stays that of the whole recording."""
+        chosen: Shaped[np.ndarray, " chosen"] = np.asarray(which)
+        if chosen.dtype == bool:
+            if chosen.shape != (len(self),):
+                raise ShapeError(
+                    f"the mask must have one value for each of the {len(self)} windows, got {chosen.shape}."
+                )
+            chosen = np.flatnonzero(chosen)
+        chosen = np.arange(len(self))[chosen.astype(np.int64)]  # resolves negative numbers and refuses wrong ones
+        return replace(self, values=self.values[chosen], origin=self.origin.take(pa.array(chosen)))
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Windows"]) -> "Windows":
+        """Several parts as one, for example those of a stream."""
+        if not parts:
+            raise DataError("there are no windows to concatenate.")
+        first = parts[0]
+        for part in parts[1:]:
+            for name, ours, theirs in (
+                ("sensors", first.sensors, part.sensors),
+                ("rates", first.rate, part.rate),
+                ("lengths", first.values.shape[1], part.values.shape[1]),
+            ):
+                if ours != theirs:
+                    raise ShapeError(f"windows of different {name} cannot be concatenated: {ours} and {theirs}.")
+        report = first.report
+        for part in parts[1:]:
+            report = report + part.report
+        return cls(
+            values=np.concatenate([part.values for part in parts]),
+            sensors=first.sensors,
+            rate=first.rate,
+            origin=pa.concat_tables([part.origin for part in parts]).combine_chunks(),
+            report=report,
+        )

@@ -1,0 +1,79 @@
+"""Results appear whole or not at all, in the format of the file's name."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as parquet
+import pytest
+
+from indubio.data.sinks import json_text, sink, whole_file
+from indubio.errors import ConfigError, DataError
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
+FIRST = pa.table({"a": [1, 2], "b": ["x", 'y "z"']}, SCHEMA)
+SECOND = pa.table({"a": [3], "b": [None]}, SCHEMA)
+WHOLE = pa.concat_tables([FIRST, SECOND])
+
+READERS = {
+    "out.csv": lambda path: arrow_csv.read_csv(
+        path, convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    ),
+    "out.parquet": parquet.read_table,
+    "out.jsonl": lambda path: pa.Table.from_pylist([json.loads(line) for line in path.read_text().splitlines()]),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_parts_are_read_back_as_one_table(tmp_path, name):
+    with sink(tmp_path / name) as out:
+        out.write(FIRST)
+        out.write(SECOND)
+    assert READERS[name](tmp_path / name).to_pydict() == WHOLE.to_pydict()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_after_an_error_nothing_is_left_and_what_was_there_stays(tmp_path, name):
+    target = tmp_path / name
+    target.write_text("before")
+
+    def interrupted() -> None:
+        with sink(target) as out:
+            out.write(FIRST)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_nothing_is_there_before_the_end(tmp_path):
+    with whole_file(tmp_path / "x") as stream:
+        stream.write(b"half")
+        assert not (tmp_path / "x").exists()
+    assert (tmp_path / "x").read_bytes() == b"half"
+
+
+def test_standard_output_takes_csv_or_json_lines(capfdbinary):
+    with sink("-") as out:
+        out.write(FIRST)
+    with sink("-", "jsonl") as out:
+        out.write(SECOND)
+    lines = capfdbinary.readouterr().out.decode().splitlines()
+    assert lines[0] == '"a","b"'
+    assert json.loads(lines[-1]) == {"a": 3, "b": None}
+
+
+def test_an_unknown_ending_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"\.xls.*Known are \.csv, \.parquet"), sink("out.xls"):
+        pass
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(DataError, match="cannot be written"), sink(tmp_path / "no" / "out.csv"):
+        pass
+
+
+def test_json_has_null_for_what_is_not_a_number():
+    assert json.loads(json_text({"w": float("nan"), "x": [1.5, float("nan")]})) == {"w": None, "x": [1.5, None]}
