@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood
 from indubio.posteriors import AnchoredEnsemble, Deterministic, Training
+from indubio.posteriors.dense_gradient import DenseGradient, can_do
 from indubio.posteriors.training import member_generators
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
@@ -107,3 +108,41 @@ def test_early_stopping_stops_each_member_as_if_it_were_alone():
         for size in (5, 1)
     ]
     torch.testing.assert_close(*scores, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bias": True, "skips": False}, {"last_activation": "none", "bias": True}, {"widths": (9,), "latent": 2}],
+    ids=str,
+)
+@pytest.mark.parametrize("dropout", [False, True])
+def test_the_backward_pass_by_hand_is_that_of_autograd(options, dropout):
+    autoencoder = Autoencoder(Dense(**options).build((5,)), GaussianLikelihood())
+    assert can_do(autoencoder)
+    each = [autoencoder.initial(torch.Generator().manual_seed(seed), torch.float64) for seed in range(3)]
+    weights = {name: torch.stack([one[name] for one in each]) for name in each[0]}
+    rows = rows_of((7, 5), 3)
+    masks = (
+        [(rows_of((7, units), 3) > 0.3).double() for units in autoencoder.network.dropout_units] if dropout else None
+    )
+
+    gradients = {name: torch.full_like(weight, torch.nan) for name, weight in weights.items()}
+    loss = DenseGradient(autoencoder)(weights, gradients, rows, masks)
+
+    leaves = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
+    expected = autoencoder.nll(leaves, rows, masks=masks).mean(1)
+    expected.sum().backward()
+    torch.testing.assert_close(loss, expected.detach())
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, leaves[name].grad, rtol=1e-12, atol=1e-15)
+
+
+def test_what_is_not_written_out_takes_autograd():
+    others = [
+        Autoencoder(Dense(layer_norm=True).build((5,)), GaussianLikelihood()),
+        Autoencoder(Dense(activation="tanh").build((5,)), GaussianLikelihood()),
+        Autoencoder(Dense().build((5,)), LaplaceLikelihood()),
+        Autoencoder(Dense().build((5,), output_noise=True), GaussianLikelihood(noise="per_example")),
+        Autoencoder(Conv1d().build((60, 1)), GaussianLikelihood()),
+    ]
+    assert not any(can_do(autoencoder) for autoencoder in others)

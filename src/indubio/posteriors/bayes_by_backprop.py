@@ -95,7 +95,7 @@ class _VariationalObjective(Objective):
         self.rho = {
             name: torch.full_like(weight, settings.initial_rho).requires_grad_() for name, weight in usual.items()
         }
-        self.leaves = [*self.mean.values(), *self.rho.values()]
+        self.leaves = self.moved = [*self.mean.values(), *self.rho.values()]
 
     def _initial_mean(self, usual: Tensor) -> Tensor:
         # A parameter that starts at a constant (a norm's gain of 1, a shift of 0) keeps it.

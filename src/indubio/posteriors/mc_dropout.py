@@ -17,6 +17,7 @@ from pydantic import Field
 from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
 from indubio.posteriors.training import Report, Training, silent
@@ -86,13 +87,12 @@ class _DropoutObjective(WeightObjective):
         super().__init__(autoencoder, weights, prior_scale=prior_scale, generators=generators)
         self._dropout = dropout
 
-    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """Mean NLL under fresh masks for every row."""
-        masks = [
+    def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks:
+        """Fresh masks for every row."""
+        return [
             torch.stack([_masks((rows.shape[1], size), self._dropout, g, rows) for g in self.generators])
             for size in self.autoencoder.network.dropout_units
         ]
-        return self.autoencoder.nll(self.weights, rows, masks=masks).mean(1)
 
 
 def _masks(shape: tuple[int, ...], dropout: float, generator: Generator, like: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
+from indubio.autoencoders.network import Masks
+from indubio.posteriors.dense_gradient import DenseGradient, can_do
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.training import (
     Objective,
@@ -74,21 +76,44 @@ class WeightObjective(Objective):
         anchors: Weights | None = None,
     ) -> None:
         self.autoencoder = autoencoder
-        self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
-        self.leaves = list(self.weights.values())
         self.generators = generators
         self._prior_scale = prior_scale
-        self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
+        self._by_hand = DenseGradient(autoencoder) if can_do(autoencoder) else None
+        if self._by_hand is None:
+            self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
+            self.moved = list(self.weights.values())
+            self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
+        else:
+            # One tensor that all weights are views of: prior and optimiser then are one operation each.
+            flat = _flat(weights)
+            flat.grad = torch.empty_like(flat)
+            self.weights, self._gradients = _views(flat, weights), _views(flat.grad, weights)
+            self.moved = [flat]
+            self._anchors = None if anchors is None else [_flat(anchors)]
+        self.leaves = list(self.weights.values())
+
+    def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
+        """Dropout masks for a batch; none here."""
+        del rows
+        return None
 
     def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """Mean NLL of the batch."""
-        return self.autoencoder.nll(self.weights, rows).mean(1)
+        return self.autoencoder.nll(self.weights, rows, masks=self.masks(rows)).mean(1)
+
+    def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """As every objective does, or faster where the backward pass is written out."""
+        if self._by_hand is None:
+            return super().differentiate(rows)
+        loss = self._by_hand(self.weights, self._gradients, rows, self.masks(rows))
+        self.add_prior_gradient()
+        return loss
 
     @torch.no_grad()
     def add_prior_gradient(self) -> None:
         """2 lambda (theta - anchor), without a pass through autograd."""
-        gradients = [leaf.grad for leaf in self.leaves if leaf.grad is not None]
-        torch._foreach_add_(gradients, self.leaves, alpha=2 * self._prior_scale)
+        gradients = [tensor.grad for tensor in self.moved if tensor.grad is not None]
+        torch._foreach_add_(gradients, self.moved, alpha=2 * self._prior_scale)
         if self._anchors is not None:
             torch._foreach_add_(gradients, self._anchors, alpha=-2 * self._prior_scale)
 
@@ -97,8 +122,17 @@ class WeightObjective(Objective):
         return self.autoencoder.nll(self.weights, rows).mean(1)
 
     def trained(self) -> Weights:
-        """The weights as they are now, cut loose from autograd."""
-        return {name: weight.detach() for name, weight in self.weights.items()}
+        """The weights as they are now, cut loose from autograd and from each other."""
+        return {name: weight.detach().clone() for name, weight in self.weights.items()}
+
+
+def _flat(weights: Weights) -> Tensor:
+    return torch.cat([weight.flatten() for weight in weights.values()])
+
+
+def _views(flat: Tensor, like: Weights) -> Weights:
+    parts = flat.split([weight.numel() for weight in like.values()])  # type: ignore[no-untyped-call]
+    return {name: part.view(like[name].shape) for name, part in zip(like, parts, strict=True)}
 
 
 def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: Tensor) -> Weights:

@@ -83,25 +83,21 @@ class SGHMC(Posterior):
 
     def _chain(self, objective: WeightObjective, rows: Tensor, training: Training, report: Report) -> Iterator[Weights]:
         (generator,) = objective.generators
-        momenta = [torch.zeros_like(leaf) for leaf in objective.leaves]
+        momenta = [torch.zeros_like(tensor) for tensor in objective.moved]
         batches: Iterator[Tensor] = iter(())
         for step in range(1, self.burn_in + self.draws * self.thinning + 1):
             batch = next(batches, None)
             if batch is None:
                 batches = epoch_batches(rows, training.batch_rows(len(rows)), [generator])
                 batch = next(batches)
-            loss = objective.loss(batch)
-            gradients = torch.autograd.grad(loss.sum(), objective.leaves)
-            gradients = tuple(
-                gradient + 2 * self.prior_scale * leaf.detach()
-                for gradient, leaf in zip(gradients, objective.leaves, strict=True)
-            )
-            self.move(objective.leaves, momenta, gradients, len(rows), generator)
+            loss = objective.differentiate(batch)
+            gradients = tuple(tensor.grad for tensor in objective.moved if tensor.grad is not None)
+            self.move(objective.moved, momenta, gradients, len(rows), generator)
             after = step - self.burn_in
             if after > 0 and after % self.thinning == 0:
                 if not bool(loss.isfinite().all()):
-                    raise diverged(loss.detach(), step, self.step_size)
-                report(Progress(after // self.thinning, self.draws, float(loss.detach()), stage="sampling"))
+                    raise diverged(loss, step, self.step_size)
+                report(Progress(after // self.thinning, self.draws, float(loss), stage="sampling"))
                 yield {name: weight.detach().clone() for name, weight in objective.weights.items()}
 
     @torch.no_grad()

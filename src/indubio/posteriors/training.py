@@ -86,10 +86,12 @@ class Objective(ABC):
     """C networks in training.
 
     Attributes:
-        leaves: the stacked tensors that Adam moves, each (C, ...).
+        leaves: the stacked tensors that are trained, each (C, ...).
+        moved: the tensors that the optimiser moves: the leaves, or what they are views of.
     """
 
     leaves: list[Tensor]
+    moved: list[Tensor]
 
     @abstractmethod
     def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
@@ -97,11 +99,20 @@ class Objective(ABC):
 
     @abstractmethod
     def add_prior_gradient(self) -> None:
-        """Add the gradient of the prior term to the leaves' gradients."""
+        """Add the gradient of the prior term to the gradients of what is moved."""
 
     @abstractmethod
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on rows it does not train on, without noise."""
+
+    def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """Put the gradient of loss and prior where the optimiser finds it, and give the loss."""
+        for tensor in self.moved:
+            tensor.grad = None
+        loss = self.loss(rows)
+        torch.autograd.backward(loss.sum())
+        self.add_prior_gradient()
+        return loss.detach()
 
 
 def member_generators(seed: int, members: int, purpose: int = 0) -> list[Generator]:
@@ -159,17 +170,14 @@ def train(
 def _fused_adam(objective: Objective) -> torch.optim.Adam:
     # On a CPU fused Adam ignores the strides of gradients. Accumulated gradients of contiguous leaves are contiguous,
     # and the prior's are added in place, so it is safe here; a test compares it with plain Adam.
-    return torch.optim.Adam(objective.leaves, fused=True)
+    return torch.optim.Adam(objective.moved, fused=True)
 
 
 def _adam_step(adam: torch.optim.Adam, objective: Objective, batch: Tensor, rate: float) -> Float[Tensor, " c"]:
     adam.param_groups[0]["lr"] = rate
-    loss = objective.loss(batch)
-    adam.zero_grad(set_to_none=True)
-    torch.autograd.backward(loss.sum())
-    objective.add_prior_gradient()
+    loss = objective.differentiate(batch)
     adam.step()
-    return loss.detach()
+    return loss
 
 
 def epoch_batches(
