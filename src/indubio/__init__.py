@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Training,
     )
     from indubio.presets import preset
+    from indubio.storage import load, save
 
 __all__ = [
     "SGHMC",
@@ -56,7 +57,9 @@ __all__ = [
     "UncertaintyThreshold",
     "Verdict",
     "evaluate",
+    "load",
     "preset",
+    "save",
 ]
 
 __version__ = "0.1.0"
@@ -77,6 +80,7 @@ _HOMES = {
         "Training",
     ),
     "indubio.presets": ("preset",),
+    "indubio.storage": ("load", "save"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -34,6 +34,10 @@ class DownloadError(IndubioError, OSError):
     """A file of a public collection could not be had."""
 
 
+class ModelFileError(IndubioError, ValueError):
+    """A model on disk is missing, damaged, changed or not ours, or cannot be written."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
 

@@ -10,7 +10,7 @@ def resampled(events, sensors, *, rate, gaps, longest):
         events: (seconds, sensor, value) in order of time, value None where bad.
         sensors: how many.
         rate: samples per second.
-        gaps: "hold" or "linear".
+        gaps: "leave", "hold" or "linear".
         longest: seconds.
     """
     firsts = [min(t for t, sensor, _ in events if sensor == k) for k in range(sensors)]
@@ -41,6 +41,8 @@ def _value(events, sensor, now, end, gaps, longest):
     next_value = [v for t, v in after if t == later][-1]
     if later - then > longest + 1e-9:
         return math.nan
+    if gaps == "leave":
+        return value
     return value + (next_value - value) * (now - then) / (later - then)
 
 

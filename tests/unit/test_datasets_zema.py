@@ -8,7 +8,7 @@ from scipy.signal import resample
 
 from indubio.data.datasets import ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
 from indubio.data.datasets.zema import FILES
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DataError, DownloadError
 
 CYCLES = 20
 SECONDS = 60
@@ -70,7 +70,7 @@ def test_means_do_not_pass_for_fourier(folder, monkeypatch):
     archive = replace(FILES["PS1"].archive, addresses=("http://127.0.0.1:9/data.zip",))
     monkeypatch.setitem(FILES, "PS1", replace(FILES["PS1"], archive=archive))
     write(folder, "PS1_1hz", at_rate(1))
-    with pytest.raises(DataError, match=r"zema/PS1\.txt is not in .* and could not be downloaded"):
+    with pytest.raises(DownloadError, match=r"zema/PS1\.txt is not in .* and could not be downloaded"):
         zema("pump", sensors="PS1", downsample="fourier", folder=folder)
 
 

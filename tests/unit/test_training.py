@@ -9,7 +9,7 @@ from indubio.errors import ConfigError, TrainingError
 from indubio.posteriors import Deterministic, EarlyStopping, RangeTest, Training
 from indubio.posteriors.learning_rate import fixed, found_rates, smoothed_losses, triangular
 from indubio.posteriors.posterior import WeightObjective, fresh_weights
-from indubio.posteriors.training import epoch_batches, members_at_once, train
+from indubio.posteriors.training import epoch_batches, members_at_once, train, training_threads
 
 
 def generators(count: int) -> list[torch.Generator]:
@@ -127,3 +127,18 @@ def test_early_stopping_on_one_row_is_an_error_that_names_the_way_out():
     autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
     with pytest.raises(ConfigError, match="turn early stopping off"):
         Deterministic().fit(autoencoder, torch.rand(1, 4), training=Training(early_stopping=EarlyStopping()), seed=0)
+
+
+def test_small_networks_are_trained_on_one_thread_and_the_number_is_put_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with training_threads(Training(), weights=2_000):
+            assert torch.get_num_threads() == 1
+        with training_threads(Training(), weights=5_000_000):
+            assert torch.get_num_threads() == 2
+        with training_threads(Training(threads=1), weights=5_000_000):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from indubio import __version__
-from indubio.cli import datasets, demo, evaluate
+from indubio.cli import assess, config, datasets, demo, evaluate, export, fit, inspect, report
 
 app = typer.Typer(
     name="indubio",
@@ -16,7 +16,13 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("assess")(assess.assess)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("export")(export.export)
+app.command("inspect")(inspect.inspect)
+app.command("config")(config.config)
 app.add_typer(datasets.datasets, name="datasets")
 
 

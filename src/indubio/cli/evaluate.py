@@ -48,7 +48,7 @@ def evaluate(
         raise ConfigError(
             f"{source}: none of {', '.join(UNCERTAINTY_COLUMNS)} is there. Name a column by --uncertainty."
         )
-    labels = Roles(columns=[], label=label, anomaly_values=anomaly).labels(table, str(source))
+    labels = Roles(label=label, anomaly_values=tuple(anomaly) if anomaly else None).labels(table, str(source))
     called = _numbers(table, probability) >= threshold if probability else _numbers(table, prediction)
     results = {
         name: evaluation.evaluate(
@@ -65,7 +65,7 @@ def evaluate(
 def _read(source: Path) -> "pa.Table":
     import pyarrow as pa
 
-    from indubio.data.sources import opened
+    from indubio.data.recordings.sources import opened
 
     parts = [file.batches(dict.fromkeys(file.schema.names)) for file in opened(source)]
     return pa.Table.from_batches([batch for part in parts for batch in part])
@@ -89,23 +89,24 @@ def _table(results: "dict[str, Evaluation]") -> "Table":
     from rich.table import Table
 
     first = next(iter(results.values()))
-    rates = [f"GSS at {100 * rate:g} %" for rate in first.gss_at]
-    table = Table(
-        title=f"{first.examples} examples, {first.anomalies} anomalies; all values in %", title_justify="left"
-    )
+    table = Table(title=f"{first.examples} examples, {first.anomalies} anomalies; in %", title_justify="left")
     table.add_column("rejecting by")
-    for header in ("GSS", "W", "Gain", *rates, *(["AUROC", "W AUROC"] if first.auroc else []), "error AUROC", "AURC"):
-        table.add_column(header, justify="right")
-    for name, result in results.items():
-        auroc = [] if result.auroc is None else [result.auroc.base, result.auroc.weighted_average]
-        numbers = [
-            result.gss.base,
-            result.gss.weighted_average,
-            result.gss.gain,
-            *result.gss_at.values(),
-            *auroc,
-            result.error_detection_auroc,
-            result.aurc,
-        ]
-        table.add_row(name, *(f"{100 * number:.1f}" for number in numbers))
+    for name in results:
+        table.add_column(name, justify="right")
+    rows = {name: _rows(result) for name, result in results.items()}
+    for metric in _rows(first):
+        table.add_row(metric, *(f"{100 * rows[name][metric]:.1f}" for name in results))
     return table
+
+
+def _rows(result: "Evaluation") -> dict[str, float]:
+    curves = {"GSS": result.gss} | ({"AUROC": result.auroc} if result.auroc else {})
+    rows: dict[str, float] = {}
+    for name, curve in curves.items():
+        rows |= {
+            f"{name}, nothing rejected": curve.base,
+            f"W {name}": curve.weighted_average,
+            f"Gain {name}": curve.gain,
+        }
+    rows |= {f"GSS at {100 * rate:g} % rejected": value for rate, value in result.gss_at.items()}
+    return rows | {"errors found (AUROC)": result.error_detection_auroc, "risk-coverage area": result.aurc}

@@ -94,7 +94,7 @@ class Intake:
             notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
             bad = bad | new
         if self.quality is not None:
-            names = rows.names or tuple(str(place) for place in range(rows.values.shape[2]))
+            names = rows.names or tuple(f"x{place}" for place in range(rows.values.shape[2]))
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
         return notes, bad
 

@@ -10,7 +10,7 @@ def named_flags(
     flags: Bool[np.ndarray, "examples features"], names: Sequence[str] | None, word: str
 ) -> Shaped[np.ndarray, " examples"]:
     """Which features are flagged, as text: "missing: pressure, flow"; "" where none is."""
-    known = [str(place) for place in range(flags.shape[1])] if names is None else list(names)
+    known = [f"x{place}" for place in range(flags.shape[1])] if names is None else list(names)
     notes = np.full(len(flags), "", dtype=object)
     some = flags.any(axis=1)
     if some.any():  # few distinct patterns, even among many examples

@@ -131,7 +131,7 @@ class Schema:
         ]
         problems = [
             *([f"missing: {quoted(missing)}"] if missing else []),
-            *([f"not in the training data: {quoted(extra)}"] if extra else []),
+            *([f"not in the training data: {quoted(extra)} (leave out, or pass through as ids)"] if extra else []),
             *changed,
         ]
         if problems:

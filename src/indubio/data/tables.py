@@ -1,16 +1,18 @@
 """Tables: rows of a file or frame, parted into features, columns to pass through, and labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Bool
 
+from indubio.data.recordings.sources import ROWS_AT_ONCE, opened
 from indubio.data.schema import Categories
 from indubio.errors import ConfigError, DataError, quoted
+from indubio.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,13 +44,26 @@ class Table:
             labels=None if self.labels is None else self.labels[chosen],
         )
 
+    @classmethod
+    def concatenated(cls, parts: Sequence["Table"]) -> "Table":
+        """Several parts as one; numbers of different kinds become one kind."""
+        first = parts[0]
+        labels = [part.labels for part in parts if part.labels is not None]
+        passed = [part.passed for part in parts if part.passed is not None]
+        return cls(
+            features=pa.concat_tables([part.features for part in parts], promote_options="permissive"),
+            categorical=first.categorical,
+            passed=pa.concat_tables(passed, promote_options="permissive") if passed else None,
+            labels=np.concatenate(labels) if labels else None,
+        )
+
     def inliers(self) -> "Table":
         """The rows that are not labelled as anomalies."""
         return self if self.labels is None else self.select(~self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roles:
+class Roles(Settings):
     """What the columns of a table are for.
 
     Args:
@@ -60,23 +75,34 @@ class Roles:
         categorical: columns that hold categories: names, or a mapping from names to the categories there are.
     """
 
-    columns: Sequence[str] | None = None
-    ids: Sequence[str] = ()
+    columns: tuple[str, ...] | None = None
+    ids: tuple[str, ...] = ()
     time: str | None = None
     label: str | None = None
-    anomaly_values: Sequence[Any] | None = None
-    categorical: Sequence[str] | Mapping[str, Sequence[str] | None] = ()
+    anomaly_values: tuple[str | int | float | bool, ...] | None = None
+    categorical: tuple[str, ...] | dict[str, tuple[str, ...] | None] = ()
 
     @property
     def passed(self) -> tuple[str, ...]:
         """Names of the columns that are passed through."""
         return (*self.ids, *([self.time] if self.time else []))
 
-    def needed(self) -> list[str] | None:
-        """Every column to read, None for all."""
+    def needed(self, there: Sequence[str]) -> list[str]:
+        """Every column to read, of those that are there."""
         if self.columns is None:
+            return list(there)
+        return list(dict.fromkeys([*self.columns, *self.passed, *([self.label] if self.label else [])]))
+
+    def read_as(self, name: str, looks_like: pa.DataType) -> pa.DataType | None:
+        """What a column of a CSV file is read as, given what its first rows look like; None leaves it to the reader.
+
+        Ids and categories are text: "007" is not 7. Whole numbers are read as numbers, for a later row may have digits.
+        """
+        if name in self.ids or name in self.categorical:
+            return pa.string()
+        if name in (self.time, self.label):
             return None
-        return [*self.columns, *self.passed, *([self.label] if self.label else [])]
+        return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
 
     def part(self, table: pa.Table, where: str = "the table") -> Table:
         """The table parted by role."""
@@ -89,10 +115,10 @@ class Roles:
         features = list(self.columns) if self.columns is not None else [name for name in names if name not in taken]
         if not features:
             raise ConfigError(f"no feature columns are left in {where}: it has {quoted(names)}.")
-        given = self.categorical if isinstance(self.categorical, Mapping) else dict.fromkeys(self.categorical)
+        given = self.categorical if isinstance(self.categorical, dict) else dict.fromkeys(self.categorical)
         return Table(
             features=table.select(features),
-            categorical={name: None if values is None else tuple(values) for name, values in given.items()},
+            categorical=given,
             passed=table.select(list(self.passed)) if self.passed else None,
             labels=None if self.label is None else self.labels(table, where),
         )
@@ -108,30 +134,46 @@ class Roles:
         if self.anomaly_values is not None:
             named = {str(value) for value in self.anomaly_values}
             return np.array([str(value) in named for value in values.to_pylist()])
-        if not pa.types.is_boolean(values.type):
-            other = [value for value in pc.unique(values).to_pylist() if value not in (0, 1)]
-            if other:
-                raise DataError(
-                    f'{where}: label column "{self.label}" must hold 0 and 1, but has {quoted(other[:5])}. '
-                    "Say which values mean anomaly with `anomaly_values`."
-                )
-        return np.asarray(values.to_numpy()).astype(bool)
+        if pa.types.is_boolean(values.type):
+            return np.asarray(values.to_numpy())
+        known = {0: False, 1: True, "0": False, "1": True, "false": False, "true": True}
+        texts = [value.lower() if isinstance(value, str) else value for value in values.to_pylist()]
+        other = [value for value in dict.fromkeys(texts) if value not in known]
+        if other:
+            raise DataError(
+                f'{where}: label column "{self.label}" must hold 0 and 1, but has {quoted(other[:5])}. '
+                "Say which values mean anomaly with `anomaly_values`."
+            )
+        return np.array([known[value] for value in texts], dtype=bool)
 
 
-def as_arrow(frame: Any) -> pa.Table:
-    """A DataFrame (pandas, polars, any that speaks Arrow), a mapping of columns, or an Arrow table, as Arrow."""
-    if isinstance(frame, pa.Table):
-        return frame
-    if isinstance(frame, Mapping):
-        return pa.table(dict(frame))
-    if type(frame).__module__.startswith("pandas"):
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    if hasattr(frame, "__arrow_c_stream__"):
-        return _without_views(pa.table(frame))
-    raise DataError(f"cannot read {type(frame).__name__} as a table. Give a path, a DataFrame or an Arrow table.")
+def read_table(source: Any, **roles: Any) -> Table:
+    """A table from files or from memory.
+
+    Args:
+        source: a CSV or Parquet file, a folder or pattern of them, several paths, a DataFrame (pandas, polars) or an
+            Arrow table.
+        roles: fields of `Roles`: columns, ids, time, label, anomaly_values, categorical.
+    """
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
+    parts = list(stream_tables(source, Roles(**given)))
+    if not parts:
+        raise DataError(f"{source if isinstance(source, str | Path) else 'the table'}: there are no rows.")
+    return Table.concatenated(parts)
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    # polars hands its text over as views, which many of Arrow's functions cannot take.
-    kinds = [pa.string() if pa.types.is_string_view(field.type) else field.type for field in table.schema]
-    return table.cast(pa.schema(zip(table.column_names, kinds, strict=True)))
+def stream_tables(source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Table]:
+    """The same, part by part, for what does not fit into memory."""
+    for file in opened(source):
+        wanted = roles.needed(file.schema.names)
+        file.require(wanted)
+        types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+        waiting = pa.Table.from_batches([], pa.schema([(name, file.schema.field(name).type) for name in wanted]))
+        for batch in file.batches(types):
+            arrived = pa.Table.from_batches([batch])
+            waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
+            while waiting.num_rows >= rows_at_once:
+                yield roles.part(waiting.slice(0, rows_at_once), file.name)
+                waiting = waiting.slice(rows_at_once)
+        if waiting.num_rows:
+            yield roles.part(waiting, file.name)

@@ -15,7 +15,7 @@ from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.settings import AtLeastOne, Positive, Settings
 
 Gaps = Literal["error", "leave", "hold", "linear"]
-JITTER = 1.5  # sample periods; a sample half a period late is jitter, a later one leaves a gap
+JITTER = 1.5  # sample periods between two values; up to here it is jitter, from here on a sample was lost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +23,8 @@ class Windowing(Settings):
     """How windows are cut from the samples of a group.
 
     Without `rate` every row is a sample, and a gap is an empty cell. With `rate` each sensor is read off at regular
-    times, and a gap is where it has no value that is young enough. Reading off is no filter: average first when the
-    rate goes far down.
+    times: a sample is the latest value, or lies on the line to the next, and a gap is between two values that are too
+    far apart. Reading off is no filter: average first when the rate goes far down.
 
     Args:
         length: samples per window, L.
@@ -34,8 +34,8 @@ class Windowing(Settings):
             "hold" repeats the last value, as a historian means it that stores only changes; "linear" draws a line to
             the next value, and holds the last one at the end of a group.
         longest_gap: seconds. "hold": greatest age of a held value. "linear": longest gap that is bridged, a longer
-            one stays missing as a whole. None sets no limit to these two. "error" and "leave", with `rate` only:
-            greatest age that is no gap yet; None is one and a half sample periods.
+            one stays missing as a whole. None sets no limit to these two. "error" and "leave", with `rate` only: how
+            far apart two values may be before there is a gap; None is one and a half sample periods.
         short: groups without a full window are in the report ("report") or refused ("error").
     """
 

@@ -14,6 +14,7 @@ from indubio.autoencoders.layers import Weights
 from indubio.autoencoders.network import Masks
 from indubio.posteriors.dense_gradient import DenseGradient, can_do
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.learning_rate import Schedule
 from indubio.posteriors.training import (
     Objective,
     Progress,
@@ -25,6 +26,7 @@ from indubio.posteriors.training import (
     schedule_for,
     split_held_out,
     train,
+    training_threads,
 )
 from indubio.settings import NotNegative, Settings
 
@@ -162,14 +164,27 @@ def fit_networks(
         seed: of everything random.
         report: told after every epoch.
     """
-    kept, held_out = split_held_out(rows, training, seed)
-    generators = member_generators(seed, networks)
-    schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
-    batch = training.batch_rows(len(kept))
-    size = members_at_once(
-        training, networks, autoencoder.weight_count(), autoencoder.network.widest, batch, rows.itemsize
-    )
-    runs = list(chunks(networks, size))
+    weights, widest = autoencoder.weight_count(), autoencoder.network.widest
+    with training_threads(training, weights):
+        kept, held_out = split_held_out(rows, training, seed)
+        generators = member_generators(seed, networks)
+        schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
+        batch = training.batch_rows(len(kept))
+        size = members_at_once(training, networks, weights, widest, batch, rows.itemsize)
+        return _train_in_runs(fresh, kept, held_out, generators, schedule, training, size, report)
+
+
+def _train_in_runs(
+    fresh: Callable[[Sequence[Generator]], ObjectiveT],
+    kept: Float[Tensor, "n ..."],
+    held_out: Float[Tensor, "n2 ..."] | None,
+    generators: Sequence[Generator],
+    schedule: Schedule,
+    training: Training,
+    size: int,
+    report: Report,
+) -> list[ObjectiveT]:
+    runs = list(chunks(len(generators), size))
     trained = []
     for run, members in enumerate(runs):
         objective = fresh(generators[members.start : members.stop])

@@ -25,7 +25,15 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
-from indubio.posteriors.training import Progress, Report, Training, diverged, epoch_batches, silent
+from indubio.posteriors.training import (
+    Progress,
+    Report,
+    Training,
+    diverged,
+    epoch_batches,
+    silent,
+    training_threads,
+)
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 
 
@@ -78,7 +86,8 @@ class SGHMC(Posterior):
             seed=seed,
             report=report,
         )
-        chain = list(self._chain(objective, rows, training, report))
+        with training_threads(training, autoencoder.weight_count()):
+            chain = list(self._chain(objective, rows, training, report))
         return Draws(autoencoder, self.draws, {name: torch.cat([w[name] for w in chain]) for name in chain[0]})
 
     def _chain(self, objective: WeightObjective, rows: Tensor, training: Training, report: Report) -> Iterator[Weights]:

@@ -7,6 +7,7 @@ form.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Set
 
 SMALLEST_BATCH = 3  # smaller left-over batches are skipped, as in the authors' scripts
 LARGE_NETWORK = 1_000_000  # weights; above it, one network after the other is fastest
+SMALL_NETWORK = 100_000  # weights; up to it, more threads cost more than they bring, a lot more on a busy machine
 STACK_BYTES = 32 * 2**20  # larger tensors are given back to the system at every step, and page-fault
 
 
@@ -49,6 +51,8 @@ class Training(Settings):
         learning_rate: a number, or a range test that finds one.
         early_stopping: stop on held-out loss.
         members_at_once: networks trained as one program; None picks by size.
+        threads: of torch while training; None takes one for small networks, whose steps are too short to share, and
+            torch's own number for others.
     """
 
     epochs: NotNegativeInt = 100
@@ -57,6 +61,7 @@ class Training(Settings):
     learning_rate: Positive | rates.RangeTest = 0.005
     early_stopping: EarlyStopping | None = None
     members_at_once: AtLeastOne | None = None
+    threads: AtLeastOne | None = None
 
     def batch_rows(self, examples: int) -> int:
         """Rows per step for so many training rows."""
@@ -129,6 +134,17 @@ def members_at_once(training: Training, members: int, weights: int, widest: int,
         return 1
     bytes_per_member = itemsize * max(weights, batch * widest)
     return int(np.clip(STACK_BYTES // bytes_per_member, 1, members))
+
+
+@contextmanager
+def training_threads(training: Training, weights: int) -> Iterator[None]:
+    """Torch's number of threads for training networks of so many weights, for as long as the block runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(training.threads or (1 if weights <= SMALL_NETWORK else before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def chunks(members: int, size: int) -> Iterator[range]:

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from indubio.detector import Detector
 from indubio.errors import ShapeError
+from indubio.report.style import GREEN
 
 PANELS = {
     "probability": "(a) anomaly probability",
@@ -56,7 +57,7 @@ def _draw_map(
     title: str,
 ) -> None:
     image = axes.pcolormesh(x, y, values, cmap="Greys", shading="auto", rasterized=True)
-    axes.scatter(points[:, 0], points[:, 1], s=5, color="#009e73", linewidths=0, label="training examples")
+    axes.scatter(points[:, 0], points[:, 1], s=5, color=GREEN, linewidths=0, label="training examples")
     axes.set_title(title, fontsize=11)
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])

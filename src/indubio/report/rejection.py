@@ -2,27 +2,30 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from indubio.evaluation import RejectionCurve
+from indubio.report.style import COLOURS
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#000000")
 NAMES = {"gss": "GSS", "auroc": "AUROC", "f1": "F1", "mcc": "MCC", "balanced_accuracy": "balanced accuracy"}
 
 
-def plot_rejection_curves(axes: Axes, curves: Mapping[str, RejectionCurve]) -> None:
+def plot_rejection_curves(axes: Axes, curves: Mapping[str, RejectionCurve], *, most: int | None = None) -> None:
     """Each curve's metric of the examples that are kept, against the share that is rejected.
 
     Args:
         axes: where to draw.
         curves: by the name for the legend; all of one metric.
+        most: draw no more than this many points of a curve, evenly spaced; None draws them all.
     """
     axes.set_prop_cycle(color=COLOURS)
     for name, curve in curves.items():
+        points = len(curve.value)
+        shown = np.unique(np.linspace(0, points - 1, min(points, most or points)).round().astype(int))
         axes.plot(
-            100 * curve.rejection_rate,
-            100 * curve.value,
+            100 * curve.rejection_rate[shown],
+            100 * curve.value[shown],
             drawstyle="steps-post",
             label=f"{name}: W {100 * curve.weighted_average:.1f} ({100 * curve.gain:+.1f})",
         )

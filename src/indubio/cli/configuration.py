@@ -1,0 +1,59 @@
+"""What to train and how to read, from a TOML file and flags; flags win."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from indubio.config import PARAMETERS as DETECTOR_KEYS
+from indubio.config import detector_from_plain, from_plain, refuse_unknown
+from indubio.data.reading import Reading
+from indubio.detector import Detector
+from indubio.errors import ConfigError
+
+DATA = "data"  # the part of a configuration that says how files are read
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """The configuration in a TOML file; none gives an empty one."""
+    if path is None:
+        return {}
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}.") from None
+
+
+def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with the flags that were given put in; tables are merged key by key."""
+    out = dict(config)
+    for name, value in flags.items():
+        if isinstance(value, Mapping):
+            before = out.get(name)
+            inner = merged({"kind": before} if isinstance(before, str) else before or {}, value)
+            if inner:
+                out[name] = inner
+        elif value is not None:
+            out[name] = value
+    return out
+
+
+def detector_of(config: Mapping[str, Any], where: str = "the configuration") -> Detector:
+    """The unfitted detector that a configuration describes."""
+    for name in config:
+        refuse_unknown(name, (*DETECTOR_KEYS, DATA), "")
+    try:
+        return detector_from_plain({name: value for name, value in config.items() if name != DATA})
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def reading_of(config: Mapping[str, Any]) -> Reading:
+    """How its files are read; a configuration that says nothing reads a table of features."""
+    given = dict(config.get(DATA) or {})
+    if not given.get("layout") and not given.get("windowing"):
+        given.setdefault("table", {})
+    return from_plain(Reading, given, DATA)

@@ -1,0 +1,20 @@
+"""`indubio export`: a model as one ONNX file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder of the model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="ONNX file to write.")],
+) -> None:
+    """Write a model as one ONNX graph; `indubio assess --model FILE.onnx` then works without torch."""
+    from rich.console import Console
+
+    from indubio.export import export_onnx
+    from indubio.storage import load
+
+    export_onnx(load(model), out)
+    Console(stderr=True).print(f"{out}: {out.stat().st_size / 1024:.0f} kB.", highlight=False)

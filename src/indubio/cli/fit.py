@@ -1,0 +1,183 @@
+"""`indubio fit`: a file of good examples in, a model out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from indubio.data.tables import Table
+    from indubio.data.windows import Windows
+    from indubio.detector import Detector
+
+DATA, WINDOWS, MODEL = "How the file is read", "Windows of a recording", "The model"
+
+
+def fit(
+    source: Annotated[str, typer.Argument(help='CSV or Parquet of good examples: a file, folder, "pattern*", or -.')],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
+    config: Annotated[Path | None, typer.Option(help="TOML file; see `indubio config`. Flags win.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Feature columns, with commas; default: all others.", rich_help_panel=DATA)
+    ] = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", help="Column passed through; repeatable.", rich_help_panel=DATA)
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Time column, passed through.", rich_help_panel=DATA)] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Label column; rows that are anomalies are left out.", rich_help_panel=DATA)
+    ] = None,
+    anomaly: Annotated[
+        list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).", rich_help_panel=DATA)
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Column of categories; repeatable.", rich_help_panel=DATA)
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(min=1, help="Samples per window: makes windows.", rich_help_panel=WINDOWS)
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(min=1, help="Samples between windows; default: no overlap.", rich_help_panel=WINDOWS)
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of the part, cycle or run.", rich_help_panel=WINDOWS)
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
+    ] = None,
+    gaps: Annotated[str | None, typer.Option(help="error, leave, hold or linear.", rich_help_panel=WINDOWS)] = None,
+    longest_gap: Annotated[
+        float | None, typer.Option(help="Longest gap to bridge, in seconds.", rich_help_panel=WINDOWS)
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Column of the tag, for one row per value.", rich_help_panel=WINDOWS)
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="Column of the value.", rich_help_panel=WINDOWS)] = None,
+    quality: Annotated[str | None, typer.Option(help="Column of the quality.", rich_help_panel=WINDOWS)] = None,
+    posterior: Annotated[
+        str | None, typer.Option(help="anchored_ensemble, mc_dropout, vae, ...", rich_help_panel=MODEL)
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Draws, or members of the ensemble.", rich_help_panel=MODEL)
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
+    conversion: Annotated[
+        str | None, typer.Option(help="ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL)
+    ] = None,
+    missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
+    refer: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Learn what good examples look like, and save the model."""
+    from indubio.cli.configuration import detector_of, merged, read_config, reading_of
+    from indubio.cli.progress import fit_bar
+    from indubio.cli.streams import named_source
+    from indubio.data.tables import Table
+    from indubio.errors import ModelFileError
+    from indubio.storage import save
+
+    given = read_config(config)
+    kind = posterior or _kind(given) or "anchored_ensemble"
+    count = "members" if kind == "anchored_ensemble" else "draws"
+    flags: dict[str, Any] = {
+        "posterior": {"kind": kind if draws is not None else posterior, count: draws},
+        "training": {"epochs": epochs},
+        "conversion": {"kind": conversion},
+        "referral": {"kind": None if refer is None else "budget", "share": refer},
+        "missing": missing,
+        "seed": seed,
+        "data": _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
+        if window is not None
+        else {"table": _roles(columns, ids, time, label, anomaly, categorical)},
+    }
+    settings = merged(given, flags)
+    detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    if out.exists() and not overwrite:
+        raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
+    with named_source(source) as path:
+        data = reading.read(path)
+    data = data.inliers() if isinstance(data, Table) else data
+    with fit_bar() as report:
+        detector.fit(data, progress=report)
+    detector.reading_ = reading
+    save(detector, out, overwrite=overwrite)
+    _tell(detector, data, out, as_json)
+
+
+def _kind(config: dict[str, Any]) -> str | None:
+    posterior = config.get("posterior")
+    return posterior.get("kind") if isinstance(posterior, dict) else posterior
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _roles(
+    columns: str | None,
+    ids: list[str] | None,
+    time: str | None,
+    label: str | None,
+    anomaly: list[str] | None,
+    categorical: list[str] | None,
+) -> dict[str, Any]:
+    return {
+        "columns": _listed(columns),
+        "ids": ids,
+        "time": time,
+        "label": label,
+        "anomaly_values": anomaly,
+        "categorical": categorical,
+    }
+
+
+def _windows(
+    time: str | None,
+    group: str | None,
+    columns: str | None,
+    tag: str | None,
+    value: str | None,
+    quality: str | None,
+    window: int,
+    step: int | None,
+    rate: float | None,
+    gaps: str | None,
+    longest_gap: float | None,
+) -> dict[str, Any]:
+    long = {"kind": "long", "tag": tag, "value": value, "quality": quality}
+    layout = {"time": time, "group": group, "sensors": _listed(columns)} | (long if tag else {"kind": "wide"})
+    windowing = {"length": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap}
+    return {"layout": layout, "windowing": windowing}
+
+
+def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: bool) -> None:
+    from rich.console import Console
+
+    from indubio.data.sinks import json_text
+    from indubio.data.windows import Windows
+
+    told = {
+        "model": str(out),
+        "examples": detector.n_training_,
+        "shape": list(detector.input_shape_),
+        "draws": detector.draws_.count,
+        "referral_threshold": detector.referral_threshold_,
+        "read": str(data.report) if isinstance(data, Windows) else None,
+    }
+    if as_json:
+        typer.echo(json_text(told))
+        return
+    console = Console()
+    what = "windows" if isinstance(data, Windows) else "rows"
+    size = " x ".join(map(str, detector.input_shape_))
+    console.print(
+        f"Trained {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values; saved to {out}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if told["read"]:
+        console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)

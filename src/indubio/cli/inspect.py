@@ -1,0 +1,75 @@
+"""`indubio inspect`: what is in a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from indubio.storage import Manifest
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Folder of the model.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    from indubio.data.sinks import json_text
+    from indubio.storage import load, read_manifest
+
+    manifest = read_manifest(model)
+    load(model)  # refuses what is damaged
+    if as_json:
+        import dataclasses
+
+        typer.echo(json_text(dataclasses.asdict(manifest)))
+        return
+    console = Console()
+    for title, rows in _sections(manifest).items():
+        table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
+        for name, value in rows.items():
+            table.add_row(name, value)
+        console.print(f"[bold]{title}[/]")
+        console.print(table, highlight=False)
+
+
+def _sections(manifest: "Manifest") -> dict[str, dict[str, str]]:
+    fitted = manifest.fitted
+    settings = {name: _words(value) for name, value in manifest.settings.items()}
+    columns = {column["name"]: _column(column) for column in fitted["schema_"]["columns"]}
+    training = {
+        "examples": str(fitted["n_training_"]),
+        "shape of one": " x ".join(map(str, fitted["input_shape_"])),
+        "draws": str(manifest.draws["count"]),
+        "largest score": f"{fitted['largest_training_nll_']:.4g}",
+        "refers above": str(fitted["referral_threshold_"]),
+    }
+    files = {file.name: f"{file.size:,} bytes, sha256 {file.sha256}" for file in manifest.files.values()}
+    about = {"format": str(manifest.format), "written by": f"indubio {manifest.indubio}", "checksum": manifest.checksum}
+    reading = {"files": _words(fitted["reading_"])} if "reading_" in fitted else {}
+    return {
+        "Model": about,
+        "Settings": settings,
+        "Columns": columns,
+        "Training": training | reading,
+        "Files": files,
+    }
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        kind = str(value.get("kind", ""))
+        rest = ", ".join(f"{key} {_words(item)}" for key, item in value.items() if key != "kind" and item is not None)
+        return f"{kind} ({rest})" if kind and rest else kind or rest
+    return str(value)
+
+
+def _column(column: dict[str, Any]) -> str:
+    if column["kind"] == "category":
+        return "one of " + ", ".join(column["categories"])
+    if column["smallest"] is None:
+        return "no value"
+    return f"{column['smallest']:.6g} to {column['largest']:.6g}"

@@ -1,0 +1,38 @@
+"""`indubio report`: one HTML page about some examples, for the people who decide."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    source: Annotated[str, typer.Argument(help='CSV or Parquet: a file, folder, "pattern*", or - for CSV on stdin.')],
+    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
+    label: Annotated[str | None, typer.Option(help="Column of labels, 1 for an anomaly.")] = None,
+    anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Anomaly report",
+    passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
+    remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
+) -> None:
+    """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
+    from rich.console import Console
+
+    from indubio.cli.reading import reading_for
+    from indubio.cli.streams import named_source
+    from indubio.data.sinks import whole_file
+    from indubio.report import html_report
+    from indubio.storage import load
+
+    detector = load(model)
+    with named_source(source) as path:
+        reading = reading_for(getattr(detector, "reading_", None), detector.schema_, path, passed or [], label, anomaly)
+        data = reading.read(path)
+    page = html_report(
+        detector, data, title=title, made=datetime.now().strftime("%Y-%m-%d %H:%M"), remarks=tuple(remark or ())
+    )
+    with whole_file(out) as file:
+        file.write(page.encode())
+    Console(stderr=True).print(f"{out}: {len(data)} examples, {len(page) / 1024:.0f} kB.", highlight=False)

@@ -1,0 +1,22 @@
+"""A detector as one ONNX graph (`export_onnx`), and scoring with it where torch is not installed (`OnnxModel`)."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indubio.export.onnx_export import export_onnx
+    from indubio.export.onnx_model import OnnxModel
+
+__all__ = ["OnnxModel", "export_onnx"]
+
+
+def __getattr__(name: str) -> Any:
+    # Exporting needs torch, scoring must not import it.
+    if name == "export_onnx":
+        from indubio.export.onnx_export import export_onnx
+
+        return export_onnx
+    if name == "OnnxModel":
+        from indubio.export.onnx_model import OnnxModel
+
+        return OnnxModel
+    raise AttributeError(f"module 'indubio.export' has no attribute {name!r}")

@@ -1,0 +1,116 @@
+"""Scores to probabilities to uncertainties, as ONNX nodes."""
+
+import numpy as np
+from onnx import TensorProto
+
+from indubio.errors import ConfigError
+from indubio.export.graph import Graph
+from indubio.probability import TIE_TOLERANCE, Ecdf, Exponential, FittedConversion, Gaussian, Uniform
+from indubio.probability.location_scale import LocationScale
+from indubio.probability.scaling import FULL_LEVEL
+from indubio.uncertainty import LARGEST_TOTAL
+
+
+def upper_tie(graph: Graph, score: str) -> str:
+    """The largest score that counts as equal to x: x + 1e-5 |x|."""
+    return graph.add("Add", score, graph.add("Mul", graph.add("Abs", score), graph.constant(TIE_TOLERANCE)))
+
+
+def probability(graph: Graph, fitted: FittedConversion, nll: str) -> str:
+    """Anomaly probabilities (draws, examples) of float64 scores (draws, examples)."""
+    conversion, parameters = fitted.conversion, fitted.parameters
+    if isinstance(conversion, Ecdf):
+        cdf = _ecdf(graph, parameters["scores"], nll)
+    elif isinstance(conversion, LocationScale):
+        cdf = _location_scale(graph, conversion, parameters["location"], parameters["scale"], nll)
+    else:
+        raise ConfigError(f"{type(conversion).__name__} cannot be exported.")
+    if not conversion.scaled:
+        return cdf
+    return _scaled(graph, cdf, nll, parameters["scaling_level"], parameters["training_mean"])
+
+
+def _ecdf(graph: Graph, scores: np.ndarray, nll: str) -> str:
+    """Share of the training scores up to the tie with each score, by a binary search that is written out."""
+    draws, count = scores.shape
+    bits = int(count).bit_length()
+    padded = np.full((draws, 2**bits), np.inf, dtype=scores.dtype)  # infinity is never counted
+    padded[:, :count] = scores
+    table = graph.cast(graph.constant(padded), TensorProto.DOUBLE)
+    reached = upper_tie(graph, nll)
+    place = graph.add("Expand", graph.constant(0, np.int64), graph.add("Shape", nll))
+    for bit in reversed(range(bits)):
+        further = graph.add("Add", place, graph.constant(2**bit, np.int64))
+        last = graph.add("Sub", further, graph.constant(1, np.int64))
+        value = graph.add("GatherElements", table, last, axis=1)
+        place = graph.add("Where", graph.add("LessOrEqual", value, reached), further, place)
+    counted = graph.add("Min", place, graph.constant(count, np.int64))
+    return graph.add("Div", graph.cast(counted, TensorProto.DOUBLE), graph.constant(float(count)))
+
+
+def _location_scale(graph: Graph, conversion: LocationScale, location: np.ndarray, scale: np.ndarray, nll: str) -> str:
+    spread = np.where(scale == 0, 1.0, scale)[:, None]
+    at = graph.constant(location[:, None])
+    cdf = _standard_cdf(graph, conversion, graph.add("Div", graph.add("Sub", nll, at), graph.constant(spread)))
+    if (scale > 0).all():
+        return cdf
+    zero, one, middle = (graph.constant(value) for value in (0.0, 1.0, conversion.AT_THE_STEP))
+    above = graph.add("Where", graph.add("Greater", nll, upper_tie(graph, at)), one, middle)
+    step = graph.add("Where", graph.add("Less", upper_tie(graph, nll), at), zero, above)
+    return graph.add("Where", graph.constant(scale[:, None] == 0), step, cdf)
+
+
+def _standard_cdf(graph: Graph, conversion: LocationScale, z: str) -> str:
+    zero, one = graph.constant(0.0), graph.constant(1.0)
+    match conversion:
+        case Gaussian():
+            # Erf is only there in float32, whose seven digits are enough for a probability.
+            root = graph.cast(graph.add("Mul", z, graph.constant(np.sqrt(0.5))), TensorProto.FLOAT)
+            erf = graph.cast(graph.add("Erf", root), TensorProto.DOUBLE)
+            return graph.add("Mul", graph.add("Add", erf, one), graph.constant(0.5))
+        case Exponential():
+            return graph.add("Sub", one, graph.add("Exp", graph.add("Neg", graph.add("Max", z, zero))))
+        case Uniform():
+            return graph.add("Min", graph.add("Max", z, zero), one)
+        case _:
+            raise ConfigError(f"{type(conversion).__name__} cannot be exported.")
+
+
+def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarray) -> str:
+    full = level >= FULL_LEVEL
+    start, rest = level[:, None], np.where(full, 1.0, 1 - level)[:, None]
+    raised = graph.add("Div", graph.add("Sub", cdf, graph.constant(start)), graph.constant(rest))
+    scaled = graph.add("Max", raised, graph.constant(0.0))
+    if not full.any():
+        return scaled
+    above = graph.add("Greater", nll, upper_tie(graph, graph.constant(mean[:, None])))
+    return graph.add("Where", graph.constant(full[:, None]), graph.cast(above, TensorProto.DOUBLE), scaled)
+
+
+def uncertainties(
+    graph: Graph, p: str, nll: str, largest_training_nll: float, training_examples: int
+) -> dict[str, str]:
+    """Mean probability, the five uncertainties and the mean score, each (examples,)."""
+    one = graph.constant(1.0)
+    probability_mean, nll_mean = graph.mean(p, [0]), graph.mean(nll, [0])
+    epistemic = _variance(graph, p, probability_mean)
+    aleatoric = graph.mean(graph.add("Mul", p, graph.add("Sub", one, p)), [0])
+    total = graph.add("Min", graph.add("Add", epistemic, aleatoric), graph.constant(LARGEST_TOTAL))
+    power = graph.add(
+        "Exp", graph.add("Mul", graph.add("Log", probability_mean), graph.constant(float(training_examples)))
+    )
+    below = graph.add("Less", upper_tie(graph, nll_mean), graph.constant(largest_training_nll))
+    return {
+        "probability": probability_mean,
+        "epistemic": epistemic,
+        "aleatoric": aleatoric,
+        "total": total,
+        "exceed": graph.add("Where", below, power, graph.add("Sub", one, power)),
+        "var_nll": _variance(graph, nll, nll_mean),
+        "nll": nll_mean,
+    }
+
+
+def _variance(graph: Graph, values: str, mean: str) -> str:
+    deviation = graph.add("Sub", values, mean)
+    return graph.mean(graph.add("Mul", deviation, deviation), [0])

@@ -1,0 +1,107 @@
+"""What an exported model says of itself: columns, checks, thresholds and how files are read, as JSON in the ONNX file.
+
+Nothing here imports torch: it is read where torch is not installed.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from indubio.data import Column, FittedMinMax, Intake, Long, Roles, Schema, Wide, Windowing
+from indubio.data.quality import QualityLimits
+from indubio.data.reading import Reading
+from indubio.errors import ModelFileError
+from indubio.settings import Settings
+from indubio.uncertainty import UncertaintyName
+
+KEY = "indubio"
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """All that is beside the graph.
+
+    Args:
+        input_shape: shape of one example.
+        schema: columns or sensors of the training data.
+        intake: checks of incoming rows; the graph itself fills in and scales.
+        anomaly_threshold: of the detector that was exported.
+        referral_threshold: likewise.
+        referral_by: the uncertainty that the referral threshold is for.
+        reading: how files are read, where the detector was fitted on files.
+    """
+
+    input_shape: tuple[int, ...]
+    schema: Schema
+    intake: Intake
+    anomaly_threshold: float
+    referral_threshold: float
+    referral_by: UncertaintyName
+    reading: Reading | None
+
+    def to_json(self) -> str:
+        """As text for the model's metadata."""
+        plain = asdict(self) | {"format": FORMAT}
+        if self.reading is not None and self.reading.layout is not None:
+            plain["reading"]["layout"]["kind"] = type(self.reading.layout).__name__.lower()
+        return json.dumps(plain, default=lambda array: array.tolist())
+
+    @classmethod
+    def from_json(cls, text: str) -> "Metadata":
+        """Back from text, as `to_json` gave it."""
+        plain = json.loads(text)
+        if plain.get("format") != FORMAT:
+            raise ModelFileError(
+                f"the ONNX model has metadata of format {plain.get('format')}, and this version reads {FORMAT}. "
+                "Export it again, or install the version that exported it."
+            )
+        columns = [
+            Column(**column | {"categories": tuple(column["categories"])}) for column in plain["schema"]["columns"]
+        ]
+        reading = plain["reading"]
+        return cls(
+            input_shape=tuple(plain["input_shape"]),
+            schema=Schema(tuple(columns)),
+            intake=_intake(plain["intake"]),
+            anomaly_threshold=plain["anomaly_threshold"],
+            referral_threshold=plain["referral_threshold"],
+            referral_by=plain["referral_by"],
+            reading=None if reading is None else _reading(reading),
+        )
+
+
+def _intake(plain: Mapping[str, Any]) -> Intake:
+    scaling, medians, quality = plain["scaling"], plain["medians"], plain["quality"]
+    return Intake(
+        scaling=FittedMinMax(np.array(scaling["smallest"]), np.array(scaling["span"]), scaling["clip"]),
+        medians=None if medians is None else np.array(medians),
+        missing=plain["missing"],
+        unseen=plain["unseen"],
+        quality=None
+        if quality is None
+        else QualityLimits(**{name: np.array(values, dtype=float) for name, values in quality.items()}),
+    )
+
+
+def _reading(plain: Mapping[str, Any]) -> Reading:
+    layout = plain["layout"]
+    kind: type[Settings] = Wide if layout is not None and layout["kind"] == "wide" else Long
+    return Reading(
+        table=None if plain["table"] is None else Roles(**_tuples(plain["table"])),
+        layout=None if layout is None else kind(**_tuples({k: v for k, v in layout.items() if k != "kind"})),  # type: ignore[arg-type]
+        windowing=None if plain["windowing"] is None else Windowing(**_tuples(plain["windowing"])),
+    )
+
+
+def _tuples(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _tupled(value) for name, value in plain.items()}
+
+
+def _tupled(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return _tuples(value) if isinstance(value, dict) else value

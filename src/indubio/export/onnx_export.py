@@ -1,0 +1,86 @@
+"""`export_onnx`: a detector as one graph, from raw rows to probability, uncertainties and verdict.
+
+    rows (examples, ...) float64, anomaly_threshold (), referral_threshold ()
+      ->  probability, epistemic, aleatoric, total, exceed, var_nll, nll (examples,) float64
+          anomaly, refer (examples,) bool
+
+The thresholds are inputs, so that they can change after the export; the values at export are in the metadata.
+"""
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from indubio.data.scaling import FAR, FittedMinMax
+from indubio.data.sinks import whole_file
+from indubio.detector import Detector
+from indubio.errors import MissingExtraError
+from indubio.export.metadata import KEY, Metadata
+
+if TYPE_CHECKING:
+    import onnx
+
+    from indubio.export.graph import Graph
+
+
+def export_onnx(detector: Detector, path: str | PathLike[str]) -> None:
+    """Write the detector as an ONNX file.
+
+    Args:
+        detector: fitted, with a built-in network; any posterior, likelihood and conversion.
+        path: the file to write.
+    """
+    content = onnx_model(detector).SerializeToString()
+    with whole_file(str(path)) as file:
+        file.write(content)
+
+
+def onnx_model(detector: Detector) -> "onnx.ModelProto":
+    """The detector as an ONNX model in memory."""
+    try:
+        from onnx import TensorProto
+    except ImportError:
+        raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
+    from indubio.export.conversion import probability, uncertainties
+    from indubio.export.graph import Graph
+    from indubio.export.network import NetworkNodes
+
+    graph = Graph()
+    rows = graph.input("rows", ["examples", *detector.input_shape_])
+    threshold, referral = graph.input("anomaly_threshold", []), graph.input("referral_threshold", [])
+    intake = detector.intake_
+    whole = rows
+    if intake.medians is not None:
+        whole = graph.add("Where", graph.add("IsNaN", rows), graph.constant(intake.medians), rows)
+    nll = NetworkNodes(graph, detector.draws_).nll(_scaled(graph, intake.scaling, whole, TensorProto.FLOAT))
+    nll = graph.cast(nll, TensorProto.DOUBLE)
+    p = probability(graph, detector.conversion_, nll)
+    found = uncertainties(graph, p, nll, detector.largest_training_nll_, detector.n_training_)
+    metadata = _metadata(detector)
+    for name, value in found.items():
+        graph.output(name, value, ["examples"])
+    flags = {
+        "anomaly": graph.add("GreaterOrEqual", found["probability"], threshold),
+        "refer": graph.add("Greater", found[metadata.referral_by], referral),
+    }
+    for name, value in flags.items():
+        graph.output(name, value, ["examples"], TensorProto.BOOL)
+    return graph.model("indubio", {KEY: metadata.to_json()})
+
+
+def _scaled(graph: "Graph", scaling: FittedMinMax, rows: str, kind: int) -> str:
+    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(scaling.smallest)), graph.constant(scaling.span))
+    low, high = (0.0, 1.0) if scaling.clip else (-FAR, FAR)
+    bounded = graph.add("Min", graph.add("Max", unit, graph.constant(low)), graph.constant(high))
+    return graph.cast(bounded, kind)
+
+
+def _metadata(detector: Detector) -> Metadata:
+    return Metadata(
+        input_shape=detector.input_shape_,
+        schema=detector.schema_,
+        intake=detector.intake_,
+        anomaly_threshold=detector.anomaly_threshold,
+        referral_threshold=detector.referral_threshold_,
+        referral_by=detector._resolved().referral.by,
+        reading=getattr(detector, "reading_", None),
+    )

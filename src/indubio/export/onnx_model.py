@@ -1,0 +1,99 @@
+"""`OnnxModel`: an exported detector, assessed by ONNX Runtime. Nothing on this path imports torch."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.assessment import Assessment
+from indubio.data import Rows, Table, Windows
+from indubio.data.checks import require_numbers
+from indubio.data.incoming import named_rows, passed_through
+from indubio.decision import Reason, Verdict
+from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
+from indubio.export.metadata import KEY, Metadata
+
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll")
+
+
+class OnnxModel:
+    """A detector that was exported by `export_onnx`.
+
+    Attributes:
+        metadata: columns, checks and thresholds of the detector that was exported.
+        anomaly_threshold: an anomaly has at least this mean probability; may be changed.
+        referral_threshold: what is more uncertain is referred; may be changed.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """Load an exported model.
+
+        Args:
+            path: the ONNX file.
+        """
+        try:
+            import onnxruntime
+        except ImportError:
+            raise MissingExtraError('scoring an ONNX model needs onnxruntime: pip install "indubio[onnx]".') from None
+        if not Path(path).is_file():
+            raise ModelFileError(f"{path}: there is no such file.")
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no common base of their own
+            raise ModelFileError(f"{path}: not an ONNX model that can be read ({error}).") from None
+        about = self._session.get_modelmeta().custom_metadata_map
+        if KEY not in about:
+            raise ModelFileError(f"{path}: an ONNX model, but not one that indubio exported.")
+        self.metadata = Metadata.from_json(about[KEY])
+        self.anomaly_threshold = self.metadata.anomaly_threshold
+        self.referral_threshold = self.metadata.referral_threshold
+
+    def assess(self, X: Any) -> Assessment:
+        """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
+        rows = self._rows(X)
+        notes, bad = self.metadata.intake.inspect(rows)
+        found = self._run(rows.values)
+        verdict = np.where(found["anomaly"], Verdict.ANOMALY.value, Verdict.INLIER.value)
+        refer = bad | found["refer"]
+        reason = np.where(found["refer"], Reason.UNCERTAIN.value, "")
+        return Assessment(
+            verdict=np.where(refer, Verdict.REFER.value, verdict),
+            reason=np.where(bad, Reason.BAD_INPUT.value, reason),
+            prediction=found["anomaly"],
+            notes=notes,
+            passed=passed_through(X),
+            **{name: found[name] for name in NUMBERS},
+        )
+
+    def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
+        names = [output.name for output in self._session.get_outputs()]
+        inputs = {
+            "rows": np.ascontiguousarray(values, dtype=np.float64),
+            "anomaly_threshold": np.array(self.anomaly_threshold),
+            "referral_threshold": np.array(self.referral_threshold),
+        }
+        return dict(zip(names, self._session.run(names, inputs), strict=True))
+
+    def _rows(self, X: Any) -> Rows:
+        if isinstance(X, Table | Windows):
+            rows = named_rows(X, self.metadata.schema)
+        else:
+            require_numbers(X)
+            rows = Rows(values=_array(X), names=self.metadata.schema.encoded_names)
+        if rows.values.shape[1:] != self.metadata.input_shape:
+            raise ShapeError(
+                f"this model was fitted on examples of shape {self.metadata.input_shape}, got {rows.values.shape[1:]}."
+            )
+        return rows
+
+
+def _array(X: Any) -> Float[np.ndarray, "examples ..."]:
+    try:
+        values = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the rows must be numbers: {error}.") from None
+    if len(values) == 0:
+        raise DataError("there are no rows.")
+    return values

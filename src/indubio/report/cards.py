@@ -1,0 +1,168 @@
+"""Single examples of a report: the most anomalous and the most uncertain, and what made their scores."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from markupsafe import Markup
+
+from indubio.explain import Contributions, contributions
+from indubio.report.contributions import plot_contributions
+from indubio.report.figures import ROW, WIDTH, Drawing
+from indubio.report.subject import Subject
+from indubio.report.words import doubt_in_words, number, percent, verdict_in_words
+
+SHOWN = 6  # examples of each kind
+BARS = 6  # features or sensors per example
+SENSORS = 3  # signals per window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """One feature of an example.
+
+    Args:
+        name: of the feature.
+        value: as it came in.
+        expected: mean of the draws' reconstructions.
+        usual: range of the training data.
+        outside: whether the value is out of that range.
+    """
+
+    name: str
+    value: str
+    expected: str
+    usual: str
+    outside: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One example of a report, ready to print.
+
+    Args:
+        example: its place in the data, counted from 0.
+        ids: columns that are passed through.
+        verdict: INLIER, ANOMALY or REFER.
+        decision: the verdict in words.
+        probability: in percent.
+        doubt: the uncertainty in words.
+        numbers: names and values of score and uncertainties.
+        label: what the label says; "" without labels.
+        notes: on the data.
+        values: of the features that contribute most; empty for windows.
+        figures: contributions; for windows also the signals.
+    """
+
+    example: int
+    ids: dict[str, str]
+    verdict: str
+    decision: str
+    probability: str
+    doubt: str
+    numbers: dict[str, str]
+    label: str
+    notes: str
+    values: tuple[Value, ...]
+    figures: tuple[Markup, ...]
+
+
+def most_anomalous(subject: Subject) -> Int[np.ndarray, " chosen"]:
+    """The examples with the highest scores, the highest first; scores rank where probabilities are all 1."""
+    return np.argsort(-subject.found.nll, kind="stable")[:SHOWN]
+
+
+def most_uncertain(subject: Subject) -> Int[np.ndarray, " chosen"]:
+    """The examples whose verdict is most uncertain, by the uncertainty that decides on referral; none that is sure."""
+    order = np.argsort(-subject.uncertainty, kind="stable")
+    return order[subject.uncertainty[order] > 0][:SHOWN]
+
+
+def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing) -> list[Card]:
+    """The examples at these places, in this order."""
+    if not len(places):
+        return []
+    found = contributions(subject.detector, subject.chosen(places))
+    raw, reconstruction = subject.raw(places), subject.reconstruction(places)
+    made = []
+    for index, place in enumerate(places.tolist()):
+        if subject.windows:
+            figures = _window_figures(subject, found, index, raw[index], reconstruction[:, index], drawing)
+            values: tuple[Value, ...] = ()
+        else:
+            figures = (_bars(found, index, "feature", drawing),)
+            values = _values(subject, found, index, raw[index], reconstruction[:, index].mean(axis=0))
+        made.append(_card(subject, place, values, figures))
+    return made
+
+
+def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tuple[Markup, ...]) -> Card:
+    found = subject.found
+    shown = ("nll", "total", "epistemic", "aleatoric")
+    label = "" if subject.labels is None else "anomaly" if subject.labels[place] else "normal"
+    return Card(
+        example=place,
+        ids=subject.ids(place),
+        verdict=str(found.verdict[place]),
+        decision=verdict_in_words(found, place),
+        probability=percent(float(found.probability[place])),
+        doubt=doubt_in_words(found, place),
+        numbers={"score" if name == "nll" else name: number(float(getattr(found, name)[place])) for name in shown},
+        label=label,
+        notes=str(found.notes[place]),
+        values=values,
+        figures=figures,
+    )
+
+
+def _largest(found: Contributions, index: int, most: int) -> list[int]:
+    return [int(place) for place in np.argsort(-found.features.value[index], kind="stable")[:most]]
+
+
+def _bars(found: Contributions, index: int, kind: str, drawing: Drawing) -> Markup:
+    bars = min(BARS, len(found.names))
+    return drawing.one(
+        f"Part of each {kind} in the score",
+        lambda axes: plot_contributions(axes, found, index, most=BARS),
+        (WIDTH, 0.75 + ROW * max(bars, 3)),
+    )
+
+
+def _values(
+    subject: Subject,
+    found: Contributions,
+    index: int,
+    raw: Float[np.ndarray, " features"],
+    expected: Float[np.ndarray, " features"],
+) -> tuple[Value, ...]:
+    low, high = subject.training_ranges()
+    return tuple(
+        Value(
+            name=found.names[place],
+            value=number(raw[place]),
+            expected=number(expected[place]),
+            usual="-" if np.isnan(low[place]) else f"{number(low[place])} to {number(high[place])}",
+            outside=bool((raw[place] < low[place]) | (raw[place] > high[place])),
+        )
+        for place in _largest(found, index, BARS)
+    )
+
+
+def _window_figures(
+    subject: Subject,
+    found: Contributions,
+    index: int,
+    signal: Float[np.ndarray, "steps sensors"],
+    reconstruction: Float[np.ndarray, "draws steps sensors"],
+    drawing: Drawing,
+) -> tuple[Markup, ...]:
+    signals = drawing.signals(
+        "Signals, their reconstructions, and the score over time",
+        signal=signal,
+        reconstruction=reconstruction,
+        found=found,
+        example=index,
+        sensors=_largest(found, index, SENSORS),
+        rate=subject.rate,
+    )
+    return (signals,) if len(found.names) == 1 else (signals, _bars(found, index, "sensor", drawing))

@@ -1,0 +1,34 @@
+"""What made the score of one example: a bar per feature or sensor."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from indubio.explain import Contributions
+from indubio.report.style import BLUE, GREY, shortened
+
+
+def plot_contributions(axes: Axes, found: Contributions, example: int, *, most: int = 8) -> None:
+    """Contributions of the largest features or sensors, the spread over the draws as a line, the share as a number.
+
+    Args:
+        axes: where to draw.
+        found: contributions of some examples.
+        example: which of them to draw.
+        most: how many bars at most.
+    """
+    value, spread = found.features.value[example], found.features.spread[example]
+    share = found.features.share[example]
+    order = np.argsort(-value, kind="stable")[:most]
+    places = np.arange(len(order))
+    axes.barh(places, value[order], height=0.7, color=BLUE, alpha=0.55)
+    axes.errorbar(value[order], places, xerr=spread[order], fmt="none", ecolor=GREY, elinewidth=1.2, capsize=2)
+    reach = float(np.max(value + spread, initial=0))
+    for place, feature in zip(places, order, strict=True):
+        end = max(0.0, float(value[feature] + spread[feature]))
+        axes.text(end + 0.02 * reach, float(place), f"{100 * share[feature]:.0f}%", va="center", fontsize=8)
+    axes.set_yticks(places, [shortened(found.names[feature], 22) for feature in order], parse_math=False)
+    axes.set_ylim(max(len(order), 3) - 0.4, -0.6)
+    axes.set_xlim(right=1.15 * reach or 1.0)
+    axes.locator_params(axis="x", nbins=4)
+    axes.set_xlabel("part of the score [NLL]")
+    axes.tick_params(axis="y", length=0)

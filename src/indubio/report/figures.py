@@ -1,0 +1,76 @@
+"""The figures of a report: the library's drawings, in the report's style, as inline SVG."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from jaxtyping import Float
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from indubio.explain import Contributions
+from indubio.report.signals import plot_score_over_time, plot_signal
+from indubio.report.style import report_style
+from indubio.report.svg import inline_svg
+
+# Inches. Narrow, so that text of 9 points is still 9 points on a phone, where a figure is as wide as the screen.
+WIDTH, HEIGHT = 3.7, 2.3
+SMALL = 3.4, 2.3  # where three stand side by side on a wide screen
+ROW = 0.23  # height of a bar
+PANEL = 1.15  # height of one sensor's signal
+POINTS = 300  # drawn of each line: more than pixels of half a screen
+
+
+class Drawing:
+    """Draws figures one after the other, and numbers them."""
+
+    def __init__(self) -> None:
+        self._number = count(1)
+
+    def one(self, label: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (WIDTH, HEIGHT)) -> Markup:
+        """A figure of a single pair of axes."""
+        with report_style():
+            figure = Figure(figsize=size, layout="constrained")
+            draw(figure.subplots())
+            return self._svg(figure, label)
+
+    def signals(
+        self,
+        label: str,
+        *,
+        signal: Float[ndarray, "steps sensors"],
+        reconstruction: Float[ndarray, "draws steps sensors"],
+        found: Contributions,
+        example: int,
+        sensors: list[int],
+        rate: float | None,
+    ) -> Markup:
+        """Signals of some sensors above each other, and the score over time below them.
+
+        Args:
+            label: what it shows, for people who cannot see it.
+            signal: in its own units.
+            reconstruction: in the same units.
+            found: contributions of some examples.
+            example: which of them this is.
+            sensors: which to show.
+            rate: samples per second, if known.
+        """
+        assert found.steps is not None
+        with report_style():
+            figure = Figure(figsize=(WIDTH, PANEL * (len(sensors) + 1) + 0.55), layout="constrained")
+            *panels, last = figure.subplots(len(sensors) + 1, 1, sharex=True).flat
+            for axes, sensor in zip(panels, sensors, strict=True):
+                lines = signal[:, sensor], reconstruction[:, :, sensor]
+                plot_signal(axes, *lines, sensor=found.names[sensor], rate=rate, most=POINTS)
+                axes.label_outer()
+            score, spread = found.steps.value[example], found.steps.spread[example]
+            plot_score_over_time(last, score, spread, rate=rate, most=POINTS)
+            figure.align_ylabels()
+            figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+            return self._svg(figure, label)
+
+    def _svg(self, figure: Figure, label: str) -> Markup:
+        return inline_svg(figure, key=f"f{next(self._number)}", label=label)

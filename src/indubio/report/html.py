@@ -1,0 +1,147 @@
+"""The report: one HTML file that needs nothing else, for the screen, the phone and paper."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+import indubio
+from indubio.assessment import Assessment
+from indubio.decision import Reason, Verdict
+from indubio.detector import Detector
+from indubio.report import words
+from indubio.report.cards import cards, most_anomalous, most_uncertain
+from indubio.report.confusion import plot_confusion
+from indubio.report.distributions import plot_distribution, plot_right_and_wrong
+from indubio.report.figures import POINTS, SMALL, WIDTH, Drawing
+from indubio.report.findings import findings
+from indubio.report.model import column_rows, model_in_short, model_rows
+from indubio.report.quality import Quality, quality
+from indubio.report.rejection import plot_rejection_curves
+from indubio.report.style import QUANTITIES
+from indubio.report.subject import Subject
+
+BOXES = ("total", "epistemic", "aleatoric")
+
+
+def html_report(
+    detector: Detector,
+    X: Any,
+    *,
+    found: Assessment | None = None,
+    labels: ArrayLike | None = None,
+    title: str = "Anomaly report",
+    made: date | str | None = None,
+    remarks: Sequence[str] = (),
+) -> str:
+    """A report on some examples, as one self-contained HTML page. The same input gives the same text.
+
+    Args:
+        detector: a fitted detector.
+        X: what `Detector.assess` takes.
+        found: the assessment of these examples, where there is one already; None assesses them.
+        labels: 1 or True for an anomaly; None takes those of a `Table`, if it has some.
+        title: of the page.
+        made: date or time to print under the title; None prints none.
+        remarks: sentences the reader must not miss, such as "The traces are generated."
+    """
+    subject = Subject.of(detector, X, found, labels)
+    known = quality(subject)
+    drawing = Drawing()
+    anomalous, uncertain = most_anomalous(subject), most_uncertain(subject)
+    rows, unlisted = column_rows(subject)
+    page = _environment().get_template("report.html")
+    return page.render(
+        title=title,
+        made=made.isoformat(sep=" ", timespec="minutes") if isinstance(made, datetime) else str(made or ""),
+        version=indubio.__version__,
+        remarks=list(remarks),
+        findings=findings(subject, None if known is None else known.curves[subject.referral.by]),
+        subject=subject,
+        in_short=model_in_short(subject),
+        verdicts=[(verdict.value, subject.verdict_count(verdict)) for verdict in Verdict],
+        reasons={reason.name: np.count_nonzero(subject.found.reason == reason) for reason in Reason},
+        quality=known,
+        distributions=_distributions(subject, drawing),
+        curve=None if known is None else _curve(known, drawing),
+        boxes=[] if known is None else _boxes(subject, drawing),
+        confusions=[] if known is None else _confusions(subject, drawing),
+        anomalous=cards(subject, anomalous, drawing),
+        uncertain=cards(subject, uncertain, drawing),
+        model_rows=model_rows(subject),
+        columns=rows,
+        unlisted=unlisted,
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("indubio.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
+    return environment
+
+
+def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
+    thresholds = {
+        "probability": (subject.detector.anomaly_threshold, "anomaly from here"),
+        subject.referral.by: (subject.detector.referral_threshold_, "referred above"),
+    }
+    made = []
+    for name, quantity in QUANTITIES.items():
+        threshold, threshold_name = thresholds.get(name, (None, ""))
+        draw = partial(
+            plot_distribution,
+            values=getattr(subject.found, name),
+            of=name,
+            labels=subject.labels,
+            threshold=threshold,
+            threshold_name=threshold_name,
+        )
+        made.append(drawing.one(f"Histogram of the {quantity.name}", draw, SMALL))
+    return made
+
+
+def _curve(known: Quality, drawing: Drawing) -> Markup | None:
+    """The accuracy-rejection curves; None where too few anomalies or normal examples are known for any."""
+    defined = {name: curve for name, curve in known.curves.items() if not np.isnan(curve.gain)}
+    if not defined:
+        return None
+
+    def draw(axes: Axes) -> None:
+        plot_rejection_curves(axes, defined, most=POINTS)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)  # never on top of a curve
+
+    return drawing.one("Accuracy-rejection curves", draw, (WIDTH, 3.2))
+
+
+def _boxes(subject: Subject, drawing: Drawing) -> list[Markup]:
+    by = subject.referral.by
+    shown = BOXES if by in BOXES else (by, *BOXES)
+    return [
+        drawing.one(
+            f"{name} uncertainty of right and wrong predictions",
+            partial(plot_right_and_wrong, values=getattr(subject.found, name), wrong=subject.wrong, of=name),
+            SMALL,
+        )
+        for name in shown
+    ]
+
+
+def _confusions(subject: Subject, drawing: Drawing) -> list[Markup]:
+    assert subject.labels is not None
+    draw = partial(plot_confusion, labels=subject.labels, predictions=subject.found.prediction)
+    return [
+        drawing.one("Confusion matrix before referral", draw),
+        drawing.one("Confusion matrix after referral", partial(draw, referred=subject.referred)),
+    ]

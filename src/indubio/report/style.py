@@ -1,0 +1,95 @@
+"""Colours, names and units of everything that is drawn, in one place."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import matplotlib as mpl
+
+from indubio.uncertainty import LARGEST_TOTAL
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+BLUE, ORANGE, GREEN, VERMILLION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+PURPLE, SKY, YELLOW, BLACK = "#cc79a7", "#56b4e9", "#f0e442", "#000000"
+COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK)
+
+NORMAL, ANOMALOUS = BLUE, VERMILLION  # and right, wrong
+GREY = "#808080"  # for lines that are only there for orientation; visible on white and on dark paper
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """How a number of an assessment is shown.
+
+    Args:
+        name: in words.
+        unit: of its numbers.
+        largest: the end of its range; None where it has none, and then the axis is logarithmic.
+    """
+
+    name: str
+    unit: str
+    largest: float | None
+
+    @property
+    def label(self) -> str:
+        """For an axis: name and unit."""
+        return f"{self.name} [{self.unit}]"
+
+
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
+    {
+        "probability": Quantity(name="anomaly probability", unit="0 to 1", largest=1.0),
+        "total": Quantity(name="total uncertainty", unit="variance", largest=LARGEST_TOTAL),
+        "epistemic": Quantity(name="epistemic uncertainty", unit="variance", largest=LARGEST_TOTAL),
+        "aleatoric": Quantity(name="aleatoric uncertainty", unit="variance", largest=LARGEST_TOTAL),
+        "exceed": Quantity(name="exceed uncertainty", unit="probability", largest=1.0),
+        "var_nll": Quantity(name="variance of the score", unit="NLL²", largest=None),
+    }
+)
+
+# Whatever the user's own matplotlib settings are, a report looks the same. Black becomes the colour of the page's text.
+REPORT_STYLE: Mapping[Any, Any] = MappingProxyType(
+    {
+        "axes.edgecolor": BLACK,
+        "axes.facecolor": "none",
+        "axes.grid": False,
+        "axes.labelcolor": BLACK,
+        "axes.labelsize": 9,
+        "axes.linewidth": 0.7,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": 10,
+        "figure.facecolor": "none",
+        "font.family": ["sans-serif"],
+        "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; wider than what browsers take, so nothing spills
+        "font.size": 9,
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "lines.linewidth": 1.4,
+        "savefig.facecolor": "none",
+        "svg.fonttype": "none",
+        "svg.hashsalt": "indubio",  # without it the same report would differ from run to run
+        "text.color": BLACK,
+        "text.usetex": False,
+        "xtick.color": BLACK,
+        "xtick.labelsize": 8.5,
+        "ytick.color": BLACK,
+        "ytick.labelsize": 8.5,
+    }
+)
+
+
+@contextmanager
+def report_style() -> Iterator[None]:
+    """Draw in the style of the report; the settings from before come back at the end."""
+    with mpl.rc_context(dict(REPORT_STYLE)):
+        yield
+
+
+def shortened(name: str, longest: int = 28) -> str:
+    """A name that fits beside a figure."""
+    flat = " ".join(name.split())
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"

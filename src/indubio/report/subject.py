@@ -1,0 +1,131 @@
+"""What a report is about: a detector, some examples, what was found of them, and their labels if there are any."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+from numpy.typing import ArrayLike
+
+from indubio.assessment import Assessment
+from indubio.data.incoming import named_rows, passed_through
+from indubio.data.tables import Table
+from indubio.data.windows import Windows
+from indubio.decision import Referral, Verdict, uncertainty_values
+from indubio.detector import Detector
+from indubio.errors import ShapeError
+from indubio.evaluation.checks import checked_binary
+from indubio.explain import chosen_examples
+from indubio.report.words import plain
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subject:
+    """The detector and the examples of a report.
+
+    Args:
+        detector: fitted.
+        given: the examples as they came in.
+        found: the assessment of all of them.
+        labels: True for an anomaly; None where they are not known.
+    """
+
+    detector: Detector
+    given: Any
+    found: Assessment
+    labels: Bool[np.ndarray, " examples"] | None
+
+    @classmethod
+    def of(cls, detector: Detector, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
+        """Assess the examples unless that was done, and check that all is of the same examples."""
+        if found is None:
+            found = detector.assess(X)
+        if labels is None and isinstance(X, Table):
+            labels = X.labels
+        actual = None if labels is None else checked_binary("labels", labels)
+        for name, given in (("found", found), ("labels", actual)):
+            if given is not None and len(given) != len(X):
+                raise ShapeError(f"`{name}` must be of the same {len(X)} examples, got {len(given)}.")
+        return cls(detector=detector, given=X, found=found, labels=actual)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def referral(self) -> Referral:
+        """The referral rule, the default where none was set."""
+        return self.detector._resolved().referral
+
+    @property
+    def referred(self) -> Bool[np.ndarray, " examples"]:
+        """Which examples go to a person."""
+        return np.asarray(self.found.verdict == Verdict.REFER)
+
+    @property
+    def uncertainty(self) -> Float[np.ndarray, " examples"]:
+        """The uncertainty that the referral rule goes by."""
+        return uncertainty_values(self.found.to_dict(), self.referral.by)
+
+    @property
+    def wrong(self) -> Bool[np.ndarray, " examples"]:
+        """Which predictions are wrong, before anything is referred; needs labels."""
+        assert self.labels is not None
+        return np.asarray(self.found.prediction != self.labels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features or sensors."""
+        return self.detector.schema_.encoded_names
+
+    @property
+    def windows(self) -> bool:
+        """Whether the examples are windows."""
+        return len(self.detector.input_shape_) == 2
+
+    @property
+    def rate(self) -> float | None:
+        """Samples per second of windows, where it is known."""
+        return self.given.rate if isinstance(self.given, Windows) else None
+
+    def chosen(self, places: Int[np.ndarray, " chosen"]) -> Any:
+        """Some of the examples, in the form they came in."""
+        return chosen_examples(self.given, places)
+
+    def raw(self, places: Int[np.ndarray, " chosen"] | None = None) -> Float[np.ndarray, "examples ..."]:
+        """Values of all or some examples in their own units, categories as one column each; NaN where missing."""
+        some = self.given if places is None else self.chosen(places)
+        if isinstance(some, Table | Windows):
+            return named_rows(some, self.detector.schema_).values
+        return np.asarray(some, dtype=np.float64)
+
+    def reconstruction(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "draws chosen ..."]:
+        """What every draw takes some of the examples for, in the units of the data."""
+        scaling = self.detector.intake_.scaling
+        scaled = self.detector.reconstruction(self.chosen(places))
+        return np.asarray(scaled.astype(np.float64) * scaling.span + scaling.smallest)
+
+    def ids(self, example: int) -> dict[str, str]:
+        """The columns that are passed through (ids, times), or where a window came from."""
+        passed = passed_through(self.given) if self.found.passed is None else self.found.passed
+        if passed is None:
+            return {}
+        row = {name: passed.column(name)[example].as_py() for name in passed.column_names}
+        return {name: plain(value) for name, value in row.items() if value is not None}
+
+    def verdict_count(self, verdict: Verdict) -> int:
+        """How many examples have this verdict."""
+        return int(np.count_nonzero(self.found.verdict == verdict))
+
+    def training_ranges(self) -> Shaped[np.ndarray, "2 features"]:
+        """Smallest and largest training value of each feature or sensor; 0 and 1 for the columns of a category."""
+        ends = [
+            (
+                np.nan if column.smallest is None else column.smallest,
+                np.nan if column.largest is None else column.largest,
+            )
+            if column.kind == "number"
+            else (0.0, 1.0)
+            for column in self.detector.schema_.columns
+            for _ in column.encoded
+        ]
+        return np.array(ends, dtype=np.float64).T

@@ -1,0 +1,84 @@
+"""Numbers and verdicts in words that a person in a factory reads at once."""
+
+from datetime import datetime
+from typing import Any
+
+from indubio.assessment import Assessment
+from indubio.decision import Reason, Verdict
+from indubio.uncertainty import LARGEST_TOTAL
+
+# Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
+LEVELS = ((10, "hardly any doubt"), (36, "some doubt"), (75, "considerable doubt"))
+ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
+
+
+def count(number: int, one: str = "", many: str | None = None) -> str:
+    """1 example, 1,200 examples."""
+    word = one if number == 1 else (f"{one}s" if many is None else many)
+    return f"{number:,} {word}".rstrip() if one else f"{number:,}"
+
+
+def percent(share: float) -> str:
+    """A share, with as many digits as matter: 62%, 4.2%, below 0.1%."""
+    value = 100 * share
+    if value != value:
+        return "-"
+    if 0 < value < 0.1:
+        return "below 0.1%"
+    if 99.9 < value < 100:
+        return "above 99.9%"
+    return f"{value:.0f}%" if value in (0, 100) or 10 <= value <= 99.5 else f"{value:.1f}%"
+
+
+def number(value: float) -> str:
+    """Four significant digits, and an exponent only where zeros would have to be counted."""
+    if value != value:
+        return "missing"
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        digits = 0 if abs(value) >= 1000 else 3 if value == 0 else max(0, 3 - _magnitude(value))
+        text = f"{value:,.{digits}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.2e}"
+
+
+def point(value: float) -> str:
+    """A metric from 0 to 1 as percentage points; "-" where it is undefined."""
+    return "-" if value != value else f"{100 * value:.1f}"
+
+
+def plain(value: Any) -> str:
+    """A value of an id or time column."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def verdict_in_words(found: Assessment, example: int) -> str:
+    """What was decided, and why."""
+    leaning = "an anomaly" if found.prediction[example] else "normal"
+    if found.verdict[example] != Verdict.REFER:
+        return f"accepted as {leaning}"
+    if found.reason[example] == Reason.BAD_INPUT:
+        return f"referred to a person because its data are bad; the score alone says {leaning}"
+    return f"referred to a person because the verdict is uncertain; left alone, it would be {leaning}"
+
+
+def doubt_in_words(found: Assessment, example: int) -> str:
+    """How much doubt there is, and of which kind."""
+    total, epistemic = float(found.total[example]), float(found.epistemic[example])
+    percentage = 100 * total / LARGEST_TOTAL
+    level = next((words for bound, words in LEVELS if percentage < bound), "strong doubt")
+    if percentage < LEVELS[0][0]:
+        return level
+    share = epistemic / total
+    if share >= ONE_SIDED:
+        return f"{level}, mostly epistemic: the detector has seen too little like this"
+    if share <= 1 - ONE_SIDED:
+        return f"{level}, mostly aleatoric: the case itself is ambiguous"
+    return f"{level}, partly epistemic (too little seen like this), partly aleatoric (ambiguous in itself)"
+
+
+def _magnitude(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2])

@@ -1,0 +1,89 @@
+"""The model card: what a model is, for people who find the folder."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from indubio.data import Column
+from indubio.detector import Detector
+from indubio.storage.manifest import Manifest
+
+MOST_COLUMNS = 100  # listed one by one
+MOST_CATEGORIES = 20
+
+
+def card(detector: Detector, manifest: Manifest) -> bytes:
+    """The text of README.md."""
+    schema, shape = detector.schema_, detector.input_shape_
+    settings = manifest.settings
+    kind = settings["posterior"]["kind"].replace("_", " ")
+    example = f"{shape[0]} features" if len(shape) == 1 else f"windows of {shape[0]} samples of {shape[1]} sensors"
+    columns = schema.columns[:MOST_COLUMNS]
+    left = len(schema.columns) - len(columns)
+    lines = [
+        "# Anomaly detector",
+        "",
+        f"Bayesian autoencoder ({kind}, {detector.draws_.count} draws), trained on {detector.n_training_} examples "
+        f"of {example}.",
+        "For every example it gives the probability of an anomaly, how unsure it is and why, and a verdict: inlier, "
+        "anomaly, or refer to a person.",
+        "",
+        "```python",
+        "import indubio",
+        "",
+        f"detector = {_call(settings)}",
+        "detector.assess(examples)",
+        "```",
+        "",
+        "## What it was trained on",
+        "",
+        "| column | kind | training values |",
+        "|---|---|---|",
+        *(f"| {_text(column.name)} | {column.kind} | {_values(column)} |" for column in columns),
+        *([f"| and {left} more, see manifest.json | | |"] if left else []),
+        "",
+        "## How it decides",
+        "",
+        f"- anomaly: mean probability of at least {detector.anomaly_threshold:g}",
+        f"- refer: {_referral(detector, settings['referral'])}",
+        f"- missing values: {detector.missing}; new categories: {detector.unseen}",
+        f"- largest mean score of a training example: {detector.largest_training_nll_:.6g}",
+        "",
+        "## Settings",
+        "",
+        "```json",
+        json.dumps(settings, indent=2),
+        "```",
+        "",
+        f"Written by indubio {manifest.indubio}, format {manifest.format}, for the manifest with the checksum "
+        f"{manifest.checksum[:12]}. `load` does not read this file: it may be edited.",
+        "",
+    ]
+    return "\n".join(lines).encode()
+
+
+def _call(settings: dict[str, Any]) -> str:
+    own = settings["architecture"]["kind"] == "own"
+    return f'indubio.load("path/to/this/folder"{", architecture=OwnNetwork(encoder=..., decoder=...)" if own else ""})'
+
+
+def _referral(detector: Detector, rule: dict[str, Any]) -> str:
+    if not np.isfinite(detector.referral_threshold_):
+        return "nothing for its uncertainty"
+    found = f"{rule['by']} uncertainty above {detector.referral_threshold_:.6g}"
+    return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
+
+
+def _values(column: Column) -> str:
+    if column.kind == "category":
+        more = ", ..." if len(column.categories) > MOST_CATEGORIES else ""
+        return ", ".join(_text(name) for name in column.categories[:MOST_CATEGORIES]) + more
+    return "not known" if column.smallest is None else f"{column.smallest:.6g} to {column.largest:.6g}"
+
+
+def _text(name: str) -> str:
+    """A name from the data, so that it stays within its cell and is no markup."""
+    shown = name.encode("utf-8", "replace").decode()
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|~-])", r"\\\1", " ".join(shown.split()))

@@ -1,0 +1,122 @@
+"""The arrays that a detector's draws must have, from its settings and the shape of an example."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator
+
+from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Likelihood
+from indubio.autoencoders.network import BlockNetwork
+from indubio.errors import ModelFileError
+from indubio.posteriors import Draws, Posterior
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What the draws are made of, beside the network.
+
+    Args:
+        count: M.
+        shared: whether all draws have one set of weights.
+        masks: whether they differ in dropout masks.
+        noise: whether they differ in code noise.
+    """
+
+    count: int
+    shared: bool
+    masks: bool
+    noise: bool
+
+    @classmethod
+    def of(cls, draws: Draws) -> "Layout":
+        """The layout of these draws."""
+        leading = {weight.shape[0] for weight in draws.weights.values()}
+        return cls(
+            count=draws.count,
+            shared=leading == {1},
+            masks=draws.masks is not None,
+            noise=draws.noise is not None,
+        )
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "Layout":
+        """The layout that a manifest has."""
+        kinds = {"count": int, "shared": bool, "masks": bool, "noise": bool}
+        if {name: type(value) for name, value in plain.items()} != kinds or plain["count"] < 1:
+            raise ModelFileError(f"`draws` must say {sorted(kinds)}, got {plain}.")
+        return cls(**plain)
+
+
+def autoencoder_of(
+    posterior: Posterior, architecture: Architecture, likelihood: Likelihood, input_shape: tuple[int, ...]
+) -> Autoencoder:
+    """The function that the draws are draws of, as `Detector.fit` builds it."""
+    # Conv1d looks for the shortest window it can take before it refuses one, and settings in a file may put it very
+    # far.
+    if isinstance(architecture, Conv1d) and len(input_shape) == 2 and not architecture._takes(input_shape[0]):
+        raise ModelFileError(f"windows of length {input_shape[0]} are too short for the convolutions.")
+    built = architecture.build(input_shape, code_noise=posterior.code_noise, output_noise=likelihood.output_noise)
+    return Autoencoder(built, likelihood)
+
+
+def expected_shapes(autoencoder: Autoencoder, layout: Layout) -> Shapes:
+    """Name and shape of every array of the draws."""
+    network, leading = autoencoder.network, 1 if layout.shared else layout.count
+    shapes = {f"weights.{name}": (leading, *shape) for name, shape in _shapes_of_one(autoencoder).items()}
+    if layout.masks:
+        shapes |= {f"masks.{place}": (layout.count, 1, units) for place, units in enumerate(network.dropout_units)}
+    if layout.noise:
+        shapes |= {"noise": (layout.count, 1, *network.latent_shape)}
+    return shapes
+
+
+def _shapes_of_one(autoencoder: Autoencoder) -> Shapes:
+    # Without memory behind them: settings in a file may ask for any size. A user's own modules are trusted.
+    device = "meta" if isinstance(autoencoder.network, BlockNetwork) else "cpu"
+    try:
+        with torch.device(device):
+            weights = autoencoder.initial(Generator(), torch.float32)
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"its settings describe an impossible network: {str(error).splitlines()[0]}.") from None
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
+
+
+def arrays_of(draws: Draws) -> dict[str, np.ndarray]:
+    """The arrays of the draws by name."""
+    tensors = {f"weights.{name}": weight for name, weight in draws.weights.items()}
+    tensors |= {f"masks.{place}": mask for place, mask in enumerate(draws.masks or ())}
+    tensors |= {} if draws.noise is None else {"noise": draws.noise}
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
+def check_arrays(arrays: dict[str, np.ndarray], expected: Shapes) -> None:
+    """Refuse arrays that are not exactly the expected ones."""
+    if arrays.keys() != expected.keys():
+        missing, extra = sorted(expected.keys() - arrays.keys()), sorted(arrays.keys() - expected.keys())
+        raise ModelFileError(f"the weights do not fit the settings: missing {missing[:5]}, unexpected {extra[:5]}.")
+    for name, shape in expected.items():
+        if arrays[name].shape != shape or arrays[name].dtype != np.float32:
+            raise ModelFileError(
+                f"the weights do not fit the settings: `{name}` must be float32 {shape}, "
+                f"got {arrays[name].dtype} {arrays[name].shape}."
+            )
+
+
+def draws_of(autoencoder: Autoencoder, layout: Layout, arrays: dict[str, np.ndarray], device: str) -> Draws:
+    """The draws with these arrays."""
+    # A copy in torch's own memory: its alignment can decide on the order of additions, and so on the last bit.
+    tensors = {name: torch.from_numpy(values).clone().to(device) for name, values in arrays.items()}
+    prefix = "weights."
+    return Draws(
+        autoencoder,
+        layout.count,
+        {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
+        masks=tuple(tensors[f"masks.{place}"] for place in range(len(autoencoder.network.dropout_units)))
+        if layout.masks
+        else None,
+        noise=tensors["noise"] if layout.noise else None,
+    )

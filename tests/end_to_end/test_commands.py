@@ -1,0 +1,288 @@
+"""From a CSV of good parts to verdicts, a report and an exported model, as a user would: by commands alone."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import venv
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as parquet
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from indubio.cli import main
+from indubio.errors import IndubioError
+
+MAIN = "from indubio.cli import main; main()"
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path, stdin: str | None = None, code: int = 0) -> Done:
+    """The command in this process, which has torch imported already; standard streams are caught."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["indubio", *map(str, arguments)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((stdin or "").encode())))
+        try:
+            main()
+            returncode = 0
+        except SystemExit as left:
+            returncode = int(left.code or 0)
+    done = Done(returncode, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """good.csv, new.csv with labels, and a model fitted by the command."""
+    folder = tmp_path_factory.mktemp("user")
+    frame = load_breast_cancer(as_frame=True).frame
+    frame.insert(0, "case", [f"{i:04}" for i in range(len(frame))])
+    frame["malignant"] = 1 - frame.pop("target")
+    good = frame[frame.malignant == 0]
+    good[:250].drop(columns="malignant").to_csv(folder / "good.csv", index=False)
+    frame.drop(index=good.index[:250]).to_csv(folder / "new.csv", index=False)
+    run("fit", folder / "good.csv", "--out", folder / "model", "--id", "case", "--draws", "3", "--epochs", "10")
+    return folder
+
+
+def test_verdicts_come_with_ids_reasons_and_top_features(folder):
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "out.parquet", "--pass", "malignant")
+    found = parquet.read_table(folder / "out.parquet").to_pandas()
+    new = pd.read_csv(folder / "new.csv", dtype={"case": str})
+    assert list(found["case"]) == list(new["case"])
+    assert set(found["verdict"]) <= {"INLIER", "ANOMALY", "REFER"}
+    assert (found["top_features"] != "").equals(found["verdict"] != "INLIER")
+    assert (found["reason"] == "uncertain").equals(found["verdict"] == "REFER")
+
+
+def test_the_formats_hold_the_same(folder):
+    for name in ("same.csv", "same.parquet", "same.jsonl"):
+        run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / name, "--pass", "malignant")
+    csv = pd.read_csv(folder / "same.csv")
+    np.testing.assert_allclose(csv["total"], pd.read_parquet(folder / "same.parquet")["total"])
+    lines = [json.loads(line) for line in (folder / "same.jsonl").read_text().splitlines()]
+    np.testing.assert_allclose(csv["total"], [line["total"] for line in lines])
+
+
+def test_it_works_in_a_pipe(folder):
+    text = (folder / "new.csv").read_text()
+    shown = run("assess", "-", "-m", folder / "model", "--pass", "malignant", "--format", "jsonl", stdin=text)
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert len(lines) == text.count("\n") - 1
+    assert lines[0]["case"] == text.splitlines()[1].split(",")[0]
+
+
+def test_json_is_all_that_is_on_stdout(folder):
+    told = run(
+        "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "j.csv", "--pass", "malignant", "--json"
+    )
+    summary = json.loads(told.stdout)
+    assert summary["examples"] == summary["INLIER"] + summary["ANOMALY"] + summary["REFER"]
+    judged = run("evaluate", folder / "j.csv", "--label", "malignant", "--json")
+    assert 0 <= json.loads(judged.stdout)["total"]["gss_w"] <= 1
+    assert json.loads(run("inspect", folder / "model", "--json").stdout)["settings"]["posterior"]["members"] == 3
+
+
+def test_evaluate_takes_the_columns_of_any_tool(folder):
+    frame = pd.DataFrame({"y": ["ok"] * 30 + ["bad"] * 10, "p": np.linspace(0, 1, 40), "doubt": np.linspace(0, 1, 40)})
+    frame.to_csv(folder / "other.csv", index=False)
+    arguments = ("--label", "y", "--anomaly", "bad", "--probability", "p", "--uncertainty", "doubt", "--score", "p")
+    found = json.loads(run("evaluate", folder / "other.csv", *arguments, "--json").stdout)["doubt"]
+    assert found["anomalies"] == 10
+    assert found["auroc"] == 1.0
+    assert "doubt" in run("evaluate", folder / "other.csv", *arguments).stdout
+
+
+@pytest.mark.parametrize(("asked", "code"), [("anomaly", 3), ("any", 3)])
+def test_fail_on_gives_its_own_exit_code_and_the_output_all_the_same(folder, asked, code):
+    target = folder / f"fail-{asked}.csv"
+    run(
+        "assess",
+        folder / "new.csv",
+        "-m",
+        folder / "model",
+        "-o",
+        target,
+        "--pass",
+        "malignant",
+        "--fail-on",
+        asked,
+        code=code,
+    )
+    assert target.exists()
+
+
+def test_the_report_is_one_html_file(folder):
+    run("report", folder / "new.csv", "-m", folder / "model", "--label", "malignant", "-o", folder / "report.html")
+    page = (folder / "report.html").read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert "Gain" in page
+
+
+def test_inspect_shows_settings_columns_and_checksums(folder):
+    shown = run("inspect", folder / "model").stdout
+    for word in ("anchored_ensemble", "mean radius", "250", "sha256"):
+        assert word in shown
+
+
+# ----- configuration
+
+
+def test_the_default_configuration_is_toml_that_gives_the_default_detector(folder):
+    from indubio import Detector
+    from indubio.cli.configuration import detector_of
+
+    text = run("config").stdout
+    (folder / "default.toml").write_text(text)
+    detector = detector_of(tomllib.loads(text))
+    for name, value in detector.get_params(deep=False).items():
+        default = getattr(Detector(), name)
+        assert value == default or default is None
+    assert detector._resolved() == Detector()._resolved()
+    assert "fine" in run("config", "--check", folder / "default.toml").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[posterior]\nkind = 'anchored_ensemble'\nmembres = 3", 'membres.*Did you mean "members"'),
+        ("[posterior]\nkind = 'ensemble'", "posterior.kind"),
+        ("sed = 3", 'Did you mean "seed"'),
+        ("[training]\nepochs = -1", "training.epochs"),
+        ("[data.table]\nlabels = 'x'", 'Did you mean "label"'),
+        ("[posterior", "not TOML"),
+    ],
+)
+def test_a_mistake_in_a_configuration_is_named_with_the_nearest_name(folder, text, message):
+    path = folder / "mistake.toml"
+    path.write_text(text)
+    error = " ".join(run("config", "--check", path, code=1).stderr.split())
+    assert re.search(message, error)
+
+
+def test_a_configuration_and_flags_are_put_together_and_flags_win(folder):
+    path = folder / "some.toml"
+    path.write_text(
+        'seed = 5\n[posterior]\nkind = "mc_dropout"\ndraws = 4\n[training]\nepochs = 3\n[data.table]\nids = ["case"]'
+    )
+    run("fit", folder / "good.csv", "-o", folder / "configured", "--config", path, "--epochs", "2", "--draws", "6")
+    settings = json.loads(run("inspect", folder / "configured", "--json").stdout)["settings"]
+    assert (settings["seed"], settings["posterior"]["kind"], settings["posterior"]["draws"]) == (5, "mc_dropout", 6)
+    assert settings["training"]["epochs"] == 2
+
+
+# ----- windows
+
+
+def test_a_recording_becomes_windows_by_flags(folder):
+    rng = np.random.default_rng(0)
+    time_column = np.tile(np.arange(40), 30)
+    frame = pd.DataFrame(
+        {
+            "t": time_column,
+            "cycle": np.repeat(np.arange(30), 40),
+            "a": np.sin(time_column / 5),
+            "b": rng.normal(size=1200),
+        }
+    )
+    frame.to_parquet(folder / "recording.parquet")
+    flags = ("--window", "40", "--time", "t", "--group", "cycle", "--draws", "2", "--epochs", "2")
+    run("fit", folder / "recording.parquet", "-o", folder / "windows", *flags)
+    frame.loc[frame.cycle == 3, "b"] += 50
+    frame.to_parquet(folder / "later.parquet")
+    run("assess", folder / "later.parquet", "-m", folder / "windows", "-o", folder / "windows.csv")
+    found = pd.read_csv(folder / "windows.csv", dtype={"group": str}).set_index("group")
+    assert len(found) == 30
+    assert found.loc["3", "verdict"] == "ANOMALY"
+    assert found.loc["3", "top_features"].startswith("b ")
+
+
+# ----- errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("assess", "new.csv", "-m", "model"), 'not in the training data: "malignant"'),
+        (("assess", "nowhere.csv", "-m", "model"), "no such file"),
+        (("assess", "new.csv", "-m", "nowhere"), "nowhere"),
+        (("fit", "good.csv", "-o", "model"), "--overwrite"),
+        (("fit", "good.csv", "-o", "m", "--columns", "mean radius,colour"), '"colour"'),
+    ],
+)
+def test_errors_are_one_line_that_names_the_place(folder, arguments, message, monkeypatch):
+    monkeypatch.chdir(folder)
+    done = run(*arguments, code=1)
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert re.search(message, done.stderr)
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(IndubioError, match="no such file"):
+        run("assess", "nowhere.csv", "-m", "model", "--debug")
+
+
+def test_an_interrupt_leaves_no_half_written_file(folder):
+    wide = pd.read_csv(folder / "new.csv", dtype={"case": str})
+    pd.concat([wide] * 600).to_parquet(folder / "large.parquet")
+    target = folder / "interrupted.csv"
+    arguments = ["assess", folder / "large.parquet", "-m", folder / "model", "-o", target, "--pass", "malignant"]
+    process = subprocess.Popen([sys.executable, "-c", MAIN, *map(str, arguments)], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(".interrupted.csv.*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert not target.exists()
+    assert not list(folder.glob(".interrupted.csv.*"))
+
+
+# ----- without torch
+
+
+def test_an_exported_model_is_scored_where_torch_is_not_installed(folder, tmp_path):
+    run("export", folder / "model", "-o", folder / "model.onnx")
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "torch.csv", "--pass", "malignant")
+    python = _environment_without_torch(tmp_path / "environment")
+    arguments = ["assess", folder / "new.csv", "-m", folder / "model.onnx", "-o", folder / "onnx.csv"]
+    subprocess.run([python, "-c", MAIN, *map(str, arguments), "--pass", "malignant"], check=True, timeout=120)
+    ours, theirs = pd.read_csv(folder / "torch.csv"), pd.read_csv(folder / "onnx.csv")
+    np.testing.assert_allclose(theirs["nll"], ours["nll"], rtol=1e-5)
+    assert (theirs["verdict"] == ours["verdict"]).mean() > 0.99
+    without = subprocess.run([python, "-c", "import torch"], capture_output=True, text=True)
+    assert "ModuleNotFoundError" in without.stderr
+
+
+def _environment_without_torch(path: Path) -> Path:
+    """A virtual environment that has every package of this one but torch, and indubio itself."""
+    venv.create(path, symlinks=True)
+    packages = next((path / "lib").glob("python3*/site-packages"))
+    here = Path(np.__file__).parents[1]
+    for item in here.iterdir():
+        if not item.name.lower().startswith(("torch", "functorch")) and not (packages / item.name).exists():
+            (packages / item.name).symlink_to(item)
+    source = Path(__file__).parents[2] / "src"
+    (packages / "indubio_here.pth").write_text(f"{source}{os.linesep}")
+    return path / "bin" / "python"

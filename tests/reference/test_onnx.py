@@ -1,0 +1,165 @@
+"""The exported graph against the detector it came from, by ONNX Runtime."""
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from torch import nn
+
+from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout, OwnNetwork, Training
+from indubio.autoencoders import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.data import MinMax, read_table
+from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
+from indubio.export import OnnxModel, export_onnx
+from indubio.posteriors import POSTERIORS
+from indubio.probability import CONVERSIONS
+
+RNG = np.random.default_rng(0)
+TABLE = RNG.normal(size=(120, 5)) @ RNG.normal(size=(5, 5))
+WINDOWS = RNG.normal(size=(40, 23, 2)).cumsum(axis=1)
+DRAWS = {"deterministic": {}, "anchored_ensemble": {"members": 3}, "sghmc": {"draws": 3, "burn_in": 2, "thinning": 2}}
+NETWORKS = {
+    "dense": (Dense(), TABLE),
+    "dense, gelu": (Dense(activation="gelu", layer_norm=True, bias=True, skips=False), TABLE),
+    "dense, tanh, no sigmoid": (Dense(activation="tanh", last_activation="none"), TABLE),
+    "conv1d": (Conv1d(linear=(10,)), WINDOWS),
+    "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
+    "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
+}
+
+
+def exported(detector: Detector, tmp_path) -> OnnxModel:
+    export_onnx(detector, tmp_path / "model.onnx")
+    return OnnxModel(tmp_path / "model.onnx")
+
+
+def assert_same(detector: Detector, model: OnnxModel, rows, *, step: float = 1e-5) -> None:
+    ours, theirs = detector.assess(rows), model.assess(rows)
+    np.testing.assert_allclose(theirs.nll, ours.nll, rtol=1e-5)
+    for name in ("probability", "epistemic", "aleatoric", "total"):
+        np.testing.assert_allclose(getattr(theirs, name), getattr(ours, name), atol=step)
+    np.testing.assert_array_equal(theirs.notes, ours.notes)
+    # A verdict may only differ where the value lies at its threshold to within the step.
+    near = np.abs(ours.probability - detector.anomaly_threshold) <= step
+    near |= np.abs(ours.total - detector.referral_threshold_) <= step
+    np.testing.assert_array_equal(theirs.verdict[~near], ours.verdict[~near])
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_every_posterior_and_network_scores_as_in_torch(posterior, network, tmp_path):
+    architecture, rows = NETWORKS[network]
+    settings = DRAWS.get(posterior, {"draws": 4})
+    detector = Detector(
+        posterior=POSTERIORS[posterior](**settings), architecture=architecture, training=Training(epochs=3)
+    ).fit(rows)
+    model = exported(detector, tmp_path)
+    # One step of the ECDF on 40 training rows, doubled by the scaling.
+    assert_same(detector, model, np.concatenate([rows, 1.5 * rows]), step=1e-5 if rows is TABLE else 0.05)
+
+
+@pytest.mark.parametrize("level", ["cdf_of_mean", "mean_of_cdf"])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("conversion", CONVERSIONS)
+def test_every_conversion_gives_the_same_probabilities(conversion, scaled, level, tmp_path):
+    detector = Detector(
+        conversion=CONVERSIONS[conversion](scaled=scaled, level=level),
+        posterior=AnchoredEnsemble(members=3),
+        training=Training(epochs=5),
+    ).fit(TABLE)
+    assert_same(detector, exported(detector, tmp_path), np.concatenate([TABLE, 1.3 * TABLE, 100 + TABLE]))
+
+
+@pytest.mark.parametrize("conversion", CONVERSIONS)
+def test_degenerate_scores_give_the_same_steps(conversion, tmp_path):
+    one_row = TABLE[:1]
+    detector = Detector(
+        conversion=CONVERSIONS[conversion](), posterior=AnchoredEnsemble(members=2), training=Training(epochs=2)
+    ).fit(one_row)
+    assert_same(detector, exported(detector, tmp_path), np.concatenate([one_row, one_row + 3]))
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        GaussianLikelihood(noise="per_feature"),
+        GaussianLikelihood(noise="per_example"),
+        LaplaceLikelihood(),
+        LaplaceLikelihood(noise="per_example"),
+        BernoulliLikelihood(),
+    ],
+    ids=str,
+)
+def test_every_likelihood_gives_the_same_scores(likelihood, tmp_path):
+    detector = Detector(
+        likelihood=likelihood,
+        posterior=MCDropout(draws=4),
+        training=Training(epochs=5),
+        scaling=MinMax(clip=True),
+    ).fit(TABLE)
+    ours, theirs = detector.assess(TABLE), exported(detector, tmp_path).assess(TABLE)
+    # A score with learned noise passes through 0, where relative errors mean nothing.
+    np.testing.assert_allclose(theirs.nll, ours.nll, rtol=1e-5, atol=1e-6)
+
+
+def test_the_thresholds_can_change_after_the_export(tmp_path):
+    detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=5)).fit(TABLE)
+    model = exported(detector, tmp_path)
+    model.anomaly_threshold, model.referral_threshold = 0.9, np.inf
+    found = model.assess(TABLE)
+    np.testing.assert_array_equal(found.verdict == "ANOMALY", found.probability >= 0.9)
+    assert not (found.verdict == "REFER").any()
+
+
+def test_the_graph_alone_says_anomaly_and_refer(tmp_path):
+    detector = Detector(
+        posterior=AnchoredEnsemble(members=3), training=Training(epochs=5), referral=Budget(share=0.2, by="epistemic")
+    ).fit(TABLE)
+    export_onnx(detector, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    inputs = {"rows": TABLE, "anomaly_threshold": np.array(0.5), "referral_threshold": np.array(0.01)}
+    anomaly, refer = session.run(["anomaly", "refer"], inputs)
+    found = detector.assess(TABLE)
+    np.testing.assert_array_equal(anomaly, found.prediction)
+    np.testing.assert_array_equal(refer, found.epistemic > 0.01)
+
+
+def test_tables_with_categories_and_missing_values_go_the_same_way(tmp_path):
+    frame = pd.DataFrame(TABLE, columns=list("abcde")).assign(
+        machine=RNG.choice(["A", "B"], 120), serial=[f"P{i}" for i in range(120)]
+    )
+    detector = Detector(missing="refer", posterior=AnchoredEnsemble(members=2), training=Training(epochs=3)).fit(
+        read_table(frame, ids=["serial"], categorical=["machine"])
+    )
+    new = frame.copy()
+    new.loc[3, "c"] = np.nan
+    new.loc[5, "machine"] = "Z"
+    table = read_table(new[new.columns[::-1]], ids=["serial"], categorical=["machine"])
+    model = exported(detector, tmp_path)
+    assert_same(detector, model, table)
+    found = model.assess(table)
+    assert list(found.reason[[3, 5]]) == ["bad_input", "bad_input"]
+    assert found.to_frame()["serial"][7] == "P7"
+
+
+def test_own_networks_cannot_be_exported_and_say_so(tmp_path):
+    own = OwnNetwork(encoder=lambda shape: nn.Linear(5, 2), decoder=lambda shape: nn.Linear(2, 5))
+    detector = Detector(architecture=own, posterior=AnchoredEnsemble(members=2), training=Training(epochs=1)).fit(TABLE)
+    with pytest.raises(ConfigError, match="only the built-in networks"):
+        export_onnx(detector, tmp_path / "model.onnx")
+
+
+def test_bad_rows_and_bad_files_are_refused(tmp_path):
+    detector = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=1)).fit(TABLE)
+    model = exported(detector, tmp_path)
+    with pytest.raises(ShapeError, match=r"shape \(5,\), got \(4,\)"):
+        model.assess(TABLE[:, :4])
+    with pytest.raises(DataError, match="row 0, column"):
+        model.assess(np.full((1, 5), np.nan))
+    with pytest.raises(DataError, match="must be numbers"):
+        model.assess([["a"] * 5])
+    with pytest.raises(ModelFileError, match="no such file"):
+        OnnxModel(tmp_path / "other.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"not a model")
+    with pytest.raises(ModelFileError, match="not an ONNX model"):
+        OnnxModel(tmp_path / "broken.onnx")

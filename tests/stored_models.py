@@ -1,0 +1,58 @@
+"""Small detectors to store, and ways to tamper with what was stored."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indubio import AnchoredEnsemble, Dense, Detector, Training
+from indubio.storage.manifest import data_name
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(40, 1)) + 0.3 * RNG.normal(size=(40, 3))
+TINY: dict[str, Any] = {
+    "posterior": AnchoredEnsemble(members=2),
+    "architecture": Dense(widths=(4,)),
+    "training": Training(epochs=2),
+}
+
+
+def tiny(**settings) -> Detector:
+    return Detector(**(TINY | settings)).fit(ROWS)
+
+
+def assert_same(one: Detector, other: Detector, examples: Any) -> None:
+    """Both say the same of the examples, to the bit."""
+    first, second = one.assess(examples).to_dict(), other.assess(examples).to_dict()
+    for name, values in first.items():
+        np.testing.assert_array_equal(second[name], values, err_msg=name, strict=True)
+    np.testing.assert_array_equal(one.nll(examples), other.nll(examples), strict=True)
+    np.testing.assert_array_equal(one.predict(examples), other.predict(examples), strict=True)
+
+
+def data_file(folder: Path, role: str) -> Path:
+    (found,) = folder.glob(f"{role}-*.safetensors")
+    return found
+
+
+def reseal(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the manifest and put its checksum right, as an attacker could."""
+    manifest = folder / "manifest.json"
+    plain = json.loads(manifest.read_text())
+    change(plain)
+    plain["checksum"] = "0" * 64
+    blank = json.dumps(plain, indent=1)
+    checksum = hashlib.sha256(blank.encode()).hexdigest()
+    manifest.write_text(blank.replace("0" * 64, checksum, 1))
+
+
+def put_data(folder: Path, role: str, content: bytes) -> None:
+    """Replace a data file and put every checksum right."""
+    data_file(folder, role).unlink()
+    sha256 = hashlib.sha256(content).hexdigest()
+    entry = {"name": data_name(role, sha256), "size": len(content), "sha256": sha256}
+    (folder / entry["name"]).write_bytes(content)
+    reseal(folder, lambda plain: plain["files"].update({role: entry}))
