@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures bench clean
+.PHONY: demo test test-all check format figures readme bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ format: $(READY)
 
 figures: $(READY)         ## the pictures of the README
 	$(BIN)/python docs/make_figures.py
+
+readme: $(READY)          ## what the commands print, in the README
+	$(BIN)/python docs/update_readme.py
 
 bench: $(READY)           ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
