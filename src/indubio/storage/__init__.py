@@ -1,10 +1,12 @@
 """A detector on disk: a directory that is read without executing anything.
 
     model/
-      manifest.json                   format version, settings, schema, all that is small; size and sha256 of the two
-      below weights-<16 digits>.safetensors    what the draws are made of: weights, dropout masks, code noise
-      arrays-<16 digits>.safetensors     the other arrays: ranges, medians, the fitted conversion, training
-      uncertainties README.md                       the model card, for people
+      manifest.json                      format version, settings, schema, all that is small; size and sha256 of
+                                         the two files below
+      weights-<16 digits>.safetensors    what the draws are made of: weights, dropout masks, code noise
+      arrays-<16 digits>.safetensors     the other arrays: ranges, medians, the fitted conversion, the summary of
+                                         the training uncertainties
+      README.md                          the model card, for people
 
 The digits are the beginning of the file's sha256, so a save never touches the files of the model that is there: it
 writes its own beside them and then replaces the manifest, in one step. Whatever moment a save is killed at, the old or

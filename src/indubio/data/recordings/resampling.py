@@ -173,8 +173,8 @@ class GridSampler(Sampler):
             sample, sensor = np.argwhere(np.isnan(values))[0]
             stamp = pa.array(at[sample : sample + 1]).cast(self._piece.time_type).cast(pa.string())[0]
             raise DataError(
-                f'{self._where()} has a gap at {stamp}: no two good values of "{self._sensors[sensor]}" around it are within '
-                f'{self._windowing.oldest:g} s. Bridge gaps with gaps="hold" or "linear", or keep them: "leave".'
+                f'{self._where()} has a gap at {stamp}: no two good values of "{self._sensors[sensor]}" around it are '
+                f'within {self._windowing.oldest:g} s. Bridge gaps with gaps="hold" or "linear", or keep them: "leave".'
             )
 
     def _stamps(self, now: Float[np.ndarray, " samples"]) -> Shaped[np.ndarray, " samples"]:
