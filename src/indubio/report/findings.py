@@ -83,9 +83,11 @@ def _outside_ranges(subject: Subject, good: Bool[np.ndarray, " examples"]) -> li
     by_chance = 2 / (subject.detector.n_training_ + 1)  # of one more value that is like the others
     worst = np.argsort(-share, kind="stable")
     worst = worst[share[worst] > max(OUTSIDE, TIMES_EXPECTED * by_chance)]
-    listed = [f"{subject.names[place]}: {percent(share[place])} of the values" for place in worst[:LISTED]]
+    if not len(worst):
+        return []
+    listed = ", ".join(f"{subject.names[place]} {percent(share[place])}" for place in worst[:LISTED])
     more = f" and {len(worst) - LISTED} more" if len(worst) > LISTED else ""
-    return [f"Outside the training range: {'; '.join(listed)}{more}."] if listed else []
+    return [f"Values outside the training range: {listed}{more}."]
 
 
 def _flagged_more(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
@@ -95,7 +97,7 @@ def _flagged_more(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list
     error = np.sqrt(max(expected * (1 - expected), 1 / total) / total)
     if share <= max(TIMES_FLAGGED * expected, expected + 3 * error):
         return []
-    return [f"{percent(share)} are called anomalies; of the training examples it would be {percent(expected)}."]
+    return [f"{percent(share)} are called anomalies (before referral), against {percent(expected)} in training."]
 
 
 def _other_scores(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:

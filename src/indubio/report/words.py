@@ -19,7 +19,7 @@ def count(number: int, one: str = "", many: str | None = None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share, with as many digits as matter: 62%, 4.2%, below 0.1%."""
+    """A share, with as many digits as matter: 62%, 4.2%, 5%, below 0.1%."""
     value = 100 * share
     if value != value:
         return "-"
@@ -27,7 +27,8 @@ def percent(share: float) -> str:
         return "below 0.1%"
     if 99.9 < value < 100:
         return "above 99.9%"
-    return f"{value:.0f}%" if value in (0, 100) or 10 <= value <= 99.5 else f"{value:.1f}%"
+    whole = 10 <= value <= 99.5 or abs(value - round(value)) < 1e-9
+    return f"{value:.0f}%" if whole else f"{value:.1f}%"
 
 
 def number(value: float) -> str:

@@ -1,0 +1,159 @@
+"""What made the score: contributions of features, sensors and time steps."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from indubio import AnchoredEnsemble, Detector, Deterministic, Training, explain
+from indubio.autoencoders import GaussianLikelihood
+from indubio.data import Table, Windows
+from indubio.data.windows import WindowReport
+from indubio.errors import ConfigError, DataError
+from indubio.explain import Parts, chosen_examples, contributions
+
+RNG = np.random.default_rng(0)
+NAMES = ["temperature", "pressure", "flow", "speed"]
+ROWS = RNG.normal(size=(80, 1)) + 0.3 * RNG.normal(size=(80, 4)) + [0, 10, -5, 100]
+SENSORS = ("force", "torque")
+SIGNALS = np.sin(np.linspace(0, 6, 30))[None, :, None] + 0.1 * RNG.normal(size=(60, 30, 2))
+
+
+def windows(values):
+    report = WindowReport(groups=1, short=(), left_over=0, held={}, interpolated={}, bad={}, missing={})
+    origin = pa.table({"start": np.arange(len(values))})
+    return Windows(values=values, sensors=SENSORS, rate=None, origin=origin, report=report)
+
+
+def quick(**settings) -> Detector:
+    return Detector(**({"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=30)} | settings))
+
+
+@pytest.fixture(scope="module")
+def on_rows() -> Detector:
+    return quick().fit(pd.DataFrame(ROWS, columns=NAMES))
+
+
+@pytest.fixture(scope="module")
+def on_windows() -> Detector:
+    return quick().fit(windows(SIGNALS))
+
+
+def test_the_contributions_of_features_add_up_to_the_score(on_rows):
+    frame = pd.DataFrame(ROWS[:9], columns=NAMES)
+    found = contributions(on_rows, frame)
+    np.testing.assert_allclose(found.values.value.sum(axis=1), on_rows.assess(frame).nll, rtol=1e-5)
+    assert found.features is found.values
+    assert found.steps is None
+
+
+def test_the_contributions_of_sensors_and_of_steps_add_up_to_the_score(on_windows):
+    found = contributions(on_windows, windows(SIGNALS[:9]))
+    nll = on_windows.assess(windows(SIGNALS[:9])).nll
+    assert found.values.value.shape == (9, 30, 2)
+    for parts in (found.values, found.features, found.steps):
+        np.testing.assert_allclose(parts.value.reshape(9, -1).sum(axis=1), nll, rtol=1e-5)
+        np.testing.assert_allclose(parts.share.reshape(9, -1).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_the_spread_of_a_sum_is_taken_over_the_draws_of_the_sum(on_windows):
+    found = contributions(on_windows, windows(SIGNALS[:5]))
+    each = on_windows.nll_per_feature(windows(SIGNALS[:5])).astype(np.float64) / 60
+    np.testing.assert_allclose(found.values.spread, each.std(axis=0), rtol=1e-7, atol=1e-15)
+    np.testing.assert_allclose(found.features.spread, each.sum(axis=2).std(axis=0), rtol=1e-7, atol=1e-15)
+    np.testing.assert_allclose(found.steps.spread, each.sum(axis=3).std(axis=0), rtol=1e-7, atol=1e-15)
+
+
+@pytest.mark.parametrize("feature", range(4))
+def test_a_fault_in_one_feature_ranks_it_first(on_rows, feature):
+    faulty = ROWS[:5].copy()
+    faulty[:, feature] += 20
+    found = contributions(on_rows, pd.DataFrame(faulty, columns=NAMES)).top(2)
+    assert found.names.shape == found.shares.shape == (5, 2)
+    assert (found.names[:, 0] == NAMES[feature]).all()
+    assert (found.shares[:, 0] > 0.5).all()
+
+
+def test_a_fault_in_one_sensor_ranks_it_and_its_time_first(on_windows):
+    faulty = SIGNALS[:3].copy()
+    faulty[:, 10:13, 1] += 5
+    found = contributions(on_windows, windows(faulty))
+    assert (found.top(1).names[:, 0] == "torque").all()
+    assert (np.sort(np.argsort(-found.steps.value, axis=1)[:, :3], axis=1) == [10, 11, 12]).all()
+
+
+def test_a_single_draw_has_no_spread():
+    detector = quick(posterior=Deterministic()).fit(ROWS)
+    assert (contributions(detector, ROWS[:5]).values.spread == 0).all()
+
+
+def test_features_without_names_are_numbered():
+    detector = quick(training=Training(epochs=1)).fit(ROWS)
+    assert contributions(detector, ROWS[:2]).names == ("x0", "x1", "x2", "x3")
+
+
+def test_the_columns_of_a_category_contribute_each_by_name():
+    features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 40})
+    table = Table(features=features, categorical={"colour": None})
+    found = contributions(quick(training=Training(epochs=1)).fit(table), table)
+    assert found.names == ("size", "colour=blue", "colour=red")
+
+
+def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
+    whole = contributions(on_windows, windows(SIGNALS[:7]))
+    monkeypatch.setattr(explain, "VALUES_AT_ONCE", 2 * 3 * 60)  # two windows at a time
+    parts = contributions(on_windows, windows(SIGNALS[:7]))
+    np.testing.assert_allclose(parts.values.value, whole.values.value, rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(parts.steps.spread, whole.steps.spread, rtol=1e-3, atol=1e-9)
+    assert len(parts) == 7
+
+
+def test_shares_of_learned_noise_keep_their_signs():
+    detector = quick(likelihood=GaussianLikelihood(noise="per_feature")).fit(ROWS)
+    found = contributions(detector, ROWS[:20])
+    assert (found.values.value < 0).any()
+    assert (np.sign(found.values.share) == np.sign(found.values.value)).all()
+    np.testing.assert_allclose(np.abs(found.values.share).sum(axis=1), 1)
+
+
+def test_a_score_of_zero_has_no_shares():
+    assert (Parts(value=np.zeros((2, 3)), spread=np.zeros((2, 3))).share == 0).all()
+
+
+def test_top_gives_all_when_there_are_fewer_and_refuses_none(on_rows):
+    found = contributions(on_rows, pd.DataFrame(ROWS[:2], columns=NAMES))
+    assert found.top(99).names.shape == (2, 4)
+    with pytest.raises(ConfigError, match="`k` must be at least 1, got 0"):
+        found.top(0)
+
+
+def test_no_examples_are_refused_as_the_detector_refuses_them(on_rows):
+    with pytest.raises(DataError):
+        contributions(on_rows, pd.DataFrame(ROWS[:0], columns=NAMES))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda rows: rows,
+        lambda rows: rows.tolist(),
+        lambda rows: pd.DataFrame(rows, index=[f"row {i}" for i in range(len(rows))]),
+        lambda rows: pl.DataFrame(rows, schema=NAMES),
+    ],
+    ids=["array", "list", "pandas", "polars"],
+)
+def test_examples_are_chosen_by_place_and_in_order_from_every_form(form):
+    np.testing.assert_array_equal(chosen_examples(form(ROWS), np.array([5, 2, 70])), ROWS[[5, 2, 70]])
+
+
+def test_examples_of_a_table_keep_their_ids_and_labels():
+    table = Table(
+        features=pa.table({"x": np.arange(4.0)}),
+        passed=pa.table({"id": list("abcd")}),
+        labels=np.array([False, True, False, True]),
+    )
+    chosen = chosen_examples(table, np.array([3, 0]))
+    assert chosen.features.column("x").to_pylist() == [3, 0]
+    assert chosen.passed.column("id").to_pylist() == ["d", "a"]
+    assert chosen.labels.tolist() == [True, False]
