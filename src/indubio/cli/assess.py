@@ -61,6 +61,7 @@ def assess(
 
     from rich.console import Console
 
+    from indubio.cli.progress import counter
     from indubio.cli.reading import reading_for
     from indubio.cli.streams import named_source
     from indubio.data.sinks import json_text, sink
@@ -71,10 +72,12 @@ def assess(
     verdicts: Counter[str] = Counter()
     with named_source(source) as path, sink(out, out_format.value if out_format else None) as writer:
         reading = reading_for(known, schema, path, passed or [])
-        for part in reading.stream(path):
-            found = scorer.assess(part)
-            writer.write(_table(scorer, part, found, reading, top))
-            verdicts.update(found.verdict.tolist())
+        with counter("assessed") as count:
+            for part in reading.stream(path):
+                found = scorer.assess(part)
+                writer.write(_table(scorer, part, found, reading, top))
+                verdicts.update(found.verdict.tolist())
+                count(len(found))
     summary = {"examples": verdicts.total()} | {name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")}
     if as_json:
         typer.echo(json_text(summary | {"out": out}))

@@ -1,17 +1,26 @@
-"""A progress bar on stderr for a detector's fit; none when nobody is looking."""
+"""Progress on stderr; nothing when nobody is looking."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 
-from indubio.posteriors.training import Progress, Report
+if TYPE_CHECKING:  # scoring an ONNX model must not import torch
+    from indubio.posteriors.training import Progress, Report
 
 
 @contextmanager
-def fit_bar() -> Iterator[Report]:
+def fit_bar() -> "Iterator[Report]":
     """A callback for `Detector.fit(progress=...)` that draws a bar while the block runs."""
     console = Console(stderr=True)
     columns = (
@@ -24,9 +33,23 @@ def fit_bar() -> Iterator[Report]:
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks = {}
 
-        def report(progress: Progress) -> None:
+        def report(progress: "Progress") -> None:
             if progress.stage not in tasks:
                 tasks[progress.stage] = bar.add_task(progress.stage, total=progress.total, loss=progress.loss)
             bar.update(tasks[progress.stage], completed=progress.done, loss=progress.loss)
 
         yield report
+
+
+@contextmanager
+def counter(word: str) -> Iterator[Callable[[int], None]]:
+    """A running count of examples, for a stream whose length nobody knows.
+
+    Args:
+        word: what was done to them.
+    """
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} examples {task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(word, total=None)
+        yield lambda more: bar.advance(task, more)
