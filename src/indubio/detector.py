@@ -115,7 +115,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             y: ignored; scikit-learn's pipelines pass it.
             progress: called with a `Progress` after every epoch.
         """
-        settings = self._resolved()
+        settings = self.settings_in_use()
         rows = self._rows(X, fitting=True)
         self.input_shape_: tuple[int, ...] = rows.values.shape[1:]
         self.intake_ = Intake.fit(rows, scaling=settings.scaling, missing=self.missing, unseen=self.unseen)
@@ -155,7 +155,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def assess(self, X: Any) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the network."""
-        referral = self._resolved().referral
+        referral = self.settings_in_use().referral
         prepared = self._prepared(X)
         nll, uncertainty = self._scores_and_uncertainty(prepared)
         uncertain = verdicts(
@@ -239,11 +239,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
-    def _resolved(self) -> "_Resolved":
+    def settings_in_use(self) -> "DetectorSettings":
+        """The settings with the defaults put in, checked."""
         chosen: dict[str, Any] = {
             name: default if getattr(self, name) is None else getattr(self, name) for name, default in _DEFAULTS.items()
         }
-        settings = _Resolved(**chosen, architecture=self.architecture)
+        settings = DetectorSettings(**chosen, architecture=self.architecture)
         for name, known in (("missing", get_args(Missing)), ("unseen", get_args(Unseen))):
             if getattr(self, name) not in known:
                 raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {getattr(self, name)!r}.")
@@ -331,7 +332,7 @@ _DEFAULTS: dict[str, Settings] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Resolved(Settings):
+class DetectorSettings(Settings):
     """A detector's settings with the defaults put in, and checked."""
 
     posterior: Posterior

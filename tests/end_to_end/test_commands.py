@@ -156,7 +156,7 @@ def test_the_default_configuration_is_toml_that_gives_the_default_detector(folde
     for name, value in detector.get_params(deep=False).items():
         default = getattr(Detector(), name)
         assert value == default or default is None
-    assert detector._resolved() == Detector()._resolved()
+    assert detector.settings_in_use() == Detector().settings_in_use()
     assert "fine" in run("config", "--check", folder / "default.toml").stdout
 
 

@@ -157,3 +157,21 @@ def test_own_modules_that_change_the_shape_are_refused():
 def test_a_factory_that_gives_no_module_is_refused():
     with pytest.raises(ConfigError, match=r"torch\.nn\.Module"):
         OwnNetwork(encoder=lambda shape: 3, decoder=lambda shape: nn.Linear(3, 4)).build((4,))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "strides"), [((8, 2), (2, 2)), ((5, 3), (3, 2)), ((4, 4), (1, 5)), ((3, 7), (4, 3)), ((1, 1), (1, 1))]
+)
+def test_the_shortest_window_is_the_first_that_can_be_built(kernels, strides):
+    architecture = Conv1d(kernels=kernels, strides=strides)
+    first = architecture.shortest_window()
+    architecture.build((first, 1))
+    for length in range(1, first):
+        with pytest.raises(ShapeError):
+            architecture.build((length, 1))
+
+
+def test_the_shortest_window_of_a_deep_network_is_known_at_once():
+    deep = Conv1d(channels=(2,) * 6, kernels=(8,) * 6, strides=(60,) * 6)
+    with pytest.raises(ShapeError, match="too short"):
+        deep.build((100, 1))

@@ -405,5 +405,5 @@ def test_windows_too_short_for_the_convolutions_are_found_at_once(tmp_path):
     save(Detector(**TINY | {"architecture": Conv1d(linear=(4,))}).fit(rows), tmp_path / "model")
     far = {"kernels": [10**12, 2]}
     reseal(tmp_path / "model", lambda plain: plain["settings"]["architecture"].update(far))
-    with pytest.raises(ModelFileError, match="too short for the convolutions"):
+    with pytest.raises(ModelFileError, match="too short"):
         load(tmp_path / "model")

@@ -8,7 +8,7 @@ s restores the length exactly, for every L.
 """
 
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from math import prod
 
 from indubio.autoencoders.architecture import BlockArchitecture
@@ -85,14 +85,11 @@ class Conv1d(BlockArchitecture):
 
     def shortest_window(self) -> int:
         """The smallest length that every convolution can take."""
-        return next(length for length in count(1) if self._takes(length))
-
-    def _takes(self, length: int) -> bool:
-        for kernel, stride in zip(self.kernels, self.strides, strict=True):
-            if length < kernel:
-                return False
-            length = _length_after(length, kernel, stride, _padding(length, kernel, stride))
-        return True
+        length = 1
+        for kernel, stride in zip(reversed(self.kernels), reversed(self.strides), strict=True):
+            # A layer gives ceil((L - k) / s) + 1 samples: the fewest L that give at least `length`.
+            length = kernel if length == 1 else kernel + (length - 2) * stride + 1
+        return length
 
 
 def _padding(length: int, kernel: int, stride: int) -> int:

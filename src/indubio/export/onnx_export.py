@@ -81,6 +81,6 @@ def _metadata(detector: Detector) -> Metadata:
         intake=detector.intake_,
         anomaly_threshold=detector.anomaly_threshold,
         referral_threshold=detector.referral_threshold_,
-        referral_by=detector._resolved().referral.by,
+        referral_by=detector.settings_in_use().referral.by,
         reading=getattr(detector, "reading_", None),
     )

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy import ndarray
 
 from indubio.explain import Contributions
@@ -32,7 +33,7 @@ class Drawing:
     def one(self, label: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (WIDTH, HEIGHT)) -> Markup:
         """A figure of a single pair of axes."""
         with report_style():
-            figure = Figure(figsize=size, layout="constrained")
+            figure = Figure(figsize=size)
             draw(figure.subplots())
             return self._svg(figure, label)
 
@@ -60,7 +61,7 @@ class Drawing:
         """
         assert found.steps is not None
         with report_style():
-            figure = Figure(figsize=(WIDTH, PANEL * (len(sensors) + 1) + 0.55), layout="constrained")
+            figure = Figure(figsize=(WIDTH, PANEL * (len(sensors) + 1) + 0.55))
             *panels, last = figure.subplots(len(sensors) + 1, 1, sharex=True).flat
             for axes, sensor in zip(panels, sensors, strict=True):
                 lines = signal[:, sensor], reconstruction[:, :, sensor]
@@ -73,4 +74,6 @@ class Drawing:
             return self._svg(figure, label)
 
     def _svg(self, figure: Figure, label: str) -> Markup:
+        # Laid out by hand: a figure that knows its layout engine is drawn twice when it is saved.
+        ConstrainedLayoutEngine().execute(figure)
         return inline_svg(figure, key=f"f{next(self._number)}", label=label)

@@ -16,7 +16,7 @@ COLUMNS_LISTED = 60
 def model_in_short(subject: Subject) -> str:
     """One line: what judged these examples."""
     detector = subject.detector
-    posterior = type(detector._resolved().posterior).__name__
+    posterior = type(detector.settings_in_use().posterior).__name__
     return (
         f"{posterior} with {count(detector.draws_.count, 'draw')}, "
         f"trained on {count(detector.n_training_, 'good example')} of {_example_shape(subject)}."
@@ -25,7 +25,7 @@ def model_in_short(subject: Subject) -> str:
 
 def model_rows(subject: Subject) -> list[tuple[str, str]]:
     """Name and value of everything that makes the detector what it is."""
-    detector, settings = subject.detector, subject.detector._resolved()
+    detector, settings = subject.detector, subject.detector.settings_in_use()
     network = settings.architecture_for(detector.input_shape_)
     weights = detector.draws_.autoencoder.weight_count()
     return [

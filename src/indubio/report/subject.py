@@ -54,7 +54,7 @@ class Subject:
     @property
     def referral(self) -> Referral:
         """The referral rule, the default where none was set."""
-        return self.detector._resolved().referral
+        return self.detector.settings_in_use().referral
 
     @property
     def referred(self) -> Bool[np.ndarray, " examples"]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Generator
 
-from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Likelihood
+from indubio.autoencoders import Architecture, Autoencoder, Likelihood
 from indubio.autoencoders.network import BlockNetwork
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, Posterior
@@ -55,10 +55,6 @@ def autoencoder_of(
     posterior: Posterior, architecture: Architecture, likelihood: Likelihood, input_shape: tuple[int, ...]
 ) -> Autoencoder:
     """The function that the draws are draws of, as `Detector.fit` builds it."""
-    # Conv1d looks for the shortest window it can take before it refuses one, and settings in a file may put it very
-    # far.
-    if isinstance(architecture, Conv1d) and len(input_shape) == 2 and not architecture._takes(input_shape[0]):
-        raise ModelFileError(f"windows of length {input_shape[0]} are too short for the convolutions.")
     built = architecture.build(input_shape, code_noise=posterior.code_noise, output_noise=likelihood.output_noise)
     return Autoencoder(built, likelihood)
 

@@ -52,7 +52,7 @@ def taken_apart(detector: Detector) -> Stored:
         raise ModelFileError(f"a model file has no place for the attributes {unknown} of this detector.")
     draws: Draws = attributes["draws_"]
     attributes["training_uncertainty_"] = Summary.of(
-        attributes["training_uncertainty_"], detector._resolved().referral, attributes["referral_threshold_"]
+        attributes["training_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
     )
     arrays: dict[str, np.ndarray] = {}
     stored = Stored(
@@ -70,7 +70,7 @@ def taken_apart(detector: Detector) -> Stored:
 
 def with_every_setting(detector: Detector) -> Detector:
     """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
-    chosen = detector._resolved()
+    chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     named["architecture"] = chosen.architecture_for(detector.input_shape_)
     return Detector(**(detector.get_params(deep=False) | named))
@@ -86,7 +86,7 @@ def _plain_settings(explicit: Detector) -> dict[str, Any]:
 def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     """Refuse draws that these settings would not give back."""
     rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
-    chosen = explicit._resolved()
+    chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
     if isinstance(rebuilt_one.network, BlockNetwork):
         same = same and rebuilt_one.network == draws.autoencoder.network
@@ -99,7 +99,7 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
 
 
 def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
-    chosen = detector._resolved()
+    chosen = detector.settings_in_use()
     return autoencoder_of(chosen.posterior, chosen.architecture_for(input_shape), chosen.likelihood, input_shape)
 
 
@@ -146,7 +146,7 @@ def _attributes(stored: Stored) -> dict[str, Any]:
 
 def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
-    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector._resolved().posterior
+    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
     rules = {
         "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
         "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
