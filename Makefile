@@ -14,7 +14,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)            ## train on real data and print verdicts
-	$(BIN)/indubio demo
+	mkdir -p build
+	$(BIN)/indubio demo --report build/demo.html
 
 test: $(READY)            ## every test that is not slow (SCIPY_ARRAY_API: scikit-learn runs all its checks then)
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m "not slow" -n 2

@@ -1,6 +1,7 @@
 """`indubio demo`: the whole method on real data that comes with scikit-learn."""
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def demo(
     members: Annotated[int, typer.Option(min=1, help="Autoencoders in the ensemble.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
+    report: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
 ) -> None:
     """Train on healthy cases of real data, judge new ones, and show what the uncertainty buys."""
     import numpy as np
@@ -41,8 +43,8 @@ def demo(
         f"and {len(malignant)} malignant ones."
     )
     started = time.perf_counter()
-    with fit_bar() as report:
-        detector = Detector(posterior=AnchoredEnsemble(members=members), seed=seed).fit(train, progress=report)
+    with fit_bar() as progress:
+        detector = Detector(posterior=AnchoredEnsemble(members=members), seed=seed).fit(train, progress=progress)
     fitted = time.perf_counter()
     found = detector.assess(test)
     assessed = time.perf_counter()
@@ -51,9 +53,23 @@ def demo(
         f"{len(test)} cases assessed in {1000 * (assessed - fitted):.0f} ms.\n"
     )
     evaluation = evaluate(labels, found.prediction, found.total, scores=found.nll)
-    for table in (_metrics_table(evaluation), _verdicts_table(found, labels), _examples_table(found, labels)):
+    tables = (
+        _metrics_table(evaluation),
+        _curve_table(evaluation),
+        _verdicts_table(found, labels),
+        _examples_table(found, labels),
+    )
+    for table in tables:
         console.print(table)
         console.print()
+    if report is not None:
+        from indubio.data.sinks import whole_file
+        from indubio.report import html_report
+
+        page = html_report(detector, test, found=found, labels=labels, title="Breast cancer Wisconsin")
+        with whole_file(report) as file:
+            file.write(page.encode())
+        console.print(f"The report is in {report}.", highlight=False, soft_wrap=True)
 
 
 def _metrics_table(evaluation: "Evaluation") -> "Table":
@@ -71,6 +87,18 @@ def _metrics_table(evaluation: "Evaluation") -> "Table":
         table.add_row(
             f"GSS at {100 * rate:.0f} %", f"{value:.3f}", f"with the most uncertain {100 * rate:.0f} % rejected"
         )
+    return table
+
+
+def _curve_table(evaluation: "Evaluation") -> "Table":
+    import numpy as np
+    from rich.table import Table
+
+    rates = np.arange(0, 0.55, 0.05)
+    table = Table(title="The accuracy-rejection curve", title_justify="left", show_header=False, box=None)
+    for rate, value in zip(rates, evaluation.gss.at(rates), strict=True):
+        if np.isfinite(value):
+            table.add_row(f"{100 * rate:3.0f} % rejected", "█" * round(40 * value), f"GSS {value:.3f}")
     return table
 
 
