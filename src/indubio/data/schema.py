@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Shaped
 
+from indubio.data.recordings.columns import is_number
 from indubio.errors import DataError, ShapeError, quoted
 
 Kind = Literal["number", "category"]
@@ -127,7 +128,7 @@ class Schema:
             for column in self.columns
             if column.kind == "number"
             and column.name in table.column_names
-            and not _is_number(table.schema.field(column.name).type)
+            and not is_number(table.schema.field(column.name).type)
         ]
         problems = [
             *([f"missing: {quoted(missing)}"] if missing else []),
@@ -189,19 +190,9 @@ def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _refuse_text(table: pa.Table, categorical: Categories) -> None:
-    text = [field.name for field in table.schema if not _is_number(field.type) and field.name not in categorical]
+    text = [field.name for field in table.schema if not is_number(field.type) and field.name not in categorical]
     if text:
         raise DataError(
             f"columns {quoted(text)} do not hold numbers. Leave them out, name them in `categorical`, "
             "or pass them through as `ids` or `time`."
         )
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )

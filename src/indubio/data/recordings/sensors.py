@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from indubio.data.recordings.columns import is_number, is_text, plain
 from indubio.data.recordings.layouts import Long, Wide
 from indubio.data.recordings.sources import Source, natural_order
-from indubio.errors import DataError
+from indubio.errors import DataError, quoted
 
 NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 LISTED = 20  # names in an error message
@@ -28,11 +28,11 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     found = _numeric(first, named)
     _refuse_spoilt(first, named)
     if not found:
-        raise DataError(f"{first.name}: no column holds numbers; there are {_quoted(first.schema.names) or 'none'}.")
+        raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
     for other in others:
         if extra := [name for name in _numeric(other, named) if name not in first.schema.names]:
             raise DataError(
-                f"{other.name}: has {_quoted(extra)}, which {first.name} has not. Say which columns are `sensors`."
+                f"{other.name}: has {quoted(extra)}, which {first.name} has not. Say which columns are `sensors`."
             )
     return found
 
@@ -73,7 +73,7 @@ def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:
     if layout.sensors is not None and names:
         missing = [name for name in layout.sensors if name not in found]
         raise DataError(
-            f'{_all(sources)}: no tag {_quoted(missing)} in column "{layout.tag}"; there are {_quoted(names)}.'
+            f'{_all(sources)}: no tag {quoted(missing)} in column "{layout.tag}"; there are {quoted(names)}.'
         )
     if not names:
         raise DataError(f'{_all(sources)}: column "{layout.tag}" names no sensor: there are no rows.')
@@ -82,8 +82,3 @@ def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:
 
 def _all(sources: Sequence[Source]) -> str:
     return sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(f'"{name}"' for name in names[:LISTED]) + more

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
-from indubio.errors import DataError
+from indubio.errors import DataError, quoted
 
 ROWS_AT_ONCE = 2**16
 CSV_BLOCK = 2**20  # bytes
@@ -67,10 +67,10 @@ class Source(ABC):
         names = self.schema.names
         missing = [name for name in dict.fromkeys(columns) if name not in names]
         if missing:
-            raise DataError(f"{self.name}: no column {_quoted(missing)}; there are {_quoted(names) or 'none'}.")
+            raise DataError(f"{self.name}: no column {quoted(missing)}; there are {quoted(names) or 'none'}.")
         double = [name for name in columns if names.count(name) > 1]
         if double:
-            raise DataError(f"{self.name}: more than one column is called {_quoted(double)}. Rename them.")
+            raise DataError(f"{self.name}: more than one column is called {quoted(double)}. Rename them.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,3 @@ def _as_table(frame: Any) -> pa.Table:
     raise DataError(
         f"cannot read {type(frame).__name__} as a recording. Give paths, a folder, a DataFrame or an Arrow table."
     )
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
