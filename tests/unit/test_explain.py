@@ -6,28 +6,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from indubio import AnchoredEnsemble, Detector, Deterministic, Training, explain
+from indubio import Detector, Deterministic, Training, explain
 from indubio.autoencoders import GaussianLikelihood
-from indubio.data import Table, Windows
-from indubio.data.windows import WindowReport
+from indubio.data import Table
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts, chosen_examples, contributions
-
-RNG = np.random.default_rng(0)
-NAMES = ["temperature", "pressure", "flow", "speed"]
-ROWS = RNG.normal(size=(80, 1)) + 0.3 * RNG.normal(size=(80, 4)) + [0, 10, -5, 100]
-SENSORS = ("force", "torque")
-SIGNALS = np.sin(np.linspace(0, 6, 30))[None, :, None] + 0.1 * RNG.normal(size=(60, 30, 2))
-
-
-def windows(values):
-    report = WindowReport(groups=1, short=(), left_over=0, held={}, interpolated={}, bad={}, missing={})
-    origin = pa.table({"start": np.arange(len(values))})
-    return Windows(values=values, sensors=SENSORS, rate=None, origin=origin, report=report)
-
-
-def quick(**settings) -> Detector:
-    return Detector(**({"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=30)} | settings))
+from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
+from tests.small_examples import TRAINING as ROWS
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +22,7 @@ def on_rows() -> Detector:
 
 @pytest.fixture(scope="module")
 def on_windows() -> Detector:
-    return quick().fit(windows(SIGNALS))
+    return quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
 
 
 def test_the_contributions_of_features_add_up_to_the_score(on_rows):
@@ -94,15 +79,15 @@ def test_features_without_names_are_numbered():
 
 
 def test_the_columns_of_a_category_contribute_each_by_name():
-    features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 40})
-    table = Table(features=features, categorical={"colour": None})
-    found = contributions(quick(training=Training(epochs=1)).fit(table), table)
+    features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 150})
+    data = Table(features=features, categorical={"colour": None})
+    found = contributions(quick(training=Training(epochs=1)).fit(data), data)
     assert found.names == ("size", "colour=blue", "colour=red")
 
 
 def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
     whole = contributions(on_windows, windows(SIGNALS[:7]))
-    monkeypatch.setattr(explain, "VALUES_AT_ONCE", 2 * 3 * 60)  # two windows at a time
+    monkeypatch.setattr(explain, "VALUES_AT_ONCE", 2 * 4 * 60)  # two windows at a time
     parts = contributions(on_windows, windows(SIGNALS[:7]))
     np.testing.assert_allclose(parts.values.value, whole.values.value, rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(parts.steps.spread, whole.steps.spread, rtol=1e-3, atol=1e-9)
@@ -139,7 +124,7 @@ def test_no_examples_are_refused_as_the_detector_refuses_them(on_rows):
         lambda rows: rows,
         lambda rows: rows.tolist(),
         lambda rows: pd.DataFrame(rows, index=[f"row {i}" for i in range(len(rows))]),
-        lambda rows: pl.DataFrame(rows, schema=NAMES),
+        lambda rows: pl.DataFrame(rows, schema=list(NAMES)),
     ],
     ids=["array", "list", "pandas", "polars"],
 )
@@ -148,12 +133,8 @@ def test_examples_are_chosen_by_place_and_in_order_from_every_form(form):
 
 
 def test_examples_of_a_table_keep_their_ids_and_labels():
-    table = Table(
-        features=pa.table({"x": np.arange(4.0)}),
-        passed=pa.table({"id": list("abcd")}),
-        labels=np.array([False, True, False, True]),
-    )
-    chosen = chosen_examples(table, np.array([3, 0]))
-    assert chosen.features.column("x").to_pylist() == [3, 0]
+    data = table(ROWS[:4], ids={"id": list("abcd")}, labels=np.array([False, True, False, True]))
+    chosen = chosen_examples(data, np.array([3, 0]))
+    assert chosen.features.column("flow").to_pylist() == ROWS[[3, 0], 2].tolist()
     assert chosen.passed.column("id").to_pylist() == ["d", "a"]
     assert chosen.labels.tolist() == [True, False]

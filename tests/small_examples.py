@@ -1,0 +1,43 @@
+"""Small tables and windows for the tests of explanations and reports, and detectors that are fitted in a moment."""
+
+import numpy as np
+import pyarrow as pa
+
+from indubio import AnchoredEnsemble, Conv1d, Detector, Training
+from indubio.data import Table, Windows
+from indubio.data.windows import WindowReport
+
+RNG = np.random.default_rng(0)
+NAMES = ("temperature", "pressure", "flow", "speed")
+SENSORS = ("force [kN]", "torque")
+
+
+def good(count: int) -> np.ndarray:
+    """Rows whose four features move together."""
+    return RNG.normal(size=(count, 1)) + 0.3 * RNG.normal(size=(count, 4)) + [0, 10, -5, 100]
+
+
+TRAINING, GOOD = good(300), good(60)
+ROWS = np.concatenate([GOOD, good(20) + RNG.choice([-6, 6], size=(20, 4))])
+LABELS = np.repeat([False, True], [60, 20])
+SIGNALS = np.sin(np.linspace(0, 6, 30))[None, :, None] + 0.1 * RNG.normal(size=(40, 30, 2))
+
+
+def table(rows: np.ndarray, *, ids=None, labels=None, names=NAMES) -> Table:
+    features = pa.table({name: rows[:, place] for place, name in enumerate(names)})
+    return Table(features=features, passed=None if ids is None else pa.table(ids), labels=labels)
+
+
+def windows(values: np.ndarray, *, rate=None, **report) -> Windows:
+    none = dict.fromkeys(SENSORS, 0)
+    empty = {"groups": 3, "short": (), "left_over": 0, "held": none, "interpolated": none, "bad": none, "missing": none}
+    origin = pa.table({"file": [f"run_{i}.csv" for i in range(len(values))], "start": np.arange(len(values)) * 1.5})
+    return Windows(values=values, sensors=SENSORS, rate=rate, origin=origin, report=WindowReport(**(empty | report)))
+
+
+def quick(**settings) -> Detector:
+    """A detector that takes a moment to fit; for windows give it `SMALL_NETWORK`."""
+    return Detector(**({"posterior": AnchoredEnsemble(members=4), "training": Training(epochs=20)} | settings))
+
+
+SMALL_NETWORK = Conv1d(linear=(20,))

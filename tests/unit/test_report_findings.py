@@ -1,0 +1,255 @@
+"""What a report warns of, and what it says of the model: words and numbers, without a picture."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from torch import nn
+
+from indubio import Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
+from indubio.data.windows import ShortGroup
+from indubio.decision import Verdict
+from indubio.report.findings import findings
+from indubio.report.model import column_rows, model_in_short, model_rows
+from indubio.report.quality import quality
+from indubio.report.subject import Subject
+from indubio.report.words import count, doubt_in_words, number, percent, plain, point, verdict_in_words
+from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return quick(missing="refer").fit(table(TRAINING))
+
+
+@pytest.fixture(scope="module")
+def on_windows() -> Detector:
+    return quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+
+
+def warned(detector, X, *, found=None, labels=None) -> str:
+    """Everything that is warned of, as one text."""
+    subject = Subject.of(detector, X, found, labels)
+    known = quality(subject)
+    made = findings(subject, None if known is None else known.curves[subject.referral.by])
+    return "\n".join(line for finding in made for line in (finding.title, finding.text, *finding.details))
+
+
+# ----- warnings
+
+
+def test_nothing_is_warned_of_when_all_is_well(detector, on_windows):
+    assert warned(detector, table(GOOD)) == ""
+    assert warned(detector, table(ROWS), labels=LABELS) == ""
+    assert warned(on_windows, windows(SIGNALS)) == ""
+
+
+@pytest.mark.parametrize("helps", [False, True])
+def test_referral_that_does_not_help_is_warned_of(detector, helps):
+    wrong = np.zeros(80, dtype=bool)
+    wrong[[0, 1, 70, 71]] = True
+    total = np.where(wrong == helps, 0.2, 0.1) + 1e-4 * np.arange(80)
+    found = replace(detector.assess(table(ROWS)), prediction=LABELS ^ wrong, total=total)
+    assert ("Referral does not help here" in warned(detector, table(ROWS), found=found, labels=LABELS)) != helps
+
+
+def test_a_gain_of_exactly_nothing_is_warned_of(detector):
+    found = replace(detector.assess(table(ROWS)), total=np.full(80, 0.1))
+    assert "(Gain +0.0)" in warned(detector, table(ROWS), found=found, labels=LABELS)
+
+
+def test_too_few_anomalies_for_a_curve_are_no_reason_to_warn(detector):
+    assert warned(detector, table(GOOD), labels=np.zeros(60)) == ""
+
+
+def test_referral_that_is_off_is_not_warned_of():
+    detector = quick(referral=NoReferral()).fit(table(TRAINING))
+    found = replace(detector.assess(table(ROWS)), total=np.full(80, 0.1))
+    assert "Referral" not in warned(detector, table(ROWS), found=found, labels=LABELS)
+
+
+def test_data_that_moved_away_from_the_training_data_is_warned_of(detector):
+    text = warned(detector, table(GOOD + np.array([0, 30, 0, 0])))
+    assert "looks unlike the training data" in text
+    assert "outside the training range: pressure 100%." in text
+    assert "100% are called anomalies (before referral)" in text
+    assert "Kolmogorov-Smirnov" in text
+
+
+def test_a_sensor_that_drifted_is_named(on_windows):
+    moved = SIGNALS.copy()
+    moved[:, :, 1] += 1.0
+    text = warned(on_windows, windows(moved))
+    assert "training range: torque" in text
+    assert "force" not in text.partition("training range:")[2].splitlines()[0]
+
+
+def test_anomalies_that_the_labels_know_are_not_taken_for_a_change(detector):
+    rows, known = np.concatenate([GOOD, GOOD + 50]), np.repeat([False, True], 60)
+    assert "unlike the training data" in warned(detector, table(rows))
+    assert "unlike the training data" not in warned(detector, table(rows), labels=known)
+    assert "unlike the training data" not in warned(detector, table(GOOD + 50), labels=np.ones(60))
+    assert "labels call normal" in warned(detector, table(GOOD + 50), labels=np.zeros(60))
+
+
+def test_a_feature_that_never_varied_is_outside_as_soon_as_it_does():
+    constant = TRAINING.copy()
+    constant[:, 2] = 7.0
+    detector = quick(training=Training(epochs=2)).fit(table(constant))
+    rows = constant[:60].copy()
+    assert "flow" not in warned(detector, table(rows))
+    rows[:, 2] = 7.2
+    assert "flow 100%" in warned(detector, table(rows))
+
+
+def test_missing_values_are_counted_by_column(detector):
+    rows = GOOD.copy()
+    rows[3, 1] = rows[4, 1] = rows[5, 2] = np.nan
+    text = warned(detector, table(rows))
+    assert "3 examples have a note on the data" in text
+    assert "missing: pressure (2 examples)" in text
+    assert "missing: flow (1 example)" in text
+
+
+def test_repairs_of_a_recording_are_listed(on_windows):
+    held = {"force [kN]": 12, "torque": 0}
+    short = (ShortGroup(file="a.csv", group=7, samples=3),)
+    text = warned(on_windows, windows(SIGNALS, held=held, short=short))
+    assert "force [kN]: 12 samples repeating an older value" in text
+    assert "1 group of 3 too short for a window" in text
+    assert "torque" not in text
+
+
+# ----- what referral buys
+
+
+def test_errors_are_counted_before_and_after_referral():
+    detector = quick(referral=Budget(share=0.3)).fit(table(TRAINING))
+    subject = Subject.of(detector, table(ROWS), None, LABELS)
+    known, found = quality(subject), subject.found
+    wrong, kept = found.prediction != LABELS, found.verdict != Verdict.REFER
+    assert 0 < np.count_nonzero(~kept) < 80
+    for errors, considered in ((known.before, np.ones(80, dtype=bool)), (known.after, kept)):
+        assert errors.verdicts == considered.sum()
+        assert errors.missed == (considered & wrong & LABELS).sum()
+        assert errors.false_alarms == (considered & wrong & ~LABELS).sum()
+        assert errors.share == (considered & wrong).sum() / considered.sum()
+
+
+# ----- the model
+
+
+def test_the_model_is_described(detector):
+    rows = dict(model_rows(Subject.of(detector, table(GOOD), None, None)))
+    assert rows["Posterior"] == "AnchoredEnsemble (prior scale 1e-10, members 4)"
+    assert rows["Network"].startswith("Dense (")
+    assert rows["Network"].endswith(f"{detector.draws_.autoencoder.weight_count():,} weights per draw")
+    assert rows["Trained on"] == "300 good examples of 4 features"
+    assert rows["Conversion to probability"].startswith("Ecdf (")
+    assert rows["Anomaly"] == "probability of 0.5 or more"
+    assert "at most 5% of the training examples" in rows["Referral"]
+    assert rows["Seed"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "row", "words"),
+    [
+        ({"referral": NoReferral()}, "Referral", "nothing is referred for uncertainty"),
+        (
+            {"referral": UncertaintyThreshold(threshold=0.1, by="epistemic")},
+            "Referral",
+            "epistemic uncertainty above 0.1 (a fixed threshold)",
+        ),
+        (
+            {"architecture": OwnNetwork(encoder=lambda s: nn.Linear(s[0], 2), decoder=lambda s: nn.Linear(2, s[0]))},
+            "Network",
+            "OwnNetwork (encoder <lambda>, decoder <lambda>); 22 weights per draw",
+        ),
+    ],
+)
+def test_other_settings_are_described_too(settings, row, words):
+    detector = quick(training=Training(epochs=1), **settings).fit(ROWS)
+    assert dict(model_rows(Subject.of(detector, ROWS, None, None)))[row] == words
+
+
+def test_columns_are_listed_with_their_training_ranges(detector, on_windows):
+    rows, unlisted = column_rows(Subject.of(detector, table(GOOD), None, None))
+    column = detector.schema_.columns[1]
+    assert rows[1] == ("pressure", f"{column.smallest:.4g} to {column.largest:.4g}")
+    assert unlisted == 0
+    subject = Subject.of(on_windows, windows(SIGNALS), None, None)
+    assert [name for name, _ in column_rows(subject)[0]] == ["force [kN]", "torque"]
+    assert "40 good examples of 30 time steps and 2 sensors" in model_in_short(subject)
+
+
+def test_many_columns_are_counted_and_not_all_listed():
+    rows = np.random.default_rng(0).normal(size=(30, 200))
+    subject = Subject.of(quick(training=Training(epochs=1)).fit(rows), rows, None, None)
+    listed, unlisted = column_rows(subject)
+    assert (len(listed), unlisted) == (60, 140)
+
+
+def test_reconstructions_are_given_in_the_units_of_the_data(detector):
+    subject = Subject.of(detector, table(GOOD), None, None)
+    places = np.array([4, 2])
+    np.testing.assert_array_equal(subject.raw(places), GOOD[[4, 2]])
+    smallest, largest = TRAINING.min(axis=0), TRAINING.max(axis=0)
+    scaled = (subject.reconstruction(places) - smallest) / (largest - smallest)
+    np.testing.assert_allclose(scaled, detector.reconstruction(table(GOOD[[4, 2]])), rtol=1e-5)
+
+
+# ----- words
+
+
+def test_numbers_have_four_digits_and_no_needless_exponent():
+    values = (0, 0.5, 12.3456, 1234.5, 123456.7, 1e-5, 2.5e7, -0.01234567, 100.0, 0.99996, float("nan"))
+    assert [number(value) for value in values] == [
+        *("0", "0.5", "12.35", "1,234", "123,457", "1.00e-05", "2.50e+07", "-0.01235", "100", "1", "missing"),
+    ]
+
+
+def test_percentages_have_the_digits_that_matter():
+    shares = (0, 0.0004, 0.042, 0.05, 0.1234, 0.996, 0.9999, 1, float("nan"))
+    assert [percent(share) for share in shares] == [
+        *("0%", "below 0.1%", "4.2%", "5%", "12%", "99.6%", "above 99.9%", "100%", "-"),
+    ]
+
+
+def test_counts_points_and_passed_values_in_words():
+    assert [count(1, "example"), count(1200, "example"), count(7)] == ["1 example", "1,200 examples", "7"]
+    assert [point(0.8768), point(float("nan"))] == ["87.7", "-"]
+    assert [plain(797.95), plain("A-1"), plain(17), plain(None)] == ["797.95", "A-1", "17", "-"]
+
+
+@pytest.mark.parametrize(
+    ("epistemic", "aleatoric", "words"),
+    [
+        (0.001, 0.002, "hardly any doubt"),
+        (0.0, 0.08, "some doubt, mostly aleatoric: the case itself is ambiguous"),
+        (0.12, 0.01, "considerable doubt, mostly epistemic: the detector has seen too little like this"),
+        (0.12, 0.12, "strong doubt, partly epistemic"),
+    ],
+)
+def test_doubt_is_put_in_words(detector, epistemic, aleatoric, words):
+    given = {"epistemic": epistemic, "aleatoric": aleatoric, "total": epistemic + aleatoric}
+    found = replace(detector.assess(table(GOOD[:1])), **{name: np.array([value]) for name, value in given.items()})
+    assert doubt_in_words(found, 0).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "anomalous", "words"),
+    [
+        ("INLIER", "", False, "accepted as normal"),
+        ("ANOMALY", "", True, "accepted as an anomaly"),
+        ("REFER", "uncertain", True, "because the verdict is uncertain; left alone, it would be an anomaly"),
+        ("REFER", "bad_input", False, "because its data are bad; the score alone says normal"),
+    ],
+)
+def test_a_verdict_is_put_in_words(detector, verdict, reason, anomalous, words):
+    found = replace(
+        detector.assess(table(GOOD[:1])),
+        verdict=np.array([verdict]),
+        reason=np.array([reason]),
+        prediction=np.array([anomalous]),
+    )
+    assert verdict_in_words(found, 0).endswith(words)
