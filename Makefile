@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures readme bench clean
+.PHONY: demo test test-all check format figures readme bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,8 +39,11 @@ figures: $(READY)         ## the pictures of the README
 readme: $(READY)          ## what the commands print, in the README
 	$(BIN)/python docs/update_readme.py
 
-bench: $(READY)           ## speed, as ratios within one run
-	$(BIN)/python -m benchmarks
+bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md
+	$(BIN)/python -m benchmarks --write
+
+bench-quick: $(READY)     ## the same in a minute or two, on the terminal only
+	$(BIN)/python -m benchmarks --quick
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

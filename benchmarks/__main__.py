@@ -1,67 +1,49 @@
-"""Training: the stacked engine against the plain loop over members, CPU seconds on one thread, interleaved."""
+"""Speed, as ratios within one run: python -m benchmarks [--quick] [--write]"""
 
-import statistics
+import argparse
+import os
+import sys
 import time
-from collections.abc import Callable
-from functools import partial
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from indubio.autoencoders import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.posteriors.training import member_generators
-from tests.reference.plain_loop import PlainDense, load, train_plain
-
-MEMBERS, BATCH, RATE, REPEATS = 10, 100, 0.005, 5
-SIZES = {"thyroid": (2943, 6), "cardio": (1324, 21), "optdigits": (4052, 64)}  # training rows, features
-EPOCHS = {"thyroid": 4, "cardio": 4, "optdigits": 1}
-
-
-def cpu_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def stacked(features: int, rows: torch.Tensor, epochs: int, members_at_once: int | None) -> None:
-    autoencoder = Autoencoder(Dense().build((features,)), GaussianLikelihood())
-    training = Training(epochs=epochs, batch_size=BATCH, learning_rate=RATE, members_at_once=members_at_once)
-    AnchoredEnsemble(members=MEMBERS).fit(autoencoder, rows, training=training, seed=0)
-
-
-def plain(features: int, rows: torch.Tensor, epochs: int) -> None:
-    autoencoder = Autoencoder(Dense().build((features,)), GaussianLikelihood())
-    options = {"layer_norm": False, "bias": False, "skips": True}
-    for generator in member_generators(0, MEMBERS):
-        module = load(PlainDense(features, **options), autoencoder.initial(generator))
-        anchor = load(PlainDense(features, **options), autoencoder.initial(generator))
-        train_plain(module, anchor, rows, epochs=epochs, batch=BATCH, rate=RATE, prior_scale=1e-10, generator=generator)
+from benchmarks import growth, memory, report, scoring, training
 
 
 def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    options.add_argument("--quick", action="store_true", help="fewer works and repeats: a minute or two")
+    options.add_argument("--write", action="store_true", help="write docs/benchmarks.md and its figure")
+    chosen = options.parse_args()
+    if chosen.quick and chosen.write:
+        options.error("--write needs the whole run: leave out --quick.")
     torch.set_num_threads(1)
-    table = Table(title=f"CPU ms per step of all {MEMBERS} members, batch {BATCH}, median of {REPEATS}")
-    for header in ("size", "features", "plain loop", "engine, one by one", "engine, stacked", "plain / stacked"):
-        table.add_column(header, justify="left" if header == "size" else "right")
-    for name, (count, features) in SIZES.items():
-        rows, epochs = torch.rand(count, features, generator=torch.Generator().manual_seed(0)), EPOCHS[name]
-        steps = epochs * -(-count // BATCH)
-        works: dict[str, Callable[[], object]] = {
-            "plain": partial(plain, features, rows, epochs),
-            "single": partial(stacked, features, rows, epochs, 1),
-            "stacked": partial(stacked, features, rows, epochs, None),
-        }
-        times = [{key: cpu_seconds(work) for key, work in works.items()} for _ in range(REPEATS)]
-        median = {key: 1000 * statistics.median(run[key] for run in times) / steps for key in works}
-        table.add_row(
-            name,
-            str(features),
-            *(f"{median[key]:.1f}" for key in works),
-            f"{median['plain'] / median['stacked']:.1f}x",
-        )
-    Console().print(table)
+    repeats = 3 if chosen.quick else 7
+    # Without a terminal rich assumes 80 columns, which cuts the tables.
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    start, before = time.perf_counter(), os.getloadavg()[0]
+    sections: list[report.Section] = []
+
+    def show(section: report.Section) -> None:
+        section.printed(console)
+        sections.append(section)
+
+    show(training.steps(repeats, quick=chosen.quick))
+    show(scoring.scoring(repeats))
+    show(scoring.one_row(repeats))
+    show(training.against_pyod(1 if chosen.quick else 3, epochs=3 if chosen.quick else 10))
+    if not chosen.quick:
+        show(training.posteriors(3))
+        show(scoring.after_the_network(3))
+        grown = growth.growth(3)
+        show(growth.growth_section(grown))
+        show(memory.memory())
+    after = os.getloadavg()[0]
+    minutes = (time.perf_counter() - start) / 60
+    console.print(f"{minutes:.1f} minutes; load average {before:.1f} before, {after:.1f} after")
+    if chosen.write:
+        report.write(sections, grown, (before, after))
 
 
 main()

@@ -58,7 +58,7 @@ class Linear:
         """(A, B, inputs) -> (max(A, C), B, outputs)."""
         weight, bias = weights[f"{self.name}.weight"], weights.get(f"{self.name}.bias")
         if weight.shape[0] == 1:  # shared weights: one plain product over all rows of all draws
-            return _fold_bias(x @ weight[0], bias, 0)
+            return _fold_bias(x @ weight.squeeze(0), bias, 0)
         if bias is not None and x.shape[0] == weight.shape[0]:
             return torch.baddbmm(bias.unsqueeze(1), x, weight)
         return _fold_bias(x @ weight, bias, 0)
@@ -98,7 +98,7 @@ class Convolution:
         weight, bias = weights[f"{self.name}.weight"], weights.get(f"{self.name}.bias")
         networks, (members, rows) = weight.shape[0], x.shape[:2]
         if networks == 1:  # shared weights: the draws are just more rows
-            out = self._convolve(x.flatten(0, 1), weight[0], groups=1)
+            out = self._convolve(x.flatten(0, 1), weight.squeeze(0), groups=1)
             return _fold_bias(out.reshape(members, rows, *self.out_shape), bias, 1)
         if members == 1:  # every network sees the same rows
             x = x.expand(networks, *x.shape[1:])
@@ -169,10 +169,10 @@ class Block:
 
 
 def activate(x: Tensor, activation: str, slope: float) -> Tensor:
-    """The named activation of x; `slope` is that of the leaky ReLU."""
+    """The named activation of x, which may be overwritten; `slope` is that of the leaky ReLU."""
     match activation:
         case "leaky_relu":
-            return F.leaky_relu(x, slope)
+            return F.leaky_relu(x, slope, inplace=True)
         case "relu":
             return F.relu(x)
         case "gelu":

@@ -135,7 +135,7 @@ class _VariationalObjective(Objective):
             kl = kl + log_q - log_prior.sum(2).mean(1)
         return kl
 
-    def add_prior_gradient(self) -> None:
+    def add_anchor_gradient(self) -> None:
         """Nothing to add: the KL depends on the samples and is part of the loss."""
 
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:

@@ -4,7 +4,7 @@ All that is random (masks, weight samples, code noise) was drawn at the end of f
 depends on nothing but the row: not on its batch, its place, the worker or the global random state.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,8 +15,8 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.training import chunks
 
-ROWS_AT_ONCE = 1024  # measured: larger chunks leave the cache, smaller ones pay overhead
-CHUNK_VALUES = 2**20  # draws x rows x widest layer that are worth computing at once
+VALUES_AT_ONCE = 2**17  # draws x rows x widest layer: stays in a core's cache; tensors of 1 MB and more page-fault
+FEWEST_ROWS = 1024  # of a chunk, however wide the network: below, the products lose more than the cache gains
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,17 @@ class Draws:
         return self._over_chunks(self._reconstruction, rows, tuple(rows.shape[1:]))
 
     def _over_chunks(self, function: Callable[[range, Tensor], Tensor], rows: Tensor, tail: tuple[int, ...]) -> Tensor:
+        # Many rows: few draws at a time, whose layers stay in the cache. Few rows: all draws in one go, since then the
+        # number of calls is what costs.
         out = torch.empty((self.count, len(rows), *tail), dtype=rows.dtype, device=rows.device)
+        widest = self.autoencoder.network.widest
+        size = max(FEWEST_ROWS, VALUES_AT_ONCE // widest)
         with torch.inference_mode():
-            for start in range(0, len(rows), ROWS_AT_ONCE):
-                part = rows[start : start + ROWS_AT_ONCE]
-                for draws in self._draw_chunks(len(part)):
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                for draws in chunks(self.count, max(1, VALUES_AT_ONCE // (len(part) * widest))):
                     out[draws.start : draws.stop, start : start + len(part)] = function(draws, part.unsqueeze(0))
         return out
-
-    def _draw_chunks(self, rows: int) -> Iterator[range]:
-        return chunks(self.count, max(1, CHUNK_VALUES // (rows * self.autoencoder.network.widest)))
 
     def _parts(self, draws: range) -> tuple[Weights, tuple[Tensor, ...] | None, Tensor | None]:
         take = slice(draws.start, draws.stop)

@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.gradient import BlockGradient, can_differentiate
 from indubio.autoencoders.layers import Weights
 from indubio.autoencoders.network import Masks
-from indubio.posteriors.dense_gradient import DenseGradient, can_do
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.learning_rate import Schedule
 from indubio.posteriors.training import (
@@ -79,19 +79,19 @@ class WeightObjective(Objective):
     ) -> None:
         self.autoencoder = autoencoder
         self.generators = generators
-        self._prior_scale = prior_scale
-        self._by_hand = DenseGradient(autoencoder) if can_do(autoencoder) else None
-        if self._by_hand is None:
+        self.decay, self._by_hand = 2 * prior_scale, None
+        if can_differentiate(autoencoder):
+            # One tensor that all weights are views of: anchors and optimiser then are one operation each, and the
+            # gradients are written to where it reads them.
+            flat = _flat(weights)
+            flat.grad = torch.zeros_like(flat)
+            self.weights, self.moved = _views(flat, weights), [flat]
+            self._by_hand = BlockGradient(autoencoder, self.weights, _views(flat.grad, weights))
+            self._anchors = None if anchors is None else [_flat(anchors)]
+        else:
             self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
             self.moved = list(self.weights.values())
             self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
-        else:
-            # One tensor that all weights are views of: prior and optimiser then are one operation each.
-            flat = _flat(weights)
-            flat.grad = torch.empty_like(flat)
-            self.weights, self._gradients = _views(flat, weights), _views(flat.grad, weights)
-            self.moved = [flat]
-            self._anchors = None if anchors is None else [_flat(anchors)]
         self.leaves = list(self.weights.values())
 
     def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
@@ -107,17 +107,17 @@ class WeightObjective(Objective):
         """As every objective does, or faster where the backward pass is written out."""
         if self._by_hand is None:
             return super().differentiate(rows)
-        loss = self._by_hand(self.weights, self._gradients, rows, self.masks(rows))
-        self.add_prior_gradient()
+        with torch.no_grad():
+            loss = self._by_hand(rows, self.masks(rows))
+        self.add_anchor_gradient()
         return loss
 
     @torch.no_grad()
-    def add_prior_gradient(self) -> None:
-        """2 lambda (theta - anchor), without a pass through autograd."""
-        gradients = [tensor.grad for tensor in self.moved if tensor.grad is not None]
-        torch._foreach_add_(gradients, self.moved, alpha=2 * self._prior_scale)
+    def add_anchor_gradient(self) -> None:
+        """-2 lambda anchor, without a pass through autograd."""
         if self._anchors is not None:
-            torch._foreach_add_(gradients, self._anchors, alpha=-2 * self._prior_scale)
+            gradients = [tensor.grad for tensor in self.moved if tensor.grad is not None]
+            torch._foreach_add_(gradients, self._anchors, alpha=-self.decay)
 
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """Mean NLL without dropout or code noise."""

@@ -101,6 +101,8 @@ class SGHMC(Posterior):
                 batch = next(batches)
             loss = objective.differentiate(batch)
             gradients = tuple(tensor.grad for tensor in objective.moved if tensor.grad is not None)
+            with torch.no_grad():
+                torch._foreach_add_(gradients, objective.moved, alpha=objective.decay)
             self.move(objective.moved, momenta, gradients, len(rows), generator)
             after = step - self.burn_in
             if after > 0 and after % self.thinning == 0:

@@ -93,30 +93,33 @@ class Objective(ABC):
     Attributes:
         leaves: the stacked tensors that are trained, each (C, ...).
         moved: the tensors that the optimiser moves: the leaves, or what they are views of.
+        decay: factor of the weights themselves in the prior's gradient. The optimiser adds that part, in the pass over
+            the weights that it makes anyway.
     """
 
     leaves: list[Tensor]
     moved: list[Tensor]
+    decay: float = 0.0
 
     @abstractmethod
     def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """The loss of each network on its own batch, without what `add_prior_gradient` adds."""
+        """The loss of each network on its own batch, without a prior whose gradient has a closed form."""
 
     @abstractmethod
-    def add_prior_gradient(self) -> None:
-        """Add the gradient of the prior term to the gradients of what is moved."""
+    def add_anchor_gradient(self) -> None:
+        """Add what the prior's gradient has besides `decay` times the weights."""
 
     @abstractmethod
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on rows it does not train on, without noise."""
 
     def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """Put the gradient of loss and prior where the optimiser finds it, and give the loss."""
+        """Put the gradient, all but the decay, where the optimiser finds it, and give the loss."""
         for tensor in self.moved:
             tensor.grad = None
         loss = self.loss(rows)
         torch.autograd.backward(loss.sum())
-        self.add_prior_gradient()
+        self.add_anchor_gradient()
         return loss.detach()
 
 
@@ -185,8 +188,9 @@ def train(
 
 def _fused_adam(objective: Objective) -> torch.optim.Adam:
     # On a CPU fused Adam ignores the strides of gradients. Accumulated gradients of contiguous leaves are contiguous,
-    # and the prior's are added in place, so it is safe here; a test compares it with plain Adam.
-    return torch.optim.Adam(objective.moved, fused=True)
+    # and the anchors' are added in place, so it is safe here; a test compares it with plain Adam. Weight decay is the
+    # part of the prior's gradient that is proportional to the weights, for free: Adam reads the weights anyway.
+    return torch.optim.Adam(objective.moved, fused=True, weight_decay=objective.decay)
 
 
 def _adam_step(adam: torch.optim.Adam, objective: Objective, batch: Tensor, rate: float) -> Float[Tensor, " c"]:

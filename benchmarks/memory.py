@@ -1,0 +1,70 @@
+"""Peak memory of the big works, each in a process of its own: python -m benchmarks.memory NAME"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from benchmarks.measuring import Stopwatch
+from benchmarks.nets import whole_fit
+from benchmarks.report import Section
+from benchmarks.scoring import conversion_and_uncertainty, fitted_detector, rejection_curve
+from benchmarks.training import SIZES
+
+
+def _fit(name: str) -> Callable[[], object]:
+    (size,) = (size for size in SIZES if size.name == name)
+    work = whole_fit(size)
+    return lambda: work(Stopwatch())
+
+
+def _scoring() -> Callable[[], object]:
+    draws, rows = fitted_detector().draws_, torch.rand(100_000, 16)
+    return lambda: draws.nll(rows)
+
+
+WORKS: dict[str, Callable[[], Callable[[], object]]] = {
+    "fit of 10 members, optdigits": lambda: _fit("optdigits"),
+    "fit of 10 members, ZeMA conv": lambda: _fit("ZeMA conv"),
+    "fit of 10 members, STRATH conv": lambda: _fit("STRATH conv"),
+    "scoring 100,000 rows of 16 features": _scoring,
+    "conversion, 10,000,000 scores": lambda: conversion_and_uncertainty()[0],
+    "uncertainties of 10,000,000 probabilities": lambda: conversion_and_uncertainty()[1],
+    "accuracy-rejection curve of 1,000,000 examples": rejection_curve,
+}
+
+
+def memory() -> Section:
+    rows = []
+    for name in WORKS:
+        command = [sys.executable, "-m", "benchmarks.memory", name]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows.append([name, *printed.split()])
+    return Section(
+        key="memory",
+        title="Peak memory",
+        headers=["work", "before", "peak", "added"],
+        rows=rows,
+        note="Megabytes of resident memory, each work in a process of its own; what is there before is Python, torch "
+        "and the input of the work.",
+    )
+
+
+def peak() -> float:
+    """The largest resident size of this process so far, in MB; unlike getrusage's, it starts anew with a program."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    work = WORKS[sys.argv[1]]()
+    before = peak()
+    work()
+    print(f"{before:.0f} {peak():.0f} {peak() - before:.0f}")
+
+
+if __name__ == "__main__":
+    main()

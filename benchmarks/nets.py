@@ -1,0 +1,140 @@
+"""The sizes that are measured, our engine and the plain loop on them, and the operations a step cannot do without."""
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.measuring import Stopwatch, Work
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.autoencoders.layers import Convolution
+from indubio.autoencoders.network import BlockNetwork
+from indubio.posteriors import AnchoredEnsemble, Posterior, Training
+from indubio.posteriors.learning_rate import fixed
+from indubio.posteriors.posterior import WeightObjective, fresh_weights
+from indubio.posteriors.training import LARGE_NETWORK, chunks, member_generators, members_at_once, train
+from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
+
+RATE, PRIOR_SCALE = 0.005, 1e-10
+OPTIONS = {"layer_norm": False, "bias": False, "skips": True}
+ADAM_STREAMS = 7  # weights, gradients and two moments read, all but the gradients written
+
+
+@dataclass(frozen=True)
+class Size:
+    """One training work: so many networks of one size, on batches of one size."""
+
+    name: str
+    shape: tuple[int, ...]
+    rows: int
+    batch: int
+    epochs: int = 1
+    members: int = 10
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of one run."""
+        return self.epochs * -(-self.rows // self.batch)
+
+    def data(self) -> Tensor:
+        """Random rows: speed does not depend on what they say."""
+        return torch.rand(self.rows, *self.shape, generator=torch.Generator().manual_seed(0))
+
+    def autoencoder(self, posterior: Posterior | None = None) -> Autoencoder:
+        """Our network of this size."""
+        architecture = Dense() if len(self.shape) == 1 else Conv1d()
+        noise = posterior is not None and posterior.code_noise
+        return Autoencoder(architecture.build(self.shape, code_noise=noise), GaussianLikelihood())
+
+    def plain(self) -> nn.Module:
+        """The same network as a torch module."""
+        if len(self.shape) == 1:
+            return PlainDense(*self.shape, **OPTIONS)
+        return PlainConv(*self.shape, linear=1000, **OPTIONS)
+
+    def training(self, epochs: int | None = None) -> Training:
+        """How it is trained."""
+        return Training(epochs=self.epochs if epochs is None else epochs, batch_size=self.batch, learning_rate=RATE)
+
+
+def engine_steps(size: Size) -> Work:
+    """The steps of our engine, without making the first weights."""
+    rows, autoencoder, training = size.data(), size.autoencoder(), size.training()
+    at_once = members_at_once(
+        training, size.members, autoencoder.weight_count(), autoencoder.network.widest, size.batch
+    )
+
+    def work(watch: Stopwatch) -> None:
+        generators = member_generators(0, size.members)
+        for members in chunks(size.members, at_once):
+            own = generators[members.start : members.stop]
+            weights, anchors = (fresh_weights(autoencoder, own, rows) for _ in range(2))
+            objective = WeightObjective(autoencoder, weights, prior_scale=PRIOR_SCALE, generators=own, anchors=anchors)
+            with watch:
+                train(objective, rows, training=training, schedule=fixed(RATE), generators=own)
+
+    return work
+
+
+def plain_steps(size: Size) -> Work:
+    """The same steps as a loop over torch modules, as peers write it."""
+    rows, autoencoder = size.data(), size.autoencoder()
+
+    def work(watch: Stopwatch) -> None:
+        for generator in member_generators(0, size.members):
+            module, anchor = (load(size.plain(), autoencoder.initial(generator)) for _ in range(2))
+            with watch:
+                train_plain(
+                    module,
+                    anchor,
+                    rows,
+                    epochs=size.epochs,
+                    batch=size.batch,
+                    rate=RATE,
+                    prior_scale=PRIOR_SCALE,
+                    generator=generator,
+                )
+
+    return work
+
+
+def whole_fit(size: Size, posterior: Posterior | None = None) -> Work:
+    """All of a posterior's fit, the first weights included."""
+    posterior = posterior or AnchoredEnsemble(members=size.members)
+    rows, autoencoder = size.data(), size.autoencoder(posterior)
+
+    def work(watch: Stopwatch) -> None:
+        with watch:
+            posterior.fit(autoencoder, rows, training=size.training(), seed=0)
+
+    return work
+
+
+def operations_per_row(autoencoder: Autoencoder) -> int:
+    """Floating-point operations of one network's forward pass on one row."""
+    return sum(_layer_operations(autoencoder))
+
+
+def step_operations(size: Size) -> int:
+    """Of one training step of all members: forward, gradient of weights, gradient of inputs but the first."""
+    first, *others = _layer_operations(size.autoencoder())
+    return size.members * size.batch * (2 * first + 3 * sum(others))
+
+
+def _layer_operations(autoencoder: Autoencoder) -> list[int]:
+    network = autoencoder.network
+    assert isinstance(network, BlockNetwork)
+    layers = [block.layer for block in (*network.encoder, *network.decoder)]
+    return [
+        2 * prod(layer.in_shape) * prod(layer.out_shape)
+        if not isinstance(layer, Convolution)
+        else 2 * layer.in_shape[0] * layer.out_shape[0] * layer.kernel * min(layer.in_shape[1], layer.out_shape[1])
+        for layer in layers
+    ]
+
+
+def adam_bytes(size: Size) -> int:
+    """What Adam must move at every step, for networks too large for the caches; 0 for the others."""
+    weights = size.autoencoder().weight_count()
+    return ADAM_STREAMS * 4 * weights * size.members if weights > LARGE_NETWORK else 0

@@ -1,0 +1,137 @@
+"""Scoring and what comes after: rows to scores, scores to probabilities and uncertainties, the rejection curve."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.measuring import flops_per_second, interleaved, machine_works, timed
+from benchmarks.nets import Size, operations_per_row
+from benchmarks.report import Section, milliseconds, ratio
+from indubio import Detector
+from indubio.evaluation import accuracy_rejection_curve
+from indubio.posteriors import AnchoredEnsemble, Training
+from indubio.posteriors.training import member_generators
+from indubio.probability import Ecdf
+from indubio.uncertainty import quantify
+from tests.reference.plain_loop import load
+
+SIZE = Size("16 features", (16,), 1000, 100)
+CHUNKS = (256, 1024, 4096, 100_000)  # rows at a time that the plain loop may choose from
+DRAWS, PROBABILITIES, EXAMPLES = 10, 10_000_000, 1_000_000
+
+
+def scoring(repeats: int) -> Section:
+    """1, 100 and 100,000 rows: our draws against the plain loop with its best chunks."""
+    autoencoder = SIZE.autoencoder()
+    draws = AnchoredEnsemble(members=10).fit(autoencoder, SIZE.data(), training=SIZE.training(0), seed=0)
+    modules = [load(SIZE.plain(), autoencoder.initial(generator)) for generator in member_generators(0, 10)]
+    rows = []
+    for count, times in ((1, 200), (100, 100), (100_000, 1)):
+        given = torch.rand(count, *SIZE.shape)
+        loops = {
+            f"plain {size}": timed(partial(plain_nll, modules, given, size), times) for size in CHUNKS if size <= count
+        } or {"plain": timed(partial(plain_nll, modules, given, count), times)}
+        found = interleaved({"ours": timed(partial(draws.nll, given), times), **loops, **machine_works()}, repeats)
+        plain = min((found[name] for name in loops), key=lambda timing: timing.cpu).per(times)
+        ours = found["ours"].per(times)
+        limit = 10 * count * operations_per_row(autoencoder) / flops_per_second(found)
+        rows.append(
+            [
+                f"{count:,}",
+                *(milliseconds(t) for t in (plain.cpu, ours.cpu, plain.wall, ours.wall, limit)),
+                ratio(plain.cpu / ours.cpu),
+                ratio(ours.cpu / limit),
+            ]
+        )
+    return Section(
+        key="scoring",
+        title="Scoring rows of 16 features under 10 draws",
+        headers=[
+            "rows",
+            "plain, CPU",
+            "ours, CPU",
+            "plain, wall",
+            "ours, wall",
+            "limit",
+            "plain / ours",
+            "ours / limit",
+        ],
+        rows=rows,
+        note=f"Milliseconds. The plain loop takes the best of its chunk sizes {', '.join(map(str, CHUNKS))}.",
+    )
+
+
+def plain_nll(modules: list[nn.Module], rows: Tensor, size: int) -> Tensor:
+    """Scores of a loop over members and chunks of rows."""
+    with torch.inference_mode():
+        return torch.stack(
+            [torch.cat([((part - module(part)) ** 2).mean(1) / 2 for part in rows.split(size)]) for module in modules]
+        )
+
+
+def fitted_detector() -> Detector:
+    data = np.random.default_rng(0).random((2000, *SIZE.shape))
+    return Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1)).fit(data)
+
+
+def one_row(repeats: int, times: int = 200) -> Section:
+    """What `Detector.assess` of one row costs beyond the network."""
+    detector = fitted_detector()
+    row = np.random.default_rng(1).random((1, *SIZE.shape))
+    scaled = torch.rand(1, *SIZE.shape)
+    found = interleaved(
+        {
+            "assess": timed(lambda: detector.assess(row), times),
+            "network": timed(lambda: detector.draws_.nll(scaled), times),
+        },
+        repeats,
+    )
+    whole, network = found["assess"].per(times), found["network"].per(times)
+    return Section(
+        key="one_row",
+        title="One row through `Detector.assess`, 16 features, 10 draws",
+        headers=["", "CPU", "wall"],
+        rows=[
+            ["whole", milliseconds(whole.cpu), milliseconds(whole.wall)],
+            ["network alone", milliseconds(network.cpu), milliseconds(network.wall)],
+            ["the rest", milliseconds(whole.cpu - network.cpu), milliseconds(whole.wall - network.wall)],
+        ],
+        note="Milliseconds.",
+    )
+
+
+def after_the_network(repeats: int) -> Section:
+    """The stages that are numpy: conversion, uncertainty, rejection curve."""
+    convert, measure = conversion_and_uncertainty()
+    found = interleaved(
+        {"conversion": timed(convert), "uncertainty": timed(measure), "curve": timed(rejection_curve())}, repeats
+    )
+    names = {
+        "conversion": f"conversion, {PROBABILITIES:,} scores to probabilities",
+        "uncertainty": f"uncertainties of {PROBABILITIES:,} probabilities",
+        "curve": f"accuracy-rejection curve of {EXAMPLES:,} examples",
+    }
+    return Section(
+        key="after",
+        title="After the network",
+        headers=["work", "CPU", "wall"],
+        rows=[[names[key], milliseconds(t.cpu), milliseconds(t.wall)] for key, t in found.items()],
+        note=f"Milliseconds; {DRAWS} draws, the conversion fitted on 1,324 training scores.",
+    )
+
+
+def conversion_and_uncertainty() -> tuple[Callable[[], object], Callable[[], object]]:
+    random = np.random.default_rng(0)
+    fitted = Ecdf().fit(random.random((DRAWS, 1324), dtype=np.float32))
+    nll = random.random((DRAWS, PROBABILITIES // DRAWS), dtype=np.float32)
+    p = fitted.probability(nll)
+    return partial(fitted.probability, nll), partial(quantify, p, nll, 0.9, 1324)
+
+
+def rejection_curve() -> Callable[[], object]:
+    random = np.random.default_rng(0)
+    labels, predictions = (random.random((2, EXAMPLES)) < 0.1).astype(int)
+    return partial(accuracy_rejection_curve, labels, predictions, random.random(EXAMPLES))

@@ -1,0 +1,64 @@
+"""What is left out or cut up for speed changes no result and lets no bad input through."""
+
+import numpy as np
+import pytest
+import torch
+
+from indubio import AnchoredEnsemble, Detector
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.errors import DataError, ShapeError
+from indubio.posteriors import Training, draws
+
+ROWS = np.random.default_rng(0).random((40, 4))
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=2)).fit(ROWS)
+
+
+def test_an_array_that_needs_no_checks_is_assessed_as_any_other_input(detector):
+    ready, checked = detector.assess(ROWS), detector.assess(ROWS.tolist())
+    np.testing.assert_array_equal(ready.probability, checked.probability)
+    np.testing.assert_array_equal(ready.verdict, checked.verdict)
+
+
+def test_a_view_with_odd_strides_is_assessed_as_its_copy(detector):
+    turned = np.asfortranarray(ROWS)[::-2]
+    np.testing.assert_array_equal(detector.nll(turned), detector.nll(turned.copy(order="C")))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_array_of_the_right_shape_is_still_refused_for_its_values(detector, bad):
+    rows = ROWS[:3].copy()
+    rows[1, 2] = bad
+    with pytest.raises(DataError):
+        detector.assess(rows)
+
+
+@pytest.mark.parametrize("rows", [ROWS[:, :3], ROWS[:0], ROWS[0], ROWS[:, :, None]], ids=lambda rows: str(rows.shape))
+def test_an_array_of_another_shape_is_refused_as_before(detector, rows):
+    with pytest.raises((DataError, ShapeError)):
+        detector.assess(rows)
+
+
+def test_rows_without_names_are_noted_when_the_training_rows_had_some():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS, columns=list("abcd"))
+    named = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=1)).fit(frame)
+    with pytest.warns(UserWarning, match="feature names"):
+        named.assess(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "shape"), [(Dense(), (4,)), (Conv1d(linear=(6,)), (20, 2))], ids=["dense", "conv"]
+)
+@pytest.mark.parametrize(("values", "fewest"), [(1, 1), (64, 7), (2**20, 1024)])
+def test_scores_do_not_depend_on_how_the_work_is_cut_up(monkeypatch, architecture, shape, values, fewest):
+    autoencoder = Autoencoder(architecture.build(shape), GaussianLikelihood())
+    rows = torch.rand(25, *shape, generator=torch.Generator().manual_seed(0))
+    made = AnchoredEnsemble(members=3).fit(autoencoder, rows, training=Training(epochs=1), seed=0)
+    expected = made.nll(rows)
+    monkeypatch.setattr(draws, "VALUES_AT_ONCE", values)
+    monkeypatch.setattr(draws, "FEWEST_ROWS", fewest)
+    torch.testing.assert_close(made.nll(rows), expected)
