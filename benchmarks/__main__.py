@@ -19,7 +19,7 @@ def main() -> None:
     if chosen.quick and chosen.write:
         options.error("--write needs the whole run: leave out --quick.")
     torch.set_num_threads(1)
-    repeats = 3 if chosen.quick else 7
+    repeats = 3 if chosen.quick else 5
     # Without a terminal rich assumes 80 columns, which cuts the tables.
     console = Console(width=None if sys.stdout.isatty() else 150)
     start, before = time.perf_counter(), os.getloadavg()[0]

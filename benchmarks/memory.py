@@ -10,7 +10,7 @@ import torch
 from benchmarks.measuring import Stopwatch
 from benchmarks.nets import whole_fit
 from benchmarks.report import Section
-from benchmarks.scoring import conversion_and_uncertainty, fitted_detector, rejection_curve
+from benchmarks.scoring import conversion, fitted_detector, rejection_curve, uncertainties
 from benchmarks.training import SIZES
 
 
@@ -30,8 +30,8 @@ WORKS: dict[str, Callable[[], Callable[[], object]]] = {
     "fit of 10 members, ZeMA conv": lambda: _fit("ZeMA conv"),
     "fit of 10 members, STRATH conv": lambda: _fit("STRATH conv"),
     "scoring 100,000 rows of 16 features": _scoring,
-    "conversion, 10,000,000 scores": lambda: conversion_and_uncertainty()[0],
-    "uncertainties of 10,000,000 probabilities": lambda: conversion_and_uncertainty()[1],
+    "conversion, 10,000,000 scores": conversion,
+    "uncertainties of 10,000,000 probabilities": uncertainties,
     "accuracy-rejection curve of 1,000,000 examples": rejection_curve,
 }
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from benchmarks.measuring import flops_per_second, interleaved, machine_works, timed
@@ -14,7 +15,7 @@ from indubio import Detector
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.posteriors import AnchoredEnsemble, Training
 from indubio.posteriors.training import member_generators
-from indubio.probability import Ecdf
+from indubio.probability import Ecdf, FittedConversion
 from indubio.uncertainty import quantify
 from tests.reference.plain_loop import load
 
@@ -105,9 +106,9 @@ def one_row(repeats: int, times: int = 200) -> Section:
 
 def after_the_network(repeats: int) -> Section:
     """The stages that are numpy: conversion, uncertainty, rejection curve."""
-    convert, measure = conversion_and_uncertainty()
     found = interleaved(
-        {"conversion": timed(convert), "uncertainty": timed(measure), "curve": timed(rejection_curve())}, repeats
+        {"conversion": timed(conversion()), "uncertainty": timed(uncertainties()), "curve": timed(rejection_curve())},
+        repeats,
     )
     names = {
         "conversion": f"conversion, {PROBABILITIES:,} scores to probabilities",
@@ -123,12 +124,22 @@ def after_the_network(repeats: int) -> Section:
     )
 
 
-def conversion_and_uncertainty() -> tuple[Callable[[], object], Callable[[], object]]:
+def conversion() -> Callable[[], Float[np.ndarray, "draws examples"]]:
+    """Scores to probabilities; nothing is converted before it is called, or its peak memory would not be seen."""
+    fitted, nll = _scores()
+    return partial(fitted.probability, nll)
+
+
+def uncertainties() -> Callable[[], object]:
+    """Probabilities to uncertainties; the conversion before it is preparation."""
+    fitted, nll = _scores()
+    return partial(quantify, fitted.probability(nll), nll, 0.9, 1324)
+
+
+def _scores() -> tuple[FittedConversion, Float[np.ndarray, "draws examples"]]:
     random = np.random.default_rng(0)
     fitted = Ecdf().fit(random.random((DRAWS, 1324), dtype=np.float32))
-    nll = random.random((DRAWS, PROBABILITIES // DRAWS), dtype=np.float32)
-    p = fitted.probability(nll)
-    return partial(fitted.probability, nll), partial(quantify, p, nll, 0.9, 1324)
+    return fitted, random.random((DRAWS, PROBABILITIES // DRAWS), dtype=np.float32)
 
 
 def rejection_curve() -> Callable[[], object]:

@@ -12,7 +12,7 @@ BLOCK = re.compile(r"(<!-- output of the commands: made by `make readme` -->\n``
 
 DATA = """\
 from sklearn.datasets import load_breast_cancer
-frame = load_breast_cancer(as_frame=True).frame
+frame = load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0)
 frame["malignant"] = 1 - frame.pop("target")
 good = frame[frame.malignant == 0]
 good[:250].to_csv("good.csv", index_label="case")
