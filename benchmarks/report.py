@@ -87,7 +87,7 @@ def figure(sections: Sequence[Section], growth: "Sequence[Growth]", path: Path) 
     left.axvline(1, color="grey", linewidth=0.8)
     left.margins(x=0.15)
     left.invert_yaxis()
-    left.legend(loc="lower right", fontsize=8)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, fontsize=8)  # bars are everywhere inside
     for one in growth:
         relative = [value / one.values[0] for value in one.values]
         right.loglog(relative, [1000 * s for s in one.seconds], "o-", label=f"{one.name}: slope {one.slope:.2f}")
