@@ -41,7 +41,7 @@ parquet.write_table(recording(20, faulty=(4, 11)), folder / "later.parquet")
 layout, windowing = Wide(time="seconds", group="cycle"), Windowing(length=60)
 training = read_windows(folder / "healthy.parquet", layout, windowing)
 print(training)
-# The threshold of 0.5 is the paper's and calls about a fifth of good examples anomalies; a machine wants fewer alarms.
+# The threshold of 0.5 is the paper's and calls many good examples anomalies; a machine wants fewer alarms.
 detector = Detector(training=Training(epochs=30), anomaly_threshold=0.98).fit(training)
 
 # Streamed: a recording may be larger than memory. Each verdict says which cycle it is of.
