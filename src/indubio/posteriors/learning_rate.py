@@ -7,10 +7,11 @@ some steps and leaves no trace in the networks that are trained.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
 
 from indubio.errors import ConfigError, TrainingError
 from indubio.settings import AtLeastOne, Positive, Settings
@@ -20,7 +21,6 @@ Schedule = Callable[[int], float]  # step -> rate
 SMOOTHING = 0.9  # weight of the past in the running mean of the loss
 HOPELESS = 4.0  # the test ends when the smoothed loss is this many times its best
 FALLEN = 0.02  # the low end is where this share of the whole fall is done
-MARGIN = 10.0  # from the rate of the lowest loss down to one that is good for the whole training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +28,21 @@ class RangeTest(Settings):
     """Find the learning rate by a range test.
 
     Args:
-        lowest: rate at the start. highest: rate at the end. steps: optimiser steps of the test. use: "fixed": train
-        at a tenth of the rate at which the loss was lowest. "triangular": swing between the two ends found, one
-            cycle an epoch, as the authors' scripts did.
+        lowest: rate at the start.
+        highest: rate at the end.
+        steps: optimiser steps of the test.
+        use: "fixed": train at the high end found. "triangular": swing between the two ends found, one cycle an epoch,
+            as the authors' scripts did.
+        margin: the high end is the rate of the lowest loss divided by this. That rate itself (a margin of 1, as in the
+            scripts) is the last at which a single step helped; steps that go on at it saturate a network without
+            layer norm.
     """
 
     lowest: Positive = 1e-7
     highest: Positive = 10.0
     steps: AtLeastOne = 100
     use: Literal["fixed", "triangular"] = "fixed"
+    margin: Annotated[float, Field(ge=1)] = 10.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,15 +56,10 @@ class RangeTest(Settings):
 
 @dataclass(frozen=True)
 class FoundRates:
-    """The two ends a range test found: where the loss begins to fall, and where it is lowest."""
+    """The two rates a range test found: where the loss begins to fall, and where it is lowest."""
 
     low: float
     high: float
-
-    @property
-    def safe(self) -> float:
-        """A tenth of the high end: by there the loss falls fast, and later steps do not overshoot."""
-        return self.high / MARGIN
 
 
 def found_rates(rates: Float[np.ndarray, " steps"], losses: Float[np.ndarray, " steps"]) -> FoundRates:

@@ -231,10 +231,11 @@ def schedule_for(
     test = training.learning_rate
     (generator,) = member_generators(seed, 1, purpose=1)
     found = rates.found_rates(*_range_test_losses(test, rows, training, fresh_objective(generator), generator))
+    high = found.high / test.margin
     if test.use == "fixed":
-        return rates.fixed(found.safe)
+        return rates.fixed(high)
     steps = max(1, len(rows) // training.batch_rows(len(rows)))
-    return rates.triangular(found.low, found.high, max(2, steps))
+    return rates.triangular(min(found.low, high), high, max(2, steps))
 
 
 def _range_test_losses(

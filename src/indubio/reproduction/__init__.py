@@ -1,0 +1,12 @@
+"""The paper's experiments: a grid of cells, their results, and the tables and figures made of them.
+
+    cells -> run -> raw scores and judgements in a folder -> tables, tests, figures, one page
+
+Everything here uses what a user has: the detector, its presets, the conversions and the evaluation.
+"""
+
+from indubio.reproduction.cells import Cell, Outcome, grid, run
+from indubio.reproduction.running import Advance, run_grid
+from indubio.reproduction.store import Record, Store
+
+__all__ = ["Advance", "Cell", "Outcome", "Record", "Store", "grid", "run", "run_grid"]
