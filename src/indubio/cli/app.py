@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from indubio import __version__
-from indubio.cli import assess, config, datasets, demo, evaluate, export, fit, inspect, report
+from indubio.cli import assess, config, datasets, demo, evaluate, export, fit, inspect, report, reproduce
 
 app = typer.Typer(
     name="indubio",
@@ -22,6 +22,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
+app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
 app.add_typer(datasets.datasets, name="datasets")
 

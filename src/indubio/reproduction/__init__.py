@@ -8,5 +8,19 @@ Everything here uses what a user has: the detector, its presets, the conversions
 from indubio.reproduction.cells import Cell, Outcome, grid, run
 from indubio.reproduction.running import Advance, run_grid
 from indubio.reproduction.store import Record, Store
+from indubio.reproduction.writing import experiments, quick_grid, sensor_names, write_results
 
-__all__ = ["Advance", "Cell", "Outcome", "Record", "Store", "grid", "run", "run_grid"]
+__all__ = [
+    "Advance",
+    "Cell",
+    "Outcome",
+    "Record",
+    "Store",
+    "experiments",
+    "grid",
+    "quick_grid",
+    "run",
+    "run_grid",
+    "sensor_names",
+    "write_results",
+]

@@ -20,7 +20,6 @@ from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 METRICS = ("gss", "auroc")
-FIXED = "ecdf+scale"  # the one conversion that needs no labels to be chosen
 
 
 @dataclass(frozen=True, order=True)

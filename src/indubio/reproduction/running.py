@@ -4,7 +4,9 @@ Any `concurrent.futures` executor will do: cells are plain values, and each writ
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -96,13 +98,22 @@ def _cores() -> int:
 
 def _processes(count: int) -> ProcessPoolExecutor:
     # Spawned: a forked process would share torch's locks in whatever state they are.
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread)
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
 
 
-def _one_thread() -> None:
+def _start_worker() -> None:
     import torch
 
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    """A pool's worker outlives a parent that was killed, waiting for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 class _Estimate:

@@ -1,0 +1,83 @@
+"""`indubio reproduce`: the paper's experiments, its tables and figures, and our numbers beside its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from indubio.presets import Collection
+    from indubio.reproduction import Advance
+
+
+def reproduce(
+    collection: Annotated[
+        Literal["odds", "zema", "strath", "all"], typer.Argument(help="Which of the paper's collections.")
+    ] = "all",
+    protocol: Annotated[
+        Literal["text", "authors"], typer.Option(help="Settings of the text or of the authors' scripts.")
+    ] = "text",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every task and model.")] = 10,
+    model: Annotated[list[str] | None, typer.Option("--models", help="May be repeated; default: all.")] = None,
+    task: Annotated[list[str] | None, typer.Option("--tasks", help="May be repeated; default: all.")] = None,
+    sensors: Annotated[
+        list[str] | None,
+        typer.Option(help='ZeMA: "text", "authors", "fits" (chosen on test labels), a sensor, or "each" for a sweep.'),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
+        "results"
+    ),
+    processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+    quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
+    remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
+) -> None:
+    """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
+    from rich.console import Console
+
+    from indubio.reproduction import Store, experiments, quick_grid, run_grid, sensor_names, write_results
+
+    chosen: list[Collection] = ["odds", "zema", "strath"] if collection == "all" else [collection]
+    looked_at = sensor_names() if sensors == ["each"] else sensors
+    cells = quick_grid(
+        chosen,
+        quick=quick,
+        protocols=[protocol],
+        models=model,
+        tasks=task,
+        sensors=looked_at,
+        seeds=range(seeds),
+        folder=None if data is None else str(data),
+    )
+    store = Store(out)
+    if not remake:
+        with _cell_bar() as tell:
+            run_grid(cells, store, processes=processes, tell=tell)
+    written = write_results(experiments(cells, store), out)
+    console = Console()
+    for path in written:
+        console.print(str(path), highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _cell_bar() -> "Iterator[Callable[[Advance], None]]":
+    """A bar over the cells, and one line a cell where nobody is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(advance: "Advance") -> None:
+            left = "" if advance.cpu_left is None else f"{advance.cpu_left / 60:.0f} min of processor time left"
+            bar.update(task, completed=advance.done, total=advance.total, description=left)
+            if not console.is_terminal and advance.latest is not None:
+                console.print(f"{advance.done}/{advance.total} {advance.latest.name} {left}", highlight=False)
+
+        yield tell
