@@ -31,7 +31,7 @@ Bootstrap = bool | Literal["subsample"]
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
-SMALLEST_RANGE = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
+SMALLEST_SPREAD = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
 
 
 class EnsembleDetector(ScoringModel):
@@ -203,7 +203,7 @@ class EnsembleDetector(ScoringModel):
         together = self._scores_of(model, seed, some)
         self.one_by_one_ = True
         alone = self._scores_of(model, seed, some[:ALONE])
-        bound = TIE_TOLERANCE * _reach(together)[:, None]
+        bound = TIE_TOLERANCE * _spread(together)[:, None]
         if (np.abs(alone - together[:, :ALONE]) <= bound).all():
             return False
         warnings.warn(
@@ -255,16 +255,17 @@ class EnsembleSettings(ScoringSettings):
 
 
 def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
-    """One range below the smallest training score of each draw, so that ties are relative to the spread of the scores.
+    """A little below the smallest training score of each draw, so that ties are relative to the spread of the scores.
 
     Scores may be shifted or pass through 0, and nothing that is made of them may depend on it.
     """
-    return np.asarray(training_scores.min(axis=1) - _reach(training_scores))
+    return np.asarray(training_scores.min(axis=1) - _spread(training_scores))
 
 
-def _reach(found: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
-    """Range of the scores of each draw; where they are all nearly equal, a small part of their size."""
-    return np.asarray(np.maximum(np.ptp(found, axis=1), SMALLEST_RANGE * np.abs(found).max(axis=1)))
+def _spread(found: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
+    """Range of the middle half of each draw's scores; where these are nearly equal, a small part of their size."""
+    low, high = np.quantile(found, [0.25, 0.75], axis=1)
+    return np.asarray(np.maximum(high - low, SMALLEST_SPREAD * np.abs(found).max(axis=1)))
 
 
 def _flat(prepared: Prepared) -> Float[np.ndarray, "examples features"]:

@@ -31,7 +31,7 @@ def save(detector: Detector, path: str | PathLike[str], *, overwrite: bool = Fal
     if not isinstance(detector, Detector):
         raise ModelFileError(
             f"{type(detector).__name__} holds objects of other packages, which only pickle could store, and opening a "
-            "pickle runs what is in it. Keep the training data and the settings: the same seed fits the same model again."
+            "pickle runs what is in it. Keep the training data and the settings: the same seed fits the same model."
         )
     check_is_fitted(detector)
     model = _Content(detector)
