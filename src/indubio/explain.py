@@ -103,6 +103,10 @@ def contributions(detector: Detector, X: Any) -> Contributions:
         detector: a fitted detector.
         X: what `Detector.assess` takes.
     """
+    if not isinstance(detector, Detector):
+        raise ConfigError(
+            f"{type(detector).__name__} has no contributions: only an autoencoder's score is a sum over the values."
+        )
     blocks = [_parts_of_block(block) for block in _nll_blocks(detector, X)]
     values, *sums = (_joined(parts) for parts in zip(*blocks, strict=True))
     features, steps = sums or (values, None)

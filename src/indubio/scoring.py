@@ -63,6 +63,7 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     missing: Missing
     unseen: Unseen
     anomaly_threshold: float
+    seed: int
 
     input_shape_: tuple[int, ...]
     intake_: Intake
@@ -197,14 +198,25 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rows = self._rows(X, fitting=True)
         self.input_shape_ = rows.values.shape[1:]
         self.intake_ = Intake.fit(rows, scaling=scaling, missing=self.missing, unseen=self.unseen)
+        return self._prepare(rows)
+
+    def _prepare(self, rows: Rows) -> Prepared:
         return self.intake_.prepare(rows)
+
+    def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
+        """Scores as they are compared: ties are relative to the size of a score, so 0 must mean something.
+
+        It does for a likelihood's; a model with scores of any kind says here where they begin.
+        """
+        return nll
 
     def _fit_verdicts(self, training_nll: Float[np.ndarray, "draws examples"]) -> None:
         """Learn from the scores of the training examples what follows from a score."""
         settings = self.settings_in_use()
         self.n_training_ = training_nll.shape[1]
-        self.largest_training_nll_ = float(mean_nll(training_nll).max())
-        self.conversion_ = settings.conversion.fit(training_nll)
+        compared = self._above_origin(training_nll)
+        self.largest_training_nll_ = float(mean_nll(compared).max())
+        self.conversion_ = settings.conversion.fit(compared)
         self.training_uncertainty_ = self._uncertainty(training_nll)
         self.referral_threshold_ = settings.referral.fit(self.training_uncertainty_)
 
@@ -259,11 +271,12 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _prepared(self, X: Any) -> Prepared:
         check_is_fitted(self)
-        return self.intake_.prepare(self._rows(X, fitting=False))
+        return self._prepare(self._rows(X, fitting=False))
 
     def _uncertainty(self, nll: Float[np.ndarray, "draws examples"]) -> Uncertainty:
-        p = self.conversion_.probability(nll)
-        return quantify(p, nll, self.largest_training_nll_, self.n_training_)
+        compared = self._above_origin(nll)
+        p = self.conversion_.probability(compared)
+        return quantify(p, compared, self.largest_training_nll_, self.n_training_)
 
     def _scores_and_uncertainty(self, prepared: Prepared) -> tuple[Float[np.ndarray, " examples"], Uncertainty]:
         """Mean score and uncertainties, block by block: (draws, examples) arrays of everything could be large."""

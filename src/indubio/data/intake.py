@@ -3,7 +3,7 @@
 A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -40,10 +40,10 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
-    """Examples as the network gets them.
+    """Examples as the model gets them.
 
     Args:
-        values: scaled, without missing values, float32.
+        values: without missing values; scaled, and then float32, unless the model takes them as they are.
         notes: per example, what was wrong with its data, else "".
         bad: which examples must be referred for it.
     """
@@ -81,9 +81,14 @@ class Intake:
 
     def prepare(self, rows: Rows) -> Prepared:
         """Check, note what is wrong, fill in, and scale."""
+        whole = self.completed(rows)
+        return replace(whole, values=self.scaling.scaled(whole.values))
+
+    def completed(self, rows: Rows) -> Prepared:
+        """Check, note what is wrong and fill in, in the units of the data and float64."""
         notes, bad = self.inspect(rows)
         values = rows.values if self.medians is None else filled(rows.values, self.medians)
-        return Prepared(values=self.scaling.scaled(values), notes=notes, bad=bad)
+        return Prepared(values=values, notes=notes, bad=bad)
 
     def inspect(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
         """What is wrong with each example's data, and which examples must be referred for it."""

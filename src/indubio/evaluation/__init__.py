@@ -2,6 +2,7 @@
 
 ```
 evaluate                    everything below in one call
+compare                     the same of several detectors, for one table and one plot
 accuracy_rejection_curve    a metric of what is retained at every threshold; W, Base, Gain
 area_under_risk_coverage    the error rate of the most certain, over all coverages
 error_detection_auroc       does uncertainty rank errors above correct predictions
@@ -11,6 +12,7 @@ auroc, METRICS              without rejection
 Labels and predictions: 1 is an anomaly. High scores mean anomalous, high uncertainty means unsure.
 """
 
+from indubio.evaluation.comparison import Comparison, compare
 from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
 from indubio.evaluation.rejection import CURVE_METRICS, RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage
@@ -19,12 +21,14 @@ from indubio.evaluation.summary import Evaluation, evaluate
 __all__ = [
     "CURVE_METRICS",
     "METRICS",
+    "Comparison",
     "Confusion",
     "Evaluation",
     "RejectionCurve",
     "accuracy_rejection_curve",
     "area_under_risk_coverage",
     "auroc",
+    "compare",
     "error_detection_auroc",
     "evaluate",
 ]

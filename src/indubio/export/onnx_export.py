@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from indubio.data.scaling import FAR, FittedMinMax
 from indubio.data.sinks import whole_file
 from indubio.detector import Detector
-from indubio.errors import MissingExtraError
+from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         from onnx import TensorProto
     except ImportError:
         raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
+    if not isinstance(detector, Detector):
+        raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
     from indubio.export.conversion import probability, uncertainties
     from indubio.export.graph import Graph
     from indubio.export.network import NetworkNodes

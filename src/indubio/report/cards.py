@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from markupsafe import Markup
 
+from indubio.detector import Detector
 from indubio.explain import Contributions, contributions
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
@@ -24,7 +25,7 @@ class Value:
     Args:
         name: of the feature.
         value: as it came in.
-        expected: mean of the draws' reconstructions.
+        expected: mean of the draws' reconstructions; "-" for a detector that has none.
         usual: range of the training data.
         outside: whether the value is out of that range.
     """
@@ -82,6 +83,12 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
     """The examples at these places, in this order."""
     if not len(places):
         return []
+    if not isinstance(subject.detector, Detector):
+        rows = subject.raw(places)
+        return [
+            _card(subject, place, () if subject.windows else _furthest(subject, row), ())
+            for place, row in zip(places.tolist(), rows, strict=True)
+        ]
     found = contributions(subject.detector, subject.chosen(places))
     raw, reconstruction = subject.raw(places), subject.reconstruction(places)
     made = []
@@ -91,7 +98,8 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
             values: tuple[Value, ...] = ()
         else:
             figures = (_bars(found, index, "feature", drawing),)
-            values = _values(subject, found, index, raw[index], reconstruction[:, index].mean(axis=0))
+            places_of = _largest(found, index, BARS)
+            values = _values(subject, places_of, raw[index], reconstruction[:, index].mean(axis=0))
         made.append(_card(subject, place, values, figures))
     return made
 
@@ -128,23 +136,30 @@ def _bars(found: Contributions, index: int, kind: str, drawing: Drawing) -> Mark
     )
 
 
+def _furthest(subject: Subject, raw: Float[np.ndarray, " features"]) -> tuple[Value, ...]:
+    """Features furthest from the middle of their training range: all that is known of a detector without parts."""
+    low, high = subject.training_ranges()
+    with np.errstate(invalid="ignore", divide="ignore"):  # a constant feature is at the middle, or infinitely far away
+        distance = np.nan_to_num(np.abs(raw - (low + high) / 2) / (high - low), posinf=np.inf)
+    return _values(subject, np.argsort(-distance, kind="stable")[:BARS].tolist(), raw)
+
+
 def _values(
     subject: Subject,
-    found: Contributions,
-    index: int,
+    places: list[int],
     raw: Float[np.ndarray, " features"],
-    expected: Float[np.ndarray, " features"],
+    expected: Float[np.ndarray, " features"] | None = None,
 ) -> tuple[Value, ...]:
     low, high = subject.training_ranges()
     return tuple(
         Value(
-            name=found.names[place],
+            name=subject.names[place],
             value=number(raw[place]),
-            expected=number(expected[place]),
+            expected="-" if expected is None else number(expected[place]),
             usual="-" if np.isnan(low[place]) else f"{number(low[place])} to {number(high[place])}",
             outside=bool((raw[place] < low[place]) | (raw[place] > high[place])),
         )
-        for place in _largest(found, index, BARS)
+        for place in places
     )
 
 

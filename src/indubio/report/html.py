@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 import indubio
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
-from indubio.detector import Detector
 from indubio.report import words
 from indubio.report.cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
@@ -26,12 +25,13 @@ from indubio.report.quality import Quality, quality
 from indubio.report.rejection import plot_rejection_curves
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
+from indubio.scoring import ScoringModel
 
 BOXES = ("total", "epistemic", "aleatoric")
 
 
 def html_report(
-    detector: Detector,
+    detector: ScoringModel,
     X: Any,
     *,
     found: Assessment | None = None,
@@ -43,8 +43,8 @@ def html_report(
     """A report on some examples, as one self-contained HTML page. The same input gives the same text.
 
     Args:
-        detector: a fitted detector.
-        X: what `Detector.assess` takes.
+        detector: a fitted detector, of any kind.
+        X: what its `assess` takes.
         found: the assessment of these examples, where there is one already; None assesses them.
         labels: 1 or True for an anomaly; None takes those of a `Table`, if it has some.
         title: of the page.

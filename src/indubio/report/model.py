@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from indubio.compat import EnsembleDetector
 from indubio.decision import Budget, NoReferral
+from indubio.detector import Detector
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
+from indubio.scoring import ScoringModel
 from indubio.settings import Settings
 
 COLUMNS_LISTED = 60
@@ -16,16 +19,28 @@ COLUMNS_LISTED = 60
 def model_in_short(subject: Subject) -> str:
     """One line: what judged these examples."""
     detector = subject.detector
-    posterior = type(detector.settings_in_use().posterior).__name__
     return (
-        f"{posterior} with {count(detector.draws_.count, 'draw')}, "
+        f"{_kind(detector)} with {count(detector.conversion_.draws, 'draw')}, "
         f"trained on {count(detector.n_training_, 'good example')} of {_example_shape(subject)}."
     )
 
 
 def model_rows(subject: Subject) -> list[tuple[str, str]]:
     """Name and value of everything that makes the detector what it is."""
-    detector, settings = subject.detector, subject.detector.settings_in_use()
+    detector = subject.detector
+    return [
+        *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
+        ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
+        ("Conversion to probability", _in_words(detector.conversion_.conversion)),
+        ("Anomaly", f"probability of {number(detector.anomaly_threshold)} or more"),
+        ("Referral", _referral(subject)),
+        ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
+        ("Seed", str(detector.seed)),
+    ]
+
+
+def _network_rows(detector: Detector) -> list[tuple[str, str]]:
+    settings = detector.settings_in_use()
     network = settings.architecture_for(detector.input_shape_)
     weights = detector.draws_.autoencoder.weight_count()
     return [
@@ -34,13 +49,23 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
         ("Likelihood", _in_words(settings.likelihood)),
         ("Training", _in_words(settings.training)),
-        ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
-        ("Conversion to probability", _in_words(detector.conversion_.conversion)),
-        ("Anomaly", f"probability of {number(detector.anomaly_threshold)} or more"),
-        ("Referral", _referral(subject)),
-        ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
-        ("Seed", str(detector.seed)),
     ]
+
+
+def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+    draws = count(detector.conversion_.draws)
+    if not isinstance(detector, EnsembleDetector):
+        return [("Detector", type(detector).__name__), ("Draws", draws)]
+    base = detector.base
+    name = base.__name__ if hasattr(base, "__name__") else " ".join(repr(base).split())
+    return [("Detector", name), ("Draws", f"{draws}; {detector.resampling}")]
+
+
+def _kind(detector: ScoringModel) -> str:
+    if isinstance(detector, Detector):
+        return type(detector.settings_in_use().posterior).__name__
+    model = detector.base if isinstance(detector, EnsembleDetector) else detector
+    return str(getattr(model, "__name__", type(model).__name__))
 
 
 def column_rows(subject: Subject) -> tuple[list[tuple[str, str]], int]:

@@ -5,9 +5,9 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from indubio.detector import Detector
 from indubio.errors import ShapeError
 from indubio.report.style import GREEN
+from indubio.scoring import ScoringModel
 
 PANELS = {
     "probability": "(a) anomaly probability",
@@ -20,7 +20,7 @@ PANELS = {
 
 
 def plane_figure(
-    detector: Detector,
+    detector: ScoringModel,
     training: Float[np.ndarray, "examples 2"],
     *,
     margin: float = 0.6,

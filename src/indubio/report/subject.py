@@ -17,6 +17,7 @@ from indubio.errors import ShapeError
 from indubio.evaluation.checks import checked_binary
 from indubio.explain import chosen_examples
 from indubio.report.words import plain
+from indubio.scoring import ScoringModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,13 +31,13 @@ class Subject:
         labels: True for an anomaly; None where they are not known.
     """
 
-    detector: Detector
+    detector: ScoringModel
     given: Any
     found: Assessment
     labels: Bool[np.ndarray, " examples"] | None
 
     @classmethod
-    def of(cls, detector: Detector, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
+    def of(cls, detector: ScoringModel, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
         """Assess the examples unless that was done, and check that all is of the same examples."""
         if found is None:
             found = detector.assess(X)
@@ -83,6 +84,11 @@ class Subject:
         return len(self.detector.input_shape_) == 2
 
     @property
+    def explained(self) -> bool:
+        """Whether the detector can say what made a score: an autoencoder can, a detector of another kind cannot."""
+        return isinstance(self.detector, Detector)
+
+    @property
     def rate(self) -> float | None:
         """Samples per second of windows, where it is known."""
         return self.given.rate if isinstance(self.given, Windows) else None
@@ -100,6 +106,7 @@ class Subject:
 
     def reconstruction(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "draws chosen ..."]:
         """What every draw takes some of the examples for, in the units of the data."""
+        assert isinstance(self.detector, Detector)
         scaling = self.detector.intake_.scaling
         scaled = self.detector.reconstruction(self.chosen(places))
         return np.asarray(scaled.astype(np.float64) * scaling.span + scaling.smallest)

@@ -28,6 +28,11 @@ def save(detector: Detector, path: str | PathLike[str], *, overwrite: bool = Fal
         path: the folder; its parent must exist.
         overwrite: replace the model that is there. Other folders are never touched.
     """
+    if not isinstance(detector, Detector):
+        raise ModelFileError(
+            f"{type(detector).__name__} holds objects of other packages, which only pickle could store, and opening a "
+            "pickle runs what is in it. Keep the training data and the settings: the same seed fits the same model."
+        )
     check_is_fitted(detector)
     model = _Content(detector)
     folder = Path(os.path.realpath(path))  # through a link, the model it leads to is replaced
