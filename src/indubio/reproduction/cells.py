@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from indubio.compat import EnsembleDetector
 from indubio.data.datasets import DATASETS, Task, odds, strath, zema
 from indubio.data.sinks import json_text
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.presets import MODELS, Collection, Protocol, preset
+from indubio.reproduction.baselines import BASELINES
 from indubio.settings import Settings
 
 REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
@@ -33,7 +35,7 @@ class Cell:
         protocol: "text" or "authors".
         sensors: of ZeMA: a set by name ("text", "authors", "fits") or one sensor; "-" elsewhere.
         task: of the collection.
-        model: a name in `presets.MODELS`.
+        model: a name in `presets.MODELS` or `BASELINES`.
         seed: of the split and of everything random in the model.
         epochs: other than the protocol's, for a quick look.
         folder: where the data is; None looks in the usual places.
@@ -60,8 +62,10 @@ class Cell:
         """The cell without its seed: what is averaged over."""
         return replace(self, seed=0)
 
-    def detector(self) -> Detector:
+    def detector(self) -> Detector | EnsembleDetector:
         """The detector of this cell, not fitted."""
+        if self.model in BASELINES:
+            return BASELINES[self.model](self.seed)
         settings = preset(self.collection, self.task, protocol=self.protocol)
         if self.epochs is not None:
             settings["training"] = settings["training"].replaced(epochs=self.epochs)
@@ -114,9 +118,11 @@ def run(cell: Cell) -> Outcome:
     started = time.process_time()
     detector = cell.detector().fit(task.train)
     train_nll, test_nll = detector.nll(task.train), detector.nll(task.test)
+    # Likelihoods of a fixed variance begin at 0, and ties are relative to the score; other scores are moved to there.
+    origin = train_nll.min() if cell.model in BASELINES else 0
     return Outcome(
-        train_nll=train_nll,
-        test_nll=test_nll,
+        train_nll=train_nll - origin,
+        test_nll=test_nll - origin,
         labels=task.labels,
         cpu_seconds=time.process_time() - started,
         generated=task.generated,
@@ -140,7 +146,7 @@ def grid(
     Args:
         collections: which of the paper's three.
         protocols: "text", "authors" or both.
-        models: names in `presets.MODELS`; None takes all.
+        models: names in `presets.MODELS` or `BASELINES`; None takes all.
         tasks: None takes all of each collection.
         sensors: of ZeMA; None takes the set that the protocol's source names.
         seeds: one run each.
@@ -148,7 +154,7 @@ def grid(
         folder: where the data is.
     """
     collections, protocols, seeds = list(collections), list(protocols), list(seeds)
-    chosen_models = _known("model", models, MODELS)
+    chosen_models = _known("model", models, [*MODELS, *BASELINES])
     every_task = [task for name in collections for task in DATASETS[name].tasks]
     chosen_tasks = _known("task", tasks, every_task)
     return [
