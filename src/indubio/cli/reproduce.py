@@ -28,6 +28,9 @@ def reproduce(
         list[str] | None,
         typer.Option(help='ZeMA: "text", "authors", "fits" (chosen on test labels), a sensor, or "each" for a sweep.'),
     ] = None,
+    variants: Annotated[
+        list[str] | None, typer.Option(help='One setting of the protocol changed, such as "no-norm"; "-" is none.')
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
         "results"
     ),
@@ -50,6 +53,7 @@ def reproduce(
         models=model,
         tasks=task,
         sensors=looked_at,
+        variants=variants,
         seeds=range(seeds),
         folder=None if data is None else str(data),
     )

@@ -20,6 +20,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.presets import MODELS, Collection, Protocol, preset
 from indubio.reproduction.baselines import BASELINES
+from indubio.reproduction.variants import AS_THE_PROTOCOL, VARIANTS
 from indubio.settings import Settings
 
 REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
@@ -38,6 +39,7 @@ class Cell:
         model: a name in `presets.MODELS` or `BASELINES`.
         seed: of the split and of everything random in the model.
         epochs: other than the protocol's, for a quick look.
+        variant: a name in `VARIANTS`: one setting of the protocol changed.
         folder: where the data is; None looks in the usual places.
     """
 
@@ -48,6 +50,7 @@ class Cell:
     model: str
     seed: int
     epochs: int | None = None
+    variant: str = AS_THE_PROTOCOL
     folder: str | None = field(default=None, compare=False)
 
     @property
@@ -55,7 +58,8 @@ class Cell:
         """Where the cell's results are, below the folder of results."""
         slug = self.model.lower().replace(" ", "-")
         sensors = "" if self.sensors == NO_SENSORS else f"-{self.sensors}"
-        return f"{self.collection}{sensors}/{self.protocol}/{self.task}/{slug}/{self.seed}"
+        variant = "" if self.variant == AS_THE_PROTOCOL else f"-{self.variant}"
+        return f"{self.collection}{sensors}/{self.protocol}{variant}/{self.task}/{slug}/{self.seed}"
 
     @property
     def series(self) -> "Cell":
@@ -69,6 +73,7 @@ class Cell:
         settings = preset(self.collection, self.task, protocol=self.protocol)
         if self.epochs is not None:
             settings["training"] = settings["training"].replaced(epochs=self.epochs)
+        settings |= VARIANTS[self.variant](settings)
         return Detector(posterior=MODELS[self.model], seed=self.seed, **settings)
 
     def data(self) -> Task:
@@ -84,9 +89,8 @@ class Cell:
     def fingerprint(self) -> str:
         """Changes with any setting that the raw scores depend on, and not when a setting is added to the library."""
         detector = self.detector()
-        chosen = {
-            name: _chosen(getattr(detector, name)) for name in ("posterior", "architecture", "training", "scaling")
-        }
+        settings = ("posterior", "architecture", "training", "scaling")
+        chosen = {name: _chosen(getattr(detector, name)) for name in settings if hasattr(detector, name)}
         said = {"revision": REVISION, "cell": self.name, "epochs": self.epochs, "detector": chosen}
         return hashlib.sha256(json_text(said).encode()).hexdigest()[:16]
 
@@ -139,6 +143,7 @@ def grid(
     sensors: Iterable[str] | None = None,
     seeds: Iterable[int] = range(10),
     epochs: int | None = None,
+    variants: Iterable[str] | None = None,
     folder: str | None = None,
 ) -> list[Cell]:
     """All cells asked for; seed by seed, so that whatever is done when it stops is a whole experiment of fewer seeds.
@@ -151,15 +156,18 @@ def grid(
         sensors: of ZeMA; None takes the set that the protocol's source names.
         seeds: one run each.
         epochs: other than the protocol's.
+        variants: names in `VARIANTS`; None takes the protocol as it is.
         folder: where the data is.
     """
     collections, protocols, seeds = list(collections), list(protocols), list(seeds)
     chosen_models = _known("model", models, [*MODELS, *BASELINES])
+    chosen_variants = [AS_THE_PROTOCOL] if variants is None else _known("variant", variants, VARIANTS)
     every_task = [task for name in collections for task in DATASETS[name].tasks]
     chosen_tasks = _known("task", tasks, every_task)
     return [
-        Cell(collection, protocol, looked_at, task, model, seed, epochs, folder)
+        Cell(collection, protocol, looked_at, task, model, seed, epochs, variant, folder)
         for seed in seeds
+        for variant in chosen_variants
         for protocol in protocols
         for collection in collections
         for looked_at in _sensors(collection, protocol, sensors)
@@ -195,5 +203,6 @@ def _chosen(value: Any) -> Any:
 def described(cell: Cell) -> dict[str, Any]:
     """The cell as plain values, for a file."""
     return {
-        name: getattr(cell, name) for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs")
+        name: getattr(cell, name)
+        for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs", "variant")
     }

@@ -21,6 +21,7 @@ from indubio.reproduction.statistics import (
 )
 from indubio.reproduction.store import Record
 from indubio.reproduction.tables import LEVEL_OF, Entry, Mean, auroc_by_series, gain_table, positive_runs, sizes
+from indubio.reproduction.variants import AS_THE_PROTOCOL
 from indubio.uncertainty import UNCERTAINTIES
 
 WORDS = {"epistemic": "U_epi", "aleatoric": "U_ale", "total": "U_total", "exceed": "U_exceed", "var_nll": "Var[NLL]"}
@@ -66,15 +67,18 @@ class Experiment:
     def name(self) -> str:
         """For files: odds-authors, zema-text-fits."""
         cell = self.first
-        return f"{cell.collection}-{cell.protocol}" + ("" if cell.sensors == NO_SENSORS else f"-{cell.sensors}")
+        return "-".join(
+            [cell.collection, cell.protocol, *(part for part in (cell.sensors, cell.variant) if part != "-")]
+        )
 
     @property
     def title(self) -> str:
         """For people; it says so when the data is generated."""
         cell = self.first
         sensors = "" if cell.sensors == NO_SENSORS else f", sensors: {cell.sensors}"
+        variant = "" if cell.variant == AS_THE_PROTOCOL else f", {cell.variant}"
         made_up = " (generated traces, not the real data)" if any(record.generated for record in self.records) else ""
-        return f"{cell.collection.upper()}, protocol: {cell.protocol}{sensors}{made_up}"
+        return f"{cell.collection.upper()}, protocol: {cell.protocol}{sensors}{variant}{made_up}"
 
 
 def sheets(experiment: Experiment) -> list[Sheet]:
@@ -227,6 +231,33 @@ def sensor_sheet(records: Iterable[Record]) -> Sheet:
         for sensor in sensors
     )
     return Sheet("AUROC by sensor", ("sensor", *tasks), rows, "Mean ± standard error over the seeds, in percent.")
+
+
+def variant_sheet(made: Sequence[Experiment]) -> Sheet:
+    """What one setting changes: W^GSS by total uncertainty with either choice of conversion, and AUROC."""
+    header = ("variant", "model", "W^GSS, oracle", "W^GSS, ECDF + scale", "AUROC")
+    rows = []
+    for experiment in made:
+        collection = experiment.first.collection
+        tables = [
+            gain_table(experiment.records, collection, metric="gss", level=experiment.level, choice=choice)
+            for choice in CHOICES
+        ]
+        aurocs = auroc_by_series(experiment.records)
+        for model in dict.fromkeys(record.cell.model for record in experiment.records):
+            gss = [
+                mean_text(entry.weighted_average)
+                for entries in tables
+                for entry in entries
+                if (entry.model, entry.uncertainty) == (model, "total")
+            ]
+            auroc = np.mean([mean.value for series, mean in aurocs.items() if series.model == model])
+            rows.append((experiment.first.variant, model, *gss, f"{auroc:.1f}"))
+    first = made[0]
+    tasks = ", ".join(dict.fromkeys(record.cell.task for record in first.records))
+    seeds = len({record.cell.seed for record in first.records})
+    note = f"Mean ± standard error over {tasks}; {seeds} seeds; percent. The variant - is the protocol as it is."
+    return Sheet("One setting at a time", header, tuple(rows), note)
 
 
 def to_markdown(title: str, made: Sequence[Sheet], figures: Sequence[Path] = ()) -> str:

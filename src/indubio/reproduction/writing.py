@@ -9,7 +9,16 @@ from indubio.data.datasets import ZEMA_SENSORS
 from indubio.data.sinks import whole_file
 from indubio.presets import Collection
 from indubio.reproduction.cells import Cell, grid
-from indubio.reproduction.page import Experiment, Sheet, sensor_sheet, sheets, to_csv, to_html, to_markdown
+from indubio.reproduction.page import (
+    Experiment,
+    Sheet,
+    sensor_sheet,
+    sheets,
+    to_csv,
+    to_html,
+    to_markdown,
+    variant_sheet,
+)
 from indubio.reproduction.store import Store
 
 # The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
@@ -38,10 +47,10 @@ def sensor_names() -> list[str]:
 
 
 def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
-    """The cells by collection, protocol and sensors, with the records of those that are done."""
-    parts: dict[tuple[str, str, str], list[Cell]] = defaultdict(list)
+    """The cells by collection, protocol, sensors and variant, with the records of those that are done."""
+    parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
-        parts[cell.collection, cell.protocol, cell.sensors].append(cell)
+        parts[cell.collection, cell.protocol, cell.sensors, cell.variant].append(cell)
     return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
 
 
@@ -51,6 +60,14 @@ def write_results(made: Sequence[Experiment], folder: Path) -> list[Path]:
     swept = [experiment for experiment in there if experiment.first.sensors in ZEMA_SENSORS]
     whole = [experiment for experiment in there if experiment not in swept]
     parts = [(experiment.title, experiment.name, sheets(experiment)) for experiment in whole]
+    if len({experiment.first.variant for experiment in whole}) > 1:
+        parts = [
+            (
+                "One setting at a time",
+                f"{whole[0].first.collection}-{whole[0].first.protocol}-variants",
+                [variant_sheet(whole)],
+            )
+        ]
     if swept:
         records = [record for experiment in swept for record in experiment.records]
         parts.append(("ZEMA, sensor by sensor", f"zema-{swept[0].first.protocol}-sensors", [sensor_sheet(records)]))

@@ -20,6 +20,7 @@ from indubio.probability import Ecdf
 from indubio.reproduction import Cell, Store, experiments, grid, paper, quick_grid, run, run_grid, write_results
 from indubio.reproduction.baselines import BASELINES
 from indubio.reproduction.judging import conversions, judge, within
+from indubio.reproduction.variants import VARIANTS
 
 FAST = {"models": ["Deterministic AE", "BAE-MCD"], "tasks": ["lympho"], "epochs": 2}
 
@@ -76,6 +77,18 @@ def test_a_fingerprint_changes_with_the_settings_of_a_model(monkeypatch):
     assert before != dataclasses.replace(cell, protocol="authors").fingerprint()
     monkeypatch.setattr(presets, "_training", lambda *_: Training(epochs=7))
     assert before != cell.fingerprint()
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "-"])
+def test_a_variant_differs_from_its_protocol_in_one_setting(variant):
+    protocol = "text" if variant in ("no-norm", "300-epochs", "cycle") else "authors"
+    cell = Cell("odds", protocol, "-", "cardio", "BAE-Ensemble", 0)
+    changed = dataclasses.replace(cell, variant=variant)
+    before, after = cell.detector().get_params(), changed.detector().get_params()
+    differing = {name for name in before if name.count("__") == 1 and before[name] != after[name]}
+    assert len(differing) == 1
+    assert changed.fingerprint() != cell.fingerprint()
+    assert changed.name != cell.name
 
 
 # ----- judging
@@ -196,8 +209,10 @@ def test_records_are_plain_json(cells, tmp_path):
 
 
 @pytest.mark.parametrize("model", BASELINES)
-def test_traditional_detectors_go_through_the_same_method(model, data_folder):
-    outcome = run(Cell("odds", "text", "-", "lympho", model, 0, folder=str(data_folder)))
+def test_traditional_detectors_go_through_the_same_method(model, data_folder, tmp_path):
+    cell, store = Cell("odds", "text", "-", "lympho", model, 0, folder=str(data_folder)), Store(tmp_path)
+    run_grid([cell], store, executor=ThreadPoolExecutor(1))
+    outcome = store.outcome(cell)
     assert outcome.train_nll.shape == (10, 113)
     assert outcome.train_nll.min() == 0
     judged = {(one.conversion, one.uncertainty, one.metric): one for one in judge(outcome)}
