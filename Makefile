@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures readme bench bench-quick clean
+.PHONY: demo test test-all check format figures detectors readme bench bench-quick clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ format: $(READY)
 
 figures: $(READY)         ## the pictures of the README
 	$(BIN)/python docs/make_figures.py
+
+detectors: $(READY)       ## what resampling does to other detectors, into docs/any-detector.md; needs ODDS and half an hour
+	$(BIN)/python docs/measure_detectors.py
 
 readme: $(READY)          ## what the commands print, in the README
 	$(BIN)/python docs/update_readme.py

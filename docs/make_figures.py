@@ -3,11 +3,19 @@
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_moons
+from sklearn.ensemble import IsolationForest
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
 
 from indubio import Detector
-from indubio.evaluation import accuracy_rejection_curve
+from indubio.compat import EnsembleDetector, distance_to_centre
+from indubio.evaluation import accuracy_rejection_curve, compare
 from indubio.report import plane_figure, plot_rejection_curves
 
 IMAGES = Path(__file__).parent / "images"
@@ -19,14 +27,17 @@ def plane() -> None:
     plane_figure(Detector().fit(moons), moons).savefig(IMAGES / "plane.png", dpi=110)
 
 
-def rejection_curves() -> None:
-    """What each uncertainty buys on the data of `make demo`."""
-    import numpy as np
-
+def breast_cancer() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The data of `make demo`: benign training rows, test rows, and their labels."""
     data = load_breast_cancer()
     train, unseen = train_test_split(data.data[data.target == 1], train_size=0.7, random_state=0)
     test = np.concatenate([unseen, data.data[data.target == 0]])
-    labels = np.repeat([0, 1], [len(unseen), len(test) - len(unseen)])
+    return train, test, np.repeat([0, 1], [len(unseen), len(test) - len(unseen)])
+
+
+def rejection_curves() -> None:
+    """What each uncertainty buys on the data of `make demo`."""
+    train, test, labels = breast_cancer()
     found = Detector().fit(train).assess(test)
     curves = {
         name: accuracy_rejection_curve(labels, found.prediction, getattr(found, name))
@@ -38,7 +49,33 @@ def rejection_curves() -> None:
     figure.savefig(IMAGES / "rejection.png", dpi=110)
 
 
+def comparison() -> None:
+    """Several detectors on one plot."""
+    train, test, labels = breast_cancer()
+    refits = {
+        "isolation forest": (IsolationForest(n_estimators=50), {}),
+        "local outlier factor": (LocalOutlierFactor(novelty=True), {"bootstrap": "subsample"}),
+        "one-class SVM": (OneClassSVM(nu=0.1), {}),
+        "k-means": (KMeans(8, n_init=1), {"scored_by": distance_to_centre}),
+    }
+    detectors = {
+        name: EnsembleDetector(make_pipeline(StandardScaler(), base), **settings)
+        for name, (base, settings) in refits.items()
+    }
+    found = {name: each.fit(train).assess(test) for name, each in {"BAE-Ensemble": Detector(), **detectors}.items()}
+    compared = compare(
+        labels, {name: one.prediction for name, one in found.items()}, {name: one.total for name, one in found.items()}
+    )
+    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    plot_rejection_curves(axes, compared.curves())
+    axes.get_legend().remove()
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)  # never on top of a curve
+    axes.set_title("Breast cancer Wisconsin, ten draws each, rejecting by total uncertainty, W (Gain)", fontsize=10)
+    figure.savefig(IMAGES / "comparison.png", dpi=110)
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     plane()
     rejection_curves()
+    comparison()

@@ -19,6 +19,8 @@ from indubio.explain import contributions
 from indubio.export import export_onnx
 from indubio.probability import CONVERSIONS, Ecdf, Gaussian
 from indubio.report import html_report
+from indubio.report.model import model_rows
+from indubio.report.subject import Subject
 from tests.small_examples import LABELS, NAMES, ROWS, SIGNALS, TRAINING, table
 
 
@@ -275,9 +277,15 @@ def test_its_report_names_the_base_and_lists_the_features_furthest_out():
     assert "3; each refitted on a bootstrap sample" in page
     assert "does not say what made a score" in page
     assert page.count("<article") == 12
+    assert "<th>expected</th>" not in page
 
 
-def test_a_function_and_windows_have_a_report_too():
+def test_windows_have_a_report_too():
     page = html_report(plain(Remembers()).fit(SIGNALS), SIGNALS + np.linspace(0, 2, 40)[:, None, None])
     assert "fitted on all training rows" in page
-    assert "not refitted" in html_report(plain(distance).fit(TRAINING), ROWS)
+    assert "60 time steps" not in page  # the base gets rows of 60 values, the reader windows of 30 steps
+
+
+def test_a_function_is_named_in_its_report():
+    rows = dict(model_rows(Subject.of(plain(distance).fit(TRAINING), ROWS, None, None)))
+    assert (rows["Detector"], rows["Draws"]) == ("distance", "1; not refitted")

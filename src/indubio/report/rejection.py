@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from indubio.evaluation import RejectionCurve
 from indubio.report.style import COLOURS
 
+STYLES = ("-", "--", ":")  # after all colours are used
 NAMES = {"gss": "GSS", "auroc": "AUROC", "f1": "F1", "mcc": "MCC", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -19,7 +20,7 @@ def plot_rejection_curves(axes: Axes, curves: Mapping[str, RejectionCurve], *, m
         curves: by the name for the legend; all of one metric.
         most: draw no more than this many points of a curve, evenly spaced; None draws them all.
     """
-    axes.set_prop_cycle(color=COLOURS)
+    axes.set_prop_cycle(color=COLOURS * len(STYLES), linestyle=[style for style in STYLES for _ in COLOURS])
     for name, curve in curves.items():
         points = len(curve.value)
         shown = np.unique(np.linspace(0, points - 1, min(points, most or points)).round().astype(int))
