@@ -36,7 +36,7 @@ format: $(READY)
 figures: $(READY)         ## the pictures of the README
 	$(BIN)/python docs/make_figures.py
 
-detectors: $(READY)       ## what resampling does to other detectors, into docs/any-detector.md; needs ODDS and half an hour
+detectors: $(READY)       ## what resampling does to other detectors, into docs/any-detector.md; needs ODDS
 	$(BIN)/python docs/measure_detectors.py
 
 readme: $(READY)          ## what the commands print, in the README

@@ -162,6 +162,20 @@ def test_the_distance_to_the_nearest_centre_is_the_score_of_a_clustering():
     np.testing.assert_allclose(distance_to_centre(clusters, ROWS), nearest)
 
 
+class Foreign:
+    """Of no package at all: it fits, and that is it."""
+
+    def fit(self, rows):
+        self.middle = rows.mean(axis=0)
+
+
+def test_a_model_of_no_package_needs_no_more_than_fit_and_a_function_that_scores():
+    model = Foreign()
+    detector = EnsembleDetector(model, members=3, scored_by=lambda fitted, rows: ((rows - fitted.middle) ** 2).sum(1))
+    assert detector.fit(TRAINING).assess(ROWS).prediction[LABELS].all()
+    assert not hasattr(model, "middle")
+
+
 # ----- what comes in
 
 
@@ -215,6 +229,7 @@ def test_the_rule_can_change_without_fitting_again():
     [
         (LocalOutlierFactor(), {}, r"LocalOutlierFactor\(novelty=True\)"),
         (make_pipeline(StandardScaler(), LocalOutlierFactor()), {}, r"LocalOutlierFactor\(novelty=True\)"),
+        (IsolationForest, {}, r"not a class: make it IsolationForest\(\)"),
         (KMeans(), {}, "KMeans has no score that is known"),
         (StandardScaler(), {}, "`scored_by`, a function of the fitted model"),
         (object(), {"members": 1, "bootstrap": False}, "object has no score that is known"),

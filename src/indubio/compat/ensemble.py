@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import clone
-from sklearn.utils import Tags
 
 from indubio.compat.randomness import own_randomness, seed_globals
 from indubio.compat.scores import Score, can_fit, kept_training_scores, score_of, scores
@@ -135,6 +134,8 @@ class EnsembleDetector(ScoringModel):
             raise ConfigError(
                 f"`scored_by` must be a function of the fitted model and the rows, got {self.scored_by!r}."
             )
+        if isinstance(self.base, type):
+            raise ConfigError(f"`base` must be a detector, not a class: make it {self.base.__name__}().")
         if not can_fit(self.base) and not settings.plain:
             raise ConfigError(
                 "`base` is not refitted, since it has no `fit`, so every member would be the same: set `members=1` and "
@@ -151,11 +152,6 @@ class EnsembleDetector(ScoringModel):
             return f"each refitted on {self.share:.3g} of the training rows, drawn without replacement"
         return "each refitted on a bootstrap sample" if self.bootstrap else "fitted on all training rows"
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = False
-        return tags
-
     def _fitted_member(self, rows: Float[np.ndarray, "examples features"], seed: int) -> Any:
         """A copy of the base, fitted; the base itself where it needs no fit."""
         if not can_fit(self.base):
@@ -163,16 +159,18 @@ class EnsembleDetector(ScoringModel):
         if self.scored_by is None:
             score_of(self.base)
         with own_randomness(seed):
-            model = clone(self.base)
+            model = clone(self.base, safe=False)
             if self.members > 1:
-                model.set_params(**{name: seed for name in model.get_params() if _is_random_state(name)})
+                if hasattr(model, "get_params"):
+                    model.set_params(**{name: seed for name in model.get_params() if _is_random_state(name)})
                 seed_globals(seed)  # after the clone: making one of PyOD's networks seeds them all alike
             try:
-                return model.fit(rows)
+                model.fit(rows)
             except IndubioError:
                 raise
             except ValueError as error:
                 raise DataError(f"{type(model).__name__} refused the training rows: {error}") from error
+        return model
 
     def _training_scores(self, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, "draws examples"]:
         if self.settings_in_use().plain and self.scored_by is None:

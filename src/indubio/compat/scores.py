@@ -16,11 +16,11 @@ from sklearn.pipeline import Pipeline
 
 from indubio.errors import ConfigError, DataError, IndubioError, ShapeError
 
-Table: TypeAlias = Float[np.ndarray, "examples features"]
-Score: TypeAlias = Callable[[Any, Table], np.ndarray]
+Values: TypeAlias = Float[np.ndarray, "examples features"]
+Score: TypeAlias = Callable[[Any, Values], np.ndarray]
 
 
-def distance_to_centre(model: Any, rows: Table) -> Float[np.ndarray, " examples"]:
+def distance_to_centre(model: Any, rows: Values) -> Float[np.ndarray, " examples"]:
     """Distance to the nearest centre of a fitted clustering, such as scikit-learn's `KMeans`."""
     return np.asarray(model.transform(rows).min(axis=1))
 
@@ -71,7 +71,7 @@ def kept_training_scores(model: Any) -> Float[np.ndarray, " examples"] | None:
     return None if factor is None else -np.asarray(factor, dtype=np.float64)
 
 
-def scores(score: Score, model: Any, rows: Table) -> Float[np.ndarray, "draws examples"]:
+def scores(score: Score, model: Any, rows: Values) -> Float[np.ndarray, "draws examples"]:
     """Scores of the rows, checked; a single draw where the model gives one value per row."""
     try:
         values = np.asarray(score(model, rows), dtype=np.float64)
