@@ -145,20 +145,42 @@ def deviations(spreadsheet: Path) -> Float[np.ndarray, " parts"]:
 
 def outside_fences(values: Float[np.ndarray, " values"], fence: float = FENCE) -> Bool[np.ndarray, " values"]:
     """Tukey's rule: below Q1 - 1.5 IQR or above Q3 + 1.5 IQR."""
+    lower, upper = fences(values, fence)
+    return np.asarray((values < lower) | (values > upper))
+
+
+def fences(values: Float[np.ndarray, " values"], fence: float = FENCE) -> tuple[float, float]:
+    """Tukey's fences: Q1 - 1.5 IQR and Q3 + 1.5 IQR."""
     lower, upper = np.quantile(values, [0.25, 0.75])
     reach = fence * (upper - lower)
-    return np.asarray((values < lower - reach) | (values > upper + reach))
+    return float(lower - reach), float(upper + reach)
 
 
 def forging_phase(path: Path, sensors: Sequence[Sensor]) -> Float[np.ndarray, "steps sensors"]:
     """The forging phase of one recording: of its 99 columns only those needed are read, and the rest is not kept."""
+    force, channels = recording(path, sensors)
+    try:
+        return channels[forging(force)]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def recording(
+    path: Path, sensors: Sequence[Sensor]
+) -> tuple[Float[np.ndarray, " samples"], Float[np.ndarray, "samples sensors"]]:
+    """A whole recording: the force, and the sensors."""
     force, *channels = _columns(path, (FORCE, *(f"{sensor.name} [{sensor.unit}]" for sensor in sensors)))
+    return force, np.column_stack(channels)
+
+
+def forging(force: Float[np.ndarray, " samples"]) -> slice:
+    """Where the part is forged: the longest stretch with a force above 0."""
     edges = np.flatnonzero(np.diff(force > 0, prepend=False, append=False))
     if len(edges) == 0:
-        raise DataError(f"{path}: `{FORCE}` never rises above 0, so there is no forging phase.")
+        raise DataError(f"`{FORCE}` never rises above 0, so there is no forging phase.")
     starts, stops = edges[::2], edges[1::2]
     longest = np.argmax(stops - starts)
-    return np.column_stack([channel[starts[longest] : stops[longest]] for channel in channels])
+    return slice(int(starts[longest]), int(stops[longest]))
 
 
 def binned(traces: Sequence[Float[np.ndarray, "_ sensors"]], bin_size: int) -> Float[np.ndarray, "parts bins sensors"]:
@@ -170,16 +192,19 @@ def binned(traces: Sequence[Float[np.ndarray, "_ sensors"]], bin_size: int) -> F
     return np.asarray(cut.reshape(len(cut), bins, bin_size, -1).mean(axis=2))
 
 
-def _recordings(folder: str | Path | None, progress: bool | None) -> list[Path]:
-    """The Scope files by number: those of the local folder, else the download."""
+def local_recordings(folder: str | Path | None = None) -> list[Path]:
+    """The Scope files of the local folder, by number; nothing is downloaded."""
     root = data_folder(folder)
     local = (root / "strath").glob("Scope*.csv") if root is not None else ()
     found = {
         int(match[1]): path for path in local if (match := re.fullmatch(r"Scope(\d+)\.csv", path.name)) is not None
     }
-    if found:
-        return [found[number] for number in sorted(found)]
-    return [fetch(file, folder=folder, progress=progress) for file in RECORDINGS]
+    return [found[number] for number in sorted(found)]
+
+
+def _recordings(folder: str | Path | None, progress: bool | None) -> list[Path]:
+    """The Scope files by number: those of the local folder, else the download."""
+    return local_recordings(folder) or [fetch(file, folder=folder, progress=progress) for file in RECORDINGS]
 
 
 def _columns(path: Path, names: Sequence[str]) -> list[Float[np.ndarray, " samples"]]:
