@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from benchmarks.measuring import flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
-from indubio import Detector
+from indubio import Detector, TrainScores
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.posteriors import AnchoredEnsemble, Training
 from indubio.posteriors.training import member_generators
@@ -75,7 +75,9 @@ def plain_nll(modules: list[nn.Module], rows: Tensor, size: int) -> Tensor:
 
 def fitted_detector() -> Detector:
     data = np.random.default_rng(0).random((2000, *SIZE.shape))
-    return Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1)).fit(data)
+    return Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1), calibration=TrainScores()).fit(
+        data
+    )
 
 
 def one_row(repeats: int, times: int = 200) -> Section:

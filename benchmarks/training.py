@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.measuring import Timing, Work, bytes_per_second, flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, adam_bytes, engine_steps, plain_steps, step_operations, whole_fit
 from benchmarks.report import Section, milliseconds, ratio
-from indubio import Detector
+from indubio import Detector, TrainScores
 from indubio.posteriors import POSTERIORS, VAE, AnchoredEnsemble, Posterior, Training
 
 CARDIO = Size("cardio", (21,), 1324, 100, epochs=2)
@@ -121,7 +121,7 @@ def _fits(size: Size, epochs: int) -> dict[str, Work]:
     training = Training(epochs=epochs, batch_size=size.batch, learning_rate=0.001)
 
     def ours(posterior: Posterior) -> Work:
-        return timed(lambda: Detector(posterior=posterior, training=training).fit(data))
+        return timed(lambda: Detector(posterior=posterior, training=training, calibration=TrainScores()).fit(data))
 
     return {
         "autoencoder": timed(lambda: AutoEncoder(hidden_neuron_list=[wide, wide, code], **same).fit(data)),

@@ -124,10 +124,12 @@ def stream(how: str, folder: Path) -> Iterator[Any]:
 
 
 def trained(folder: Path) -> Any:
-    from indubio import AnchoredEnsemble, Detector
+    from indubio import AnchoredEnsemble, Detector, TrainScores
     from indubio.posteriors import Training
 
-    detector = Detector(posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=EPOCHS))
+    detector = Detector(
+        posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=EPOCHS), calibration=TrainScores()
+    )
     return detector.fit(next(iter(stream("wide", folder))).values[:TRAINING_WINDOWS])
 
 

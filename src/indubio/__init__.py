@@ -2,15 +2,17 @@
 
     data            tables (N, D) or windows (N, L, K), checked and scaled
       v
+    calibration     which rows train, and which rows scores are compared with
+      v
     autoencoders    the network and its likelihood
       v
     posteriors      training data -> M draws                   AnchoredEnsemble, MCDropout, ...
       v
-    probability     nll (M, N) -> anomaly probability (M, N)
+    probability     nll (M, N) -> anomaly probability (M, N), conformal p-values (N)
       v
     uncertainty     epistemic, aleatoric, total, exceed, var_nll
       v
-    decision        INLIER, ANOMALY or REFER
+    decision        INLIER, ANOMALY or REFER, and why
       v
     evaluation      accuracy-rejection curves, on anybody's scores
 
@@ -24,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
     from indubio.autoencoders import Conv1d, Dense, OwnNetwork
-    from indubio.decision import Budget, NoReferral, UncertaintyThreshold, Verdict
+    from indubio.calibration import CrossFit, HoldOut, TrainScores
+    from indubio.decision import AtMost, Budget, Cost, NoReferral, TargetRisk, UncertaintyThreshold, Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
     from indubio.posteriors import (
@@ -44,15 +47,21 @@ __all__ = [
     "VAE",
     "AnchoredEnsemble",
     "Assessment",
+    "AtMost",
     "BayesByBackprop",
     "Budget",
     "Conv1d",
+    "Cost",
+    "CrossFit",
     "Dense",
     "Detector",
     "Deterministic",
+    "HoldOut",
     "MCDropout",
     "NoReferral",
     "OwnNetwork",
+    "TargetRisk",
+    "TrainScores",
     "Training",
     "UncertaintyThreshold",
     "Verdict",
@@ -67,7 +76,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "indubio.assessment": ("Assessment",),
     "indubio.autoencoders": ("Conv1d", "Dense", "OwnNetwork"),
-    "indubio.decision": ("Budget", "NoReferral", "UncertaintyThreshold", "Verdict"),
+    "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
+    "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),
     "indubio.posteriors": (

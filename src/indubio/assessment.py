@@ -6,13 +6,92 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from indubio.decision import Verdict
+from indubio.data.incoming import days_of, groups_of, passed_through
+from indubio.data.intake import Inspected
+from indubio.data.notes import joined_notes
+from indubio.decision import Evidence, Referral, Verdict, predictions, reasons, verdicts
 from indubio.errors import DataError, MissingExtraError, quoted
-from indubio.uncertainty import DISPLAY_FACTOR
+from indubio.probability import Reference, alarms, conformal_of, select_anomalies
+from indubio.uncertainty import DISPLAY_FACTOR, Uncertainty
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scored:
+    """What the scores of some examples say.
+
+    Args:
+        nll: mean score over the draws.
+        part_nll: mean score over each part of the draws, for p-values; None where the model has no reference scores.
+        uncertainty: mean probability and uncertainties.
+    """
+
+    nll: Float[np.ndarray, " examples"]
+    part_nll: Float[np.ndarray, "parts examples"] | None
+    uncertainty: Uncertainty
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decider:
+    """All that turns scores into verdicts: the same for a detector in memory and an exported one.
+
+    Args:
+        rule: which verdicts are referred.
+        referral_threshold: what the rule learned.
+        anomaly_threshold: an anomaly has at least this mean probability.
+        reference: scores that p-values are made from; None where there are none.
+        n_reference: how many reference examples there are.
+    """
+
+    rule: Referral
+    referral_threshold: float
+    anomaly_threshold: float
+    reference: Reference | None
+    n_reference: int
+
+    def evidence(self, X: Any, found: Scored) -> Evidence:
+        """What the referral rule gets to see."""
+        known = self.reference is not None and found.part_nll is not None
+        return Evidence(
+            uncertainty=found.uncertainty,
+            prediction=predictions(found.uncertainty.probability, self.anomaly_threshold),
+            below=self.reference.below(found.part_nll) if known else None,  # type: ignore[union-attr, arg-type]
+            reference=self.n_reference,
+            day=days_of(X),
+        )
+
+    def assessment(self, X: Any, found: Scored, inspected: Inspected, groups: Any = None) -> "Assessment":
+        """Verdicts, reasons and p-values.
+
+        Args:
+            X: the examples as they were given: for their days, groups and columns to pass through.
+            found: what their scores say.
+            inspected: what is wrong with their data.
+            groups: the group of each, where X does not say it.
+        """
+        evidence = self.evidence(X, found)
+        uncertain = self.rule.refers(evidence, self.referral_threshold)
+        reason = reasons(found.uncertainty, uncertain, inspected.bad, inspected.outside)
+        p_values = conformal_of(self.reference, found.part_nll, len(evidence), groups_of(X, groups))
+        values = {field.name: getattr(found.uncertainty, field.name) for field in fields(found.uncertainty)}
+        return Assessment(
+            verdict=verdicts(evidence.prediction, reason),
+            reason=reason,
+            prediction=evidence.prediction,
+            nll=found.nll,
+            p_value=p_values.p_value,
+            smallest_p=p_values.smallest,
+            promise=p_values.promise,
+            notes=joined_notes(inspected.notes, p_values.notes),
+            passed=passed_through(X),
+            **values,
+        )
+
+
+NO_COLUMNS = ("passed", "smallest_p", "promise")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,6 +104,11 @@ class Assessment:
         [0, 1/4]. aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4]. total: their sum. In [0, 1/4].
         exceed: U_exceed of Perini et al., in [0, 1]. var_nll: variance of the draws' scores. nll: mean score over the
         draws; high means anomalous. Use it to rank: it does not saturate as a probability does.
+        reason: why a verdict is referred: `uncertain-epistemic`, `uncertain-aleatoric`, `bad_input`, `out_of_range`.
+        p_value: conformal p-value: how rare a score this high is among good examples. NaN where the detector can give
+            none; `promise` says what it promises, or why there is none.
+        smallest_p: the smallest p-value that each example could have; not a column of the output.
+        promise: what the p-values promise, in words.
         notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
         passed: columns of the input that are passed through (ids, times); None where there are none.
     """
@@ -39,7 +123,10 @@ class Assessment:
     exceed: Float[np.ndarray, " examples"]
     var_nll: Float[np.ndarray, " examples"]
     nll: Float[np.ndarray, " examples"]
+    p_value: Float[np.ndarray, " examples"]
     notes: Shaped[np.ndarray, " examples"]
+    smallest_p: Float[np.ndarray, " examples"]
+    promise: str
     passed: "pa.Table | None" = None
 
     def __len__(self) -> int:
@@ -56,7 +143,15 @@ class Assessment:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, in the order of the columns."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "passed"}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NO_COLUMNS}
+
+    def alarms(self, level: float) -> Bool[np.ndarray, " examples"]:
+        """P <= level: raised for at most this share of good examples; see `probability.conformal` for the promise."""
+        return alarms(self.p_value, level, self.smallest_p)
+
+    def selected(self, fdr: float = 0.1) -> Bool[np.ndarray, " examples"]:
+        """The anomalies of this batch, of which at most this share are false, on average (Benjamini-Hochberg)."""
+        return select_anomalies(self.p_value, fdr, smallest_p=self.smallest_p)
 
     def to_arrow(self) -> "pa.Table":
         """An Arrow table, one row per example, the columns that are passed through first."""

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, overload
 
 from indubio.autoencoders import ARCHITECTURES, LIKELIHOODS, OwnNetwork
+from indubio.calibration import CALIBRATIONS
 from indubio.data import Long, MinMax, Missing, Roles, Unseen, Wide, Windowing
 from indubio.data.reading import Reading
 from indubio.decision import ANOMALY_THRESHOLD, REFERRALS
@@ -21,7 +22,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
 from indubio.probability import CONVERSIONS
-from indubio.settings import NotNegativeInt, Settings, Share
+from indubio.settings import NotNegative, NotNegativeInt, Settings, Share
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 Choices = Mapping[str, type[Settings]]
@@ -34,6 +35,7 @@ FAMILIES: dict[str, Choices] = {
     "architecture": ARCHITECTURES,
     "likelihood": LIKELIHOODS,
     "conversion": CONVERSIONS,
+    "calibration": CALIBRATIONS,
     "scaling": {"min_max": MinMax},
     "referral": REFERRALS,
     "layout": {"wide": Wide, "long": Long},
@@ -54,6 +56,7 @@ class _Scalars(Settings):
     missing: Missing = "error"
     unseen: Unseen = "refer"
     anomaly_threshold: Share = ANOMALY_THRESHOLD
+    range_margin: NotNegative | None = None
     device: str = "cpu"
     seed: NotNegativeInt = 0
 
@@ -64,6 +67,7 @@ _PARTS: dict[str, str | type[Settings]] = {
     "likelihood": "likelihood",
     "training": Training,
     "conversion": "conversion",
+    "calibration": "calibration",
     "scaling": "scaling",
     "referral": "referral",
 }

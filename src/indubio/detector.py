@@ -14,16 +14,20 @@ import torch
 from jaxtyping import Float
 
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
+from indubio.data.incoming import training_groups
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
+from indubio.posteriors.parts import fit_parts
 from indubio.posteriors.training import Report, silent
 from indubio.probability import Conversion, Ecdf
 from indubio.scoring import ScoringModel, ScoringSettings
 from indubio.settings import Settings
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
+FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
     "posterior": AnchoredEnsemble(),
@@ -46,20 +50,28 @@ class Detector(ScoringModel):
         likelihood: None is `GaussianLikelihood()` with sigma = 1.
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
+        calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
+            or `CrossFit()`; None chooses by the number of rows, see `calibration_for`.
         scaling: None is `MinMax()`.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        range_margin: refer examples with a value further outside its training range than this many ranges, with the
+            reason `out_of_range`; None refers none for that.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
         device: "cpu", or "cuda" or "mps" where there is one.
         seed: of everything random; the same seed gives the same model on the same machine.
 
     Attributes:
         draws_: the posterior draws.
-        conversion_: the conversion, fitted on the training scores.
+        conversion_: the conversion, fitted on the scores of the reference examples.
         referral_threshold_: uncertainty above which a verdict is referred.
-        training_uncertainty_: probability and uncertainties of the training examples.
+        reference_: mean scores of the reference examples: those that calibrate, by the draws that did not see them,
+            or with `TrainScores` the training examples. P-values come from them.
+        reference_uncertainty_: probability and uncertainties of the reference examples.
+        n_training_: how many examples `fit` was given.
+        n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
         input_shape_: shape of one example.
@@ -78,10 +90,12 @@ class Detector(ScoringModel):
         likelihood: Likelihood | None = None,
         training: Training | None = None,
         conversion: Conversion | None = None,
+        calibration: Calibration | None = None,
         scaling: MinMax | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
+        range_margin: float | None = None,
         referral: Referral | None = None,
         device: str = "cpu",
         seed: int = 0,
@@ -91,38 +105,54 @@ class Detector(ScoringModel):
         self.likelihood = likelihood
         self.training = training
         self.conversion = conversion
+        self.calibration = calibration
         self.scaling = scaling
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
+        self.range_margin = range_margin
         self.referral = referral
         self.device = device
         self.seed = seed
 
-    def fit(self, X: Any, y: Any = None, *, progress: Report = silent) -> Self:  # noqa: ARG002 - scikit-learn passes y
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        *,
+        groups: Any = None,
+        progress: Report = silent,
+    ) -> Self:
         """Learn what good examples look like.
 
         Args:
             X: good examples only: array (N, D) or windows (N, L, K), DataFrame (pandas or polars),
                 `Table` or `Windows`.
             y: ignored; scikit-learn's pipelines pass it.
+            groups: the machine, product or other group of each example, within which p-values hold; None takes the
+                group column of a `Table`, if it has one.
             progress: called with a `Progress` after every epoch.
         """
         settings = self.settings_in_use()
-        scaled = self._on_device(self._fit_intake(X, settings.scaling))
+        rows = self._training_rows(X)
+        draws = settings.posterior.count
+        plan = settings.calibration_for(len(rows)).plan(len(rows), draws, self.seed)
+        scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
         network = settings.architecture_for(self.input_shape_).build(
             self.input_shape_,
             code_noise=settings.posterior.code_noise,
             output_noise=settings.likelihood.output_noise,
         )
-        self.draws_: Draws = settings.posterior.fit(
+        self.draws_: Draws = fit_parts(
+            settings.posterior,
             Autoencoder(network, settings.likelihood),
             scaled,
+            plan,
             training=settings.training,
             seed=self.seed,
             report=progress,
         )
-        self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy())
+        self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
         return self
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
@@ -135,7 +165,9 @@ class Detector(ScoringModel):
 
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
-        settings = DetectorSettings(**self._with_defaults(), architecture=self.architecture)
+        settings = DetectorSettings(
+            **self._with_defaults(), architecture=self.architecture, calibration=self.calibration
+        )
         self._check_scalars()
         try:
             torch.empty(0, device=self.device)
@@ -164,6 +196,7 @@ class DetectorSettings(ScoringSettings):
 
     posterior: Posterior
     architecture: Architecture | None
+    calibration: Calibration | None
     likelihood: Likelihood
     training: Training
     scaling: MinMax
@@ -173,3 +206,16 @@ class DetectorSettings(ScoringSettings):
         if self.architecture is not None:
             return self.architecture
         return Dense() if len(input_shape) == 1 else Conv1d()
+
+    def calibration_for(self, examples: int) -> Calibration:
+        """The calibration asked for, or the one that suits so many rows.
+
+        Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from `MANY` rows on,
+        where a quarter of them can be spared and the stricter promise is free; a single draw always holds out. With
+        fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for the measurements.
+        """
+        if self.calibration is not None:
+            return self.calibration
+        if examples < FEW:
+            return TrainScores()
+        return HoldOut() if examples >= MANY or self.posterior.count < 2 else CrossFit()

@@ -7,6 +7,7 @@ value. The differences, one by one, are in docs/decisions/paper-settings.md.
 from typing import Any, Literal, get_args
 
 from indubio.autoencoders import Architecture, Conv1d, Dense
+from indubio.calibration import TrainScores
 from indubio.data import MinMax
 from indubio.data.datasets import DATASETS
 from indubio.errors import ConfigError
@@ -39,10 +40,10 @@ MODELS: dict[str, Posterior] = {
 
 
 def preset(collection: Collection, task: str | None = None, *, protocol: Protocol = "text") -> dict[str, Any]:
-    """Keyword arguments for `Detector`: architecture, training and scaling of the paper.
+    """Keyword arguments for `Detector`: architecture, training, scaling and calibration of the paper.
 
     >>> sorted(preset("odds"))
-    ['architecture', 'scaling', 'training']
+    ['architecture', 'calibration', 'scaling', 'training']
 
     Args:
         collection: "odds", "zema" or "strath".
@@ -57,6 +58,7 @@ def preset(collection: Collection, task: str | None = None, *, protocol: Protoco
         "architecture": _architecture(collection, task, protocol),
         "training": _training(collection, protocol),
         "scaling": MinMax(clip=True),
+        "calibration": TrainScores(),
     }
 
 

@@ -12,7 +12,7 @@ for outliers.
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -21,14 +21,15 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from indubio.assessment import Assessment
+from indubio.assessment import Assessment, Decider, Scored
+from indubio.calibration import Plan, TrainScores
 from indubio.data import Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
 from indubio.data.checks import require_numbers
-from indubio.data.incoming import named_rows, passed_through, training_schema
+from indubio.data.incoming import named_rows, training_schema
 from indubio.data.windows import Windows
-from indubio.decision import Reason, Referral, Verdict, predictions, uncertainty_values, verdicts
+from indubio.decision import Labelled, Referral
 from indubio.errors import ConfigError, DataError, ShapeError, quoted
-from indubio.probability import Conversion, FittedConversion
+from indubio.probability import Conversion, FittedConversion, Reference
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, mean_nll, quantify
 
@@ -44,8 +45,9 @@ class ScoringSettings(Settings):
 class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the detectors: from scores to probabilities, uncertainties and verdicts.
 
-    A subclass takes the parameters below among its own. Its `fit` calls `_fit_intake`, fits its model on the rows that
-    come back, and gives their scores to `_fit_verdicts`.
+    A subclass takes the parameters below among its own. Its `fit` calls `_fit_intake` (or its two steps, with a plan of
+    which rows train and which calibrate), fits its model on the rows that come back, and gives their scores to
+    `_fit_verdicts`.
 
     Args:
         conversion: from scores to probabilities.
@@ -54,6 +56,7 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        range_margin: refer examples with a value further outside its training range than this many ranges.
     """
 
     DEFAULTS: ClassVar[Mapping[str, Settings]]  # by parameter: what None stands for
@@ -64,14 +67,17 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     unseen: Unseen
     anomaly_threshold: float
     seed: int
+    range_margin: float | None = None
 
     input_shape_: tuple[int, ...]
     intake_: Intake
     schema_: Schema
     conversion_: FittedConversion
-    training_uncertainty_: Uncertainty
+    reference_: Reference | None
+    reference_uncertainty_: Uncertainty
     referral_threshold_: float
-    largest_training_nll_: float
+    largest_reference_nll_: float
+    n_reference_: int
     n_training_: int
 
     @abstractmethod
@@ -82,41 +88,38 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
         """Score of every example under every draw, a block of examples after the other."""
 
-    def refer_by(self, rule: Referral, X: Any = None) -> Self:
+    def refer_by(self, rule: Referral, X: Any = None, y: Any = None) -> Self:
         """Change the referral rule without training again.
 
         Args:
             rule: the new rule.
-            X: good examples that were not trained on, to fit the rule on; None takes the training examples.
+            X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
+                examples.
+            y: their labels, 1 or True for an anomaly, for a rule that needs them.
         """
         check_is_fitted(self)
-        uncertainty = self.training_uncertainty_ if X is None else self._scores_and_uncertainty(self._prepared(X))[1]
-        self.referral_threshold_ = rule.fit(uncertainty)
+        if y is not None and not (rule.NEEDS_LABELS and X is not None):
+            raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
+        reference, labelled = self.reference_uncertainty_, None
+        if y is not None:
+            labelled = self._labelled(rule, X, y)
+        elif X is not None:
+            reference = self._found(self._prepared(X)).uncertainty
+        self.referral_threshold_ = rule.fit(reference, labelled)
         self.referral = rule
         return self
 
-    def assess(self, X: Any) -> Assessment:
-        """Verdict, probability and uncertainties of every example, in one pass through the model."""
-        referral = self.settings_in_use().referral
+    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
+        """Verdict, probability and uncertainties of every example, in one pass through the model.
+
+        Args:
+            X: as for `fit`.
+            groups: the group of each example, for a model that is calibrated by group; None takes the group column of
+                a `Table`.
+        """
         prepared = self._prepared(X)
-        nll, uncertainty = self._scores_and_uncertainty(prepared)
-        uncertain = verdicts(
-            uncertainty.probability,
-            uncertainty_values(uncertainty, referral.by),
-            anomaly_threshold=self.anomaly_threshold,
-            referral_threshold=self.referral_threshold_,
-        )
-        reason = np.where(uncertain == Verdict.REFER, Reason.UNCERTAIN.value, "")
-        values = {field.name: getattr(uncertainty, field.name) for field in dataclasses.fields(uncertainty)}
-        return Assessment(
-            verdict=np.where(prepared.bad, Verdict.REFER.value, uncertain),
-            reason=np.where(prepared.bad, Reason.BAD_INPUT.value, reason),
-            prediction=predictions(uncertainty.probability, self.anomaly_threshold),
-            nll=nll,
-            notes=prepared.notes,
-            passed=passed_through(X),
-            **values,
-        )
+        decider = self._decider(self.settings_in_use().referral)
+        return decider.assessment(X, self._found(prepared), prepared.inspected, groups)
 
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
@@ -132,7 +135,14 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
-        return -self._scores_and_uncertainty(self._prepared(X))[1].probability
+        return -self._found(self._prepared(X)).uncertainty.probability
+
+    @property
+    def decision_threshold(self) -> float:
+        """The mean probability from which on an example is an anomaly: `anomaly_threshold`, unless costs decide it."""
+        rule = self.referral if self.referral is not None else self.DEFAULTS["referral"]
+        assert isinstance(rule, Referral)
+        return rule.anomaly_threshold(self.anomaly_threshold)
 
     @property
     def offset_(self) -> float:
@@ -141,7 +151,7 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         An example at the threshold is an anomaly here, and 0 is an inlier in scikit-learn: hence the next smaller
         number.
         """
-        return -float(np.nextafter(self.anomaly_threshold, -1.0))
+        return -float(np.nextafter(self.decision_threshold, -1.0))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Settings by name; with `deep`, also the fields of the settings inside, as `posterior__members`."""
@@ -192,12 +202,32 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {getattr(self, name)!r}.")
         if not 0 <= self.anomaly_threshold <= 1:
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
+        if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
+            raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
 
-    def _fit_intake(self, X: Any, scaling: MinMax) -> Prepared:
-        """Learn what is to be done to rows before they are scored, and do it to the training rows."""
+    def _training_rows(self, X: Any) -> Rows:
+        """The training rows, and what they say of their own shape and names."""
         rows = self._rows(X, fitting=True)
         self.input_shape_ = rows.values.shape[1:]
-        self.intake_ = Intake.fit(rows, scaling=scaling, missing=self.missing, unseen=self.unseen)
+        self.n_training_ = len(rows)
+        return rows
+
+    def _fit_intake(self, X: Any, scaling: MinMax) -> Prepared:
+        """What all training rows are before they are scored, and learn what is to be done to new ones."""
+        return self._learn_intake(self._training_rows(X), scaling)
+
+    def _learn_intake(self, rows: Rows, scaling: MinMax, plan: Plan | None = None) -> Prepared:
+        """Learn what is to be done to rows before they are scored, and do it to the training rows.
+
+        Args:
+            rows: all training rows.
+            scaling: to the range of the rows that are trained on.
+            plan: says which these are; None is all.
+        """
+        trained = rows if plan is None else rows.taken(plan.trained)
+        self.intake_ = Intake.fit(
+            trained, scaling=scaling, missing=self.missing, unseen=self.unseen, margin=self.range_margin
+        )
         return self._prepare(rows)
 
     def _prepare(self, rows: Rows) -> Prepared:
@@ -210,15 +240,52 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return nll
 
-    def _fit_verdicts(self, training_nll: Float[np.ndarray, "draws examples"]) -> None:
-        """Learn from the scores of the training examples what follows from a score."""
+    def _fit_verdicts(
+        self, nll: Float[np.ndarray, "draws examples"], plan: Plan | None = None, groups: Any = None
+    ) -> None:
+        """Learn from the scores of the training rows what follows from a score.
+
+        Args:
+            nll: of all training rows, under every draw.
+            plan: says which of them count, for each part of the draws; None is all, as the paper does.
+            groups: the group of each training row, to give p-values by.
+        """
         settings = self.settings_in_use()
-        self.n_training_ = training_nll.shape[1]
-        compared = self._above_origin(training_nll)
-        self.largest_training_nll_ = float(mean_nll(compared).max())
-        self.conversion_ = settings.conversion.fit(compared)
-        self.training_uncertainty_ = self._uncertainty(training_nll)
-        self.referral_threshold_ = settings.referral.fit(self.training_uncertainty_)
+        plan = plan or TrainScores().plan(nll.shape[1], len(nll), 0)
+        compared = self._above_origin(nll)
+        own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
+        self.reference_ = Reference.of(
+            np.stack([mean_nll(scores) for scores in own]),
+            plan.part_of_draw,
+            unseen=plan.unseen,
+            groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
+        )
+        self.n_reference_ = self.reference_.examples
+        self.largest_reference_nll_ = self.reference_.largest
+        self.conversion_ = settings.conversion.fit(np.concatenate(own))
+        self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion)
+        self.referral_threshold_ = settings.referral.fit(self.reference_uncertainty_)
+
+    def _reference_uncertainty(
+        self, nll: Float[np.ndarray, "draws examples"], plan: Plan, conversion: Conversion
+    ) -> Uncertainty:
+        """Uncertainties of the reference examples, as new examples would have them: under all draws.
+
+        In a plan of several parts most draws have seen a reference example. To those it is what it is among the rows
+        they have seen: their probability for it is taken from the CDF of these, so that a low score for having been
+        seen does not pass as certainty. Nothing is promised by it; it is what referral budgets are fitted on.
+        """
+        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
+        compared = self._above_origin(nll)
+        if len(plan.parts) == 1:
+            return self._quantified(self.conversion_.probability(compared[:, rows]), nll[:, rows])
+        among_seen = conversion.fit(np.concatenate([compared[draws][:, part.trained] for draws, part in plan.slices()]))
+        p = among_seen.probability(compared)
+        calibrating = np.concatenate([compared[draws][:, part.calibrated] for draws, part in plan.slices()])
+        unseen = self.conversion_.probability(calibrating)
+        for draws, part in plan.slices():
+            p[draws, part.calibrated] = unseen[draws]
+        return self._quantified(p[:, rows], nll[:, rows])
 
     def _rows(self, X: Any, *, fitting: bool) -> Rows:
         if isinstance(X, Table | Windows):
@@ -273,14 +340,46 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         return self._prepare(self._rows(X, fitting=False))
 
-    def _uncertainty(self, nll: Float[np.ndarray, "draws examples"]) -> Uncertainty:
-        compared = self._above_origin(nll)
-        p = self.conversion_.probability(compared)
-        return quantify(p, compared, self.largest_training_nll_, self.n_training_)
+    def _quantified(
+        self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]
+    ) -> Uncertainty:
+        return quantify(p, self._above_origin(nll), self.largest_reference_nll_, self.n_reference_)
 
-    def _scores_and_uncertainty(self, prepared: Prepared) -> tuple[Float[np.ndarray, " examples"], Uncertainty]:
-        """Mean score and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
-        parts = [(mean_nll(nll), self._uncertainty(nll)) for nll in self._scores(prepared)]
-        names = [field.name for field in dataclasses.fields(Uncertainty)]
-        joined = {name: np.concatenate([getattr(part, name) for _, part in parts]) for name in names}
-        return np.concatenate([nll for nll, _ in parts]), Uncertainty(**joined)
+    def _found(self, prepared: Prepared) -> Scored:
+        """Mean scores and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
+        nlls, part_nlls, uncertainties = [], [], []
+        for nll in self._scores(prepared):
+            compared = self._above_origin(nll)
+            nlls.append(mean_nll(nll))
+            uncertainties.append(self._quantified(self.conversion_.probability(compared), nll))
+            if self.reference_ is not None:
+                part_nlls.append(self.reference_.part_means(compared))
+        return Scored(
+            nll=np.concatenate(nlls),
+            part_nll=np.concatenate(part_nlls, axis=1) if part_nlls else None,
+            uncertainty=_joined(uncertainties),
+        )
+
+    def _decider(self, rule: Referral) -> Decider:
+        return Decider(
+            rule=rule,
+            referral_threshold=self.referral_threshold_,
+            anomaly_threshold=rule.anomaly_threshold(self.anomaly_threshold),
+            reference=self.reference_,
+            n_reference=self.n_reference_,
+        )
+
+    def _labelled(self, rule: Referral, X: Any, y: Any) -> Labelled:
+        evidence = self._decider(rule).evidence(X, self._found(self._prepared(X)))
+        labels = np.asarray(y)
+        if labels.shape != evidence.prediction.shape or not np.isin(labels, (0, 1)).all():
+            raise DataError(
+                f"`y` must be 0 or 1 for each of the {len(evidence)} examples, 1 for an anomaly, got the shape "
+                f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
+            )
+        return Labelled(evidence=evidence, wrong=evidence.prediction != labels.astype(bool))
+
+
+def _joined(blocks: Sequence[Uncertainty]) -> Uncertainty:
+    names = [field.name for field in dataclasses.fields(Uncertainty)]
+    return Uncertainty(**{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})

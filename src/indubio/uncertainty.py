@@ -50,16 +50,17 @@ class Uncertainty:
 def quantify(
     p: Float[np.ndarray, "draws examples"],
     nll: Float[np.ndarray, "draws examples"],
-    largest_training_nll: float,
-    training_examples: int,
+    largest_reference_nll: float,
+    reference_examples: int,
 ) -> Uncertainty:
     """Mean probability and all five uncertainties.
 
     Args:
         p: anomaly probabilities.
         nll: scores that the probabilities were made from.
-        largest_training_nll: largest score of a training example, each averaged over the draws.
-        training_examples: how many training examples there were, N.
+        largest_reference_nll: largest score of a reference example, each averaged over the draws. The paper's are the
+            training examples.
+        reference_examples: how many reference examples there were, N.
     """
     if p.ndim != 2 or p.shape != nll.shape or len(p) == 0:
         raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")
@@ -72,7 +73,7 @@ def quantify(
         epistemic=epistemic_part,
         aleatoric=aleatoric_part,
         total=_total(aleatoric_part, epistemic_part),
-        exceed=exceed(probability, mean_nll(nll), largest_training_nll, training_examples),
+        exceed=exceed(probability, mean_nll(nll), largest_reference_nll, reference_examples),
         var_nll=var_nll(nll),
     )
 
@@ -100,23 +101,23 @@ def total(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " example
 def exceed(
     p_mean: Float[np.ndarray, " examples"],
     mean_nll: Float[np.ndarray, " examples"],
-    largest_training_nll: float,
-    training_examples: int,
+    largest_reference_nll: float,
+    reference_examples: int,
 ) -> Float[np.ndarray, " examples"]:
-    """p^N below the largest training score, else 1 - p^N        paper, eq. exceed.
+    """p^N below the largest reference score, else 1 - p^N        paper, eq. exceed.
 
     A score that ties with the largest counts as "else". The power is taken through the logarithm: with N in the
     millions 1 - p^N would lose every digit for p near 1.
     """
-    if training_examples < 1:
-        raise ConfigError(f"`training_examples` must be at least 1, got {training_examples}.")
-    if not np.isfinite(largest_training_nll):
-        raise DataError(f"`largest_training_nll` must be finite, got {largest_training_nll}.")
+    if reference_examples < 1:
+        raise ConfigError(f"`reference_examples` must be at least 1, got {reference_examples}.")
+    if not np.isfinite(largest_reference_nll):
+        raise DataError(f"`largest_reference_nll` must be finite, got {largest_reference_nll}.")
     probability = np.asarray(p_mean, dtype=np.float64)
     log_p = np.full(probability.shape, -np.inf)
     np.log(probability, out=log_p, where=probability > 0)
-    exponent = training_examples * log_p
-    below_largest = upper_tie(mean_nll) < largest_training_nll
+    exponent = reference_examples * log_p
+    below_largest = upper_tie(mean_nll) < largest_reference_nll
     return np.asarray(np.where(below_largest, np.exp(exponent), np.abs(np.expm1(exponent))))
 
 

@@ -87,7 +87,7 @@ def check(posterior: str, network: str, likelihood: str, conversions: Iterable[s
     for name in conversions:  # another conversion needs no other network
         detector.conversion = CONVERSIONS[name]()
         detector.conversion_ = detector.conversion.fit(scores)
-        detector.training_uncertainty_ = detector._uncertainty(scores)
+        detector.reference_uncertainty_ = detector._quantified(detector.conversion_.probability(scores), scores)
         detector.refer_by(Budget(share=0.03))
         save(detector, folder / name)
         loaded = load(folder / name, architecture=OWN if network == "own" else None)

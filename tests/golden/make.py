@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from indubio import AnchoredEnsemble, Budget, Dense, Detector, Training, save
+from indubio.calibration import CrossFit
 from indubio.data import Roles
 from indubio.storage import FORMAT
 
@@ -33,6 +34,7 @@ def main() -> None:
         architecture=Dense(widths=(4,)),
         training=Training(epochs=20),
         missing="refer",
+        calibration=CrossFit(folds=2),
         referral=Budget(share=0.1),
     ).fit(parts(good))
     examples = {

@@ -26,7 +26,13 @@ from indubio.probability import Conversion, Ecdf, Gaussian
 from indubio.settings import Settings
 
 OWN = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 1), decoder=lambda shape: nn.Linear(1, shape[0]))
-NEEDED = {"threshold": {"threshold": 0.1}, "long": {"time": "t", "tag": "name", "value": "v"}}
+NEEDED = {
+    "threshold": {"threshold": 0.1},
+    "at_most": {"count": 20},
+    "cost": {"missed_anomaly": 10.0, "false_alarm": 1.0, "review": 0.3},
+    "target_risk": {"alpha": 0.05},
+    "long": {"time": "t", "tag": "name", "value": "v"},
+}
 EVERY = [
     pytest.param(family, settings(**NEEDED.get(kind, {})), id=f"{family}-{kind}")
     for family, choices in FAMILIES.items()

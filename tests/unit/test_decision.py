@@ -1,6 +1,7 @@
 """Verdicts and the rules by which they are referred to a person."""
 
-import inspect
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,36 +11,64 @@ from hypothesis import strategies as st
 from indubio import decision
 from indubio.decision import (
     REFERRALS,
+    AtMost,
     Budget,
+    Cost,
+    Evidence,
+    Exceed,
     NoReferral,
-    Referral,
+    Reason,
+    RejEx,
     UncertaintyThreshold,
     Verdict,
     predictions,
+    reasons,
     verdicts,
 )
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.uncertainty import UNCERTAINTIES, quantify
+from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 
 # Few different values, so that most lists are full of ties.
 TIED_VALUES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.2, 0.25]), min_size=1, max_size=60)
 SHARES = st.one_of(st.floats(0, 1), st.sampled_from([0.05, 0.07, 0.1, 0.29, 0.3, 0.57, 1 / 3]))
 
 
-def test_the_list_of_referral_rules_names_every_rule_of_the_module():
-    rules = {
-        rule
-        for _, rule in inspect.getmembers(decision, inspect.isclass)
-        if issubclass(rule, Referral) and rule is not Referral
-    }
-    assert set(REFERRALS.values()) == rules
+SHARED_FILES = {"__init__", "referral", "verdict"}
+
+
+def evidence(probability, epistemic=None, aleatoric=None, **known) -> Evidence:
+    probability = np.asarray(probability, dtype=float)
+    none = np.zeros_like(probability)
+    epistemic = none if epistemic is None else np.asarray(epistemic, dtype=float)
+    aleatoric = none if aleatoric is None else np.asarray(aleatoric, dtype=float)
+    uncertainty = Uncertainty(
+        probability=probability,
+        epistemic=epistemic,
+        aleatoric=aleatoric,
+        total=epistemic + aleatoric,
+        exceed=none,
+        var_nll=none,
+    )
+    prediction = known.pop("prediction", probability >= 0.5)
+    return Evidence(uncertainty=uncertainty, prediction=prediction, **{"below": None, "reference": 1} | known)
+
+
+def verdicts_of(rule, found: Evidence, threshold: float | None = None):
+    threshold = rule.fit(found.uncertainty) if threshold is None else threshold
+    return verdicts(found.prediction, reasons(found.uncertainty, rule.refers(found, threshold)))
+
+
+def test_the_list_of_referral_rules_names_every_file_of_the_folder():
+    files = {path.stem for path in Path(decision.__file__).parent.glob("*.py")} - SHARED_FILES
+    assert {rule.__module__.rpartition(".")[2] for rule in REFERRALS.values()} == files
+    assert len(REFERRALS) == len(files)
 
 
 @given(TIED_VALUES, SHARES)
 def test_a_budget_is_never_exceeded_on_the_examples_it_was_fitted_on(values, share):
     total = np.array(values)
     threshold = Budget(share=share).fit({"total": total})
-    found = verdicts(np.zeros_like(total), total, referral_threshold=threshold)
+    found = verdicts_of(Budget(share=share), evidence(np.zeros_like(total), total), threshold)
     assert np.mean(found == Verdict.REFER) <= share
 
 
@@ -86,7 +115,7 @@ def test_a_threshold_known_beforehand_is_kept():
 
 def test_without_referral_nothing_is_referred_not_even_infinite_uncertainty():
     threshold = NoReferral().fit({})
-    found = verdicts(np.array([0.2, 0.9]), np.array([np.inf, np.inf]), referral_threshold=threshold)
+    found = verdicts_of(NoReferral(), evidence([0.2, 0.9], [np.inf, np.inf]), threshold)
     np.testing.assert_array_equal(found, ["INLIER", "ANOMALY"])
 
 
@@ -97,14 +126,13 @@ def test_a_probability_that_equals_the_threshold_is_an_anomaly():
 
 
 def test_an_uncertainty_that_equals_the_threshold_is_not_referred():
-    found = verdicts(np.zeros(3), np.array([0.1, 0.2, 0.2 + 1e-12]), referral_threshold=0.2)
+    found = verdicts_of(UncertaintyThreshold(threshold=0.2), evidence(np.zeros(3), [0.1, 0.2, 0.2 + 1e-12]))
     np.testing.assert_array_equal(found, ["INLIER", "INLIER", "REFER"])
 
 
 def test_referral_wins_over_both_verdicts_and_every_example_has_one():
-    probability = np.array([0.1, 0.4, 0.6, 0.9])
-    uncertainty = np.array([0.1, 0.3, 0.3, 0.1])
-    found = verdicts(probability, uncertainty, anomaly_threshold=0.5, referral_threshold=0.2)
+    rule = UncertaintyThreshold(threshold=0.2)
+    found = verdicts_of(rule, evidence([0.1, 0.4, 0.6, 0.9], [0.1, 0.3, 0.3, 0.1]))
     assert list(found) == [Verdict.INLIER, Verdict.REFER, Verdict.REFER, Verdict.ANOMALY]
 
 
@@ -112,11 +140,9 @@ def test_referral_wins_over_both_verdicts_and_every_example_has_one():
 def test_the_verdicts_add_up_to_the_examples(examples, anomaly_threshold, referral_threshold):
     rng = np.random.default_rng(examples)
     probability, uncertainty = rng.uniform(size=examples), rng.uniform(high=0.25, size=examples)
-    found = verdicts(
-        probability,
-        uncertainty,
-        anomaly_threshold=anomaly_threshold,
-        referral_threshold=referral_threshold,
+    found = verdicts_of(
+        UncertaintyThreshold(threshold=referral_threshold),
+        evidence(probability, uncertainty, prediction=predictions(probability, anomaly_threshold)),
     )
     counts = {verdict: sum(found == verdict) for verdict in Verdict}
     referred = sum(uncertainty > referral_threshold)
@@ -129,17 +155,15 @@ def test_the_verdicts_add_up_to_the_examples(examples, anomaly_threshold, referr
 
 def test_a_missing_value_is_refused_and_not_taken_for_certainty():
     known, missing = np.array([0.1, 0.2]), np.array([0.1, np.nan])
-    with pytest.raises(DataError, match="`uncertainty` must not be NaN, but is for 1 of 2"):
-        verdicts(known, missing, referral_threshold=0.1)
+    with pytest.raises(DataError, match="`total` must not be NaN, but is for 1 of 2"):
+        verdicts_of(UncertaintyThreshold(threshold=0.1), evidence(known, missing))
     with pytest.raises(DataError, match="`probability` must not be NaN"):
         predictions(missing)
     with pytest.raises(DataError, match="`total` must not be NaN"):
         Budget().fit({"total": missing})
 
 
-def test_values_of_different_examples_are_refused():
-    with pytest.raises(ShapeError, match="same examples"):
-        verdicts(np.zeros(3), np.zeros(2), referral_threshold=0.1)
+def test_values_that_are_not_one_per_example_are_refused():
     with pytest.raises(ShapeError, match="one value per example"):
         predictions(np.zeros((2, 3)))
 
@@ -171,5 +195,106 @@ def test_thresholds_that_are_not_usable_are_refused(threshold):
 
 
 def test_a_referral_threshold_that_is_missing_is_refused():
-    with pytest.raises(ConfigError, match="referral_threshold"):
-        verdicts(np.zeros(2), np.zeros(2), referral_threshold=np.nan)
+    with pytest.raises(ConfigError, match="referral threshold"):
+        verdicts_of(Budget(), evidence(np.zeros(2)), np.nan)
+
+
+# ----- reasons
+
+
+def test_the_larger_part_of_the_uncertainty_names_the_doubt():
+    found = evidence([0.5, 0.5, 0.5], epistemic=[0.2, 0.05, 0.2], aleatoric=[0.05, 0.2, 0.05])
+    given = reasons(found.uncertainty, np.array([True, True, False]))
+    assert list(given) == [Reason.EPISTEMIC, Reason.ALEATORIC, ""]
+
+
+def test_bad_input_comes_before_a_value_out_of_range_and_that_before_doubt():
+    found = evidence(np.full(4, 0.5), epistemic=np.full(4, 0.2))
+    uncertain, outside, bad = (np.array(flags, dtype=bool) for flags in ([1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 0]))
+    given = reasons(found.uncertainty, uncertain, bad, outside)
+    assert list(given) == ["uncertain-epistemic", "out_of_range", "bad_input", "out_of_range"]
+    assert (verdicts(found.prediction, given) == Verdict.REFER).all()
+
+
+# ----- at most so many
+
+
+@given(TIED_VALUES, st.integers(0, 10))
+def test_no_batch_refers_more_than_it_may_and_ties_stand_together(values, count):
+    total = np.array(values)
+    referred = AtMost(count=count).refers(evidence(np.zeros_like(total), total), 0.0)
+    assert referred.sum() <= count
+    if referred.any():
+        assert total[referred].min() > total[~referred].max(initial=0.0)
+
+
+def test_every_day_has_its_own_count():
+    day = np.repeat(np.array(["2024-05-01", "2024-05-02"], dtype="datetime64[D]"), 3)
+    total = np.array([0.1, 0.2, 0.15, 0.01, 0.03, 0.02])
+    referred = AtMost(count=1, per="day").refers(evidence(np.zeros(6), total, day=day), 0.0)
+    assert list(np.flatnonzero(referred)) == [1, 4]
+
+
+def test_a_quiet_day_refers_nothing_that_is_certain():
+    rule = AtMost(count=5, least=0.1)
+    found = evidence(np.zeros(3), [0.0, 0.1, 0.2])
+    assert list(rule.refers(found, rule.fit(found.uncertainty))) == [False, False, True]
+
+
+def test_counting_by_day_needs_days():
+    with pytest.raises(DataError, match="`time` column"):
+        AtMost(count=1, per="day").refers(evidence(np.zeros(2)), 0.0)
+
+
+# ----- cost
+
+
+@given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.01, 50))
+def test_costs_choose_the_cheapest_of_three_verdicts(missed, alarm, review):
+    rule = Cost(missed_anomaly=missed, false_alarm=alarm, review=review)
+    p = np.linspace(0.003, 0.997, 101)
+    found = evidence(p, prediction=p >= rule.anomaly_threshold(0.5))
+    costs = np.stack([p * missed, (1 - p) * alarm, np.full_like(p, review)])
+    names = np.array([Verdict.INLIER, Verdict.ANOMALY, Verdict.REFER])
+    chosen = np.array([costs[list(names).index(verdict), i] for i, verdict in enumerate(verdicts_of(rule, found))])
+    np.testing.assert_allclose(chosen, costs.min(axis=0), rtol=1e-12)
+
+
+# ----- rules of the literature
+
+
+def test_exceed_is_confident_far_from_its_boundary_and_in_doubt_at_it():
+    n = 1000
+    below = np.array([0, 500, 900, 990, 1000])
+    found = evidence([0, 0, 0, 1, 1], below=below, reference=n)
+    rule = Exceed(contamination=0.1, confidence=0.9)
+    assert list(rule.refers(found, rule.fit(found.uncertainty))) == [False, False, True, False, False]
+
+
+def test_exceed_agrees_with_counting_resampled_training_sets():
+    # P(anomaly): how often an example that exceeds each score with probability q is above n (1 - gamma) of n scores.
+    n, gamma, below = 200, 0.1, 176
+    q = (1 + below) / (2 + n)
+    counted = np.random.default_rng(0).binomial(n, q, size=200_000) > n - int(n * gamma)
+    found = evidence([0.9], below=np.array([below]), reference=n)
+    assert 1 - Exceed(contamination=gamma).doubt(found)[0] == pytest.approx(counted.mean(), abs=0.005)
+
+
+def test_rejex_refers_what_is_less_stable_than_its_constant_and_more_with_more_tolerance():
+    below = np.arange(0, 1001)
+    found = evidence(np.zeros(1001), below=below, reference=1000)
+    shares = []
+    for tolerance in (4.0, 8.0, 32.0):
+        rule = RejEx(contamination=0.1, tolerance=tolerance)
+        doubt = rule.doubt(found)
+        np.testing.assert_array_equal(rule.refers(found, rule.fit(found.uncertainty)), doubt >= np.exp(-tolerance))
+        shares.append(float(np.mean(doubt >= np.exp(-tolerance))))
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[2] < 0.5
+
+
+def test_the_rules_of_the_literature_need_the_reference_scores():
+    found = evidence([0.5])
+    for rule in (Exceed(), RejEx()):
+        with pytest.raises(DataError, match="older version"):
+            rule.refers(replace(found, below=None), 0.1)

@@ -58,6 +58,7 @@ def test_an_assessment_says_everything_of_every_example(detector):
         "exceed",
         "var_nll",
         "nll",
+        "p_value",
     }
     assert all(values.shape == (7,) for values in found.to_dict().values())
 
@@ -156,7 +157,8 @@ def test_the_rule_can_change_without_training_again(detector):
     changed.refer_by(UncertaintyThreshold(threshold=0.0))
     found = changed.assess(TABLE)
     np.testing.assert_array_equal(found.verdict == Verdict.REFER, found.total > 0)
-    np.testing.assert_array_equal(found.reason, np.where(found.total > 0, "uncertain", ""))
+    part = np.where(found.epistemic > found.aleatoric, "uncertain-epistemic", "uncertain-aleatoric")
+    np.testing.assert_array_equal(found.reason, np.where(found.total > 0, part, ""))
 
 
 def test_a_budget_can_be_fitted_on_held_out_examples():

@@ -147,7 +147,7 @@ def test_the_model_is_described(detector):
     assert rows["Trained on"] == "300 good examples of 4 features"
     assert rows["Conversion to probability"].startswith("Ecdf (")
     assert rows["Anomaly"] == "probability of 0.5 or more"
-    assert "at most 5% of the training examples" in rows["Referral"]
+    assert "at most 5% of the reference examples" in rows["Referral"]
     assert rows["Seed"] == "0"
 
 
@@ -241,7 +241,9 @@ def test_doubt_is_put_in_words(detector, epistemic, aleatoric, words):
     [
         ("INLIER", "", False, "accepted as normal"),
         ("ANOMALY", "", True, "accepted as an anomaly"),
-        ("REFER", "uncertain", True, "because the verdict is uncertain; left alone, it would be an anomaly"),
+        ("REFER", "uncertain-aleatoric", True, "because the case is ambiguous; left alone, it would be an anomaly"),
+        ("REFER", "uncertain-epistemic", True, "lack of examples like it; left alone, it would be an anomaly"),
+        ("REFER", "out_of_range", True, "far outside the training range; the score alone says an anomaly"),
         ("REFER", "bad_input", False, "because its data are bad; the score alone says normal"),
     ],
 )

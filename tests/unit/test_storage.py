@@ -65,7 +65,8 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
     detector = Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1), conversion=Gaussian())
     save(detector.fit(rows), tmp_path / "model")
     weights = 4 * sum(weight.numel() for weight in detector.draws_.weights.values())
-    assert sum(map(len, contents(tmp_path / "model").values())) < weights + 26_000
+    scores = 8 * detector.n_reference_
+    assert sum(map(len, contents(tmp_path / "model").values())) < weights + scores + 26_000
 
 
 def test_the_card_says_what_the_model_is(tmp_path):
@@ -375,7 +376,9 @@ def test_a_golden_model_loads_and_finds_what_it_found_when_it_was_made(version):
     examples = parts(expected["examples"])
     found = detector.assess(examples).to_dict()
     for name, values in expected["assessment"].items():
-        if found[name].dtype.kind == "f":
+        if name == "reason" and version == "v1":  # when it did not say which part of the uncertainty is larger
+            assert [reason.partition("-")[0] for reason in found[name]] == values
+        elif found[name].dtype.kind == "f":
             np.testing.assert_allclose(found[name], values, rtol=1e-6, atol=1e-6, err_msg=name)
         else:
             assert found[name].tolist() == values

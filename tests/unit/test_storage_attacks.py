@@ -301,7 +301,9 @@ def test_weights_that_do_not_fit_the_settings(change, model):
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(4)}),
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros((3, 1))}),
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(3, np.float32)}),
-        lambda arrays: arrays.update({"training_uncertainty_.rank": arrays["training_uncertainty_.rank"][::-1].copy()}),
+        lambda arrays: arrays.update(
+            {"reference_uncertainty_.rank": arrays["reference_uncertainty_.rank"][::-1].copy()}
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_the_manifest(change, model):
@@ -366,8 +368,8 @@ def test_an_array_of_another_shape_is_refused_even_if_the_manifest_agrees(model)
         ("fitted", {"n_features_in_": "3"}),
         ("fitted", {"n_training_": 0}),
         ("fitted", {"n_training_": None}),
-        ("fitted", {"largest_training_nll_": "inf"}),
-        ("fitted", {"largest_training_nll_": 3}),
+        ("fitted", {"largest_reference_nll_": "inf"}),
+        ("fitted", {"largest_reference_nll_": 3}),
         ("fitted", {"referral_threshold_": "nan"}),
         ("fitted", {"referral_threshold_": "many"}),
         ("fitted", {"schema_": {"class": "schema", "columns": []}}),

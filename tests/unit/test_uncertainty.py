@@ -131,9 +131,9 @@ def test_u_exceed_at_certain_probabilities_is_certain():
 
 
 def test_u_exceed_without_training_examples_is_refused():
-    with pytest.raises(ConfigError, match="`training_examples` must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="`reference_examples` must be at least 1, got 0"):
         exceed(np.array([0.5]), np.array([0.5]), 1.0, 0)
-    with pytest.raises(DataError, match="largest_training_nll"):
+    with pytest.raises(DataError, match="largest_reference_nll"):
         exceed(np.array([0.5]), np.array([0.5]), np.nan, 10)
 
 

@@ -51,6 +51,10 @@ def assess(
         typer.Option("--pass", help="Column of the file to pass through, such as a label; repeatable."),
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="So many top features of each anomaly and referral; 0 for none.")] = 3,
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="Mark anomalies of which at most this share is false; holds the results in memory."),
+    ] = None,
     fail_on: Annotated[
         FailOn | None, typer.Option(help=f"Exit with code {FAILED_ON} when there is such a verdict.")
     ] = None,
@@ -61,6 +65,7 @@ def assess(
 
     from rich.console import Console
 
+    from indubio.cli.batch import Batch
     from indubio.cli.progress import counter
     from indubio.cli.reading import reading_for
     from indubio.cli.streams import named_source
@@ -70,20 +75,27 @@ def assess(
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
     scorer, known, schema = _loaded(model)
     verdicts: Counter[str] = Counter()
+    batch = Batch(fdr)
     with named_source(source) as path, sink(out, out_format.value if out_format else None) as writer:
         reading = reading_for(known, schema, path, passed or [])
         with counter("assessed") as count:
-            for part in reading.stream(path):
+            for part in [reading.read(path)] if _decides_over_all(scorer) else reading.stream(path):
                 found = scorer.assess(part)
-                writer.write(_table(scorer, part, found, reading, top))
+                for table in batch.ready(_table(scorer, part, found, reading, top), found):
+                    writer.write(table)
                 verdicts.update(found.verdict.tolist())
                 count(len(found))
+        for table in batch.selected():
+            writer.write(table)
     summary = {"examples": verdicts.total()} | {name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")}
     if as_json:
-        typer.echo(json_text(summary | {"out": out}))
+        typer.echo(json_text(summary | batch.summary() | {"out": out}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
-        Console(stderr=True).print(f"{summary['examples']} examples: {words}.", highlight=False)
+        console = Console(stderr=True)
+        console.print(f"{summary['examples']} examples: {words}.", highlight=False)
+        for line in batch.words():
+            console.print(line, highlight=False, soft_wrap=True)
     if fail_on is not None and _found(verdicts, fail_on):
         raise typer.Exit(FAILED_ON)
 
@@ -98,6 +110,14 @@ def _loaded(model: Path) -> "tuple[Detector | OnnxModel, Reading | None, Schema]
 
     detector = load(model)
     return detector, getattr(detector, "reading_", None), detector.schema_
+
+
+def _decides_over_all(scorer: "Detector | OnnxModel") -> bool:
+    """Whether the referral rule must see all examples at once."""
+    from indubio.export import OnnxModel
+
+    rule = scorer.metadata.referral if isinstance(scorer, OnnxModel) else scorer.settings_in_use().referral
+    return rule.OVER_BATCH
 
 
 def _table(

@@ -12,6 +12,10 @@ from indubio.posteriors import Training
 from indubio.settings import Settings
 
 WIDTH = 118
+LEFT_OUT = {
+    "architecture": "# Left out, the network is `dense` for tables and `conv1d` for windows.",
+    "calibration": "# Left out, the calibration is chosen by the number of rows.",
+}
 
 
 def default_toml() -> str:
@@ -28,17 +32,19 @@ def default_toml() -> str:
 
 def _examples() -> Iterator[tuple[str, Settings]]:
     from indubio.autoencoders import Dense
+    from indubio.calibration import HoldOut
 
     yield "architecture", Dense()
+    yield "calibration", HoldOut()
 
 
 def _section(name: str, settings: Settings) -> Iterator[str]:
     kinds = FAMILIES.get(name, {})
-    if name == "architecture":
-        yield "# Left out, the network is `dense` for tables and `conv1d` for windows."
+    if name in LEFT_OUT:
+        yield LEFT_OUT[name]
     if len(kinds) > 1:
         yield from _comment("kind: " + ", ".join(kind for kind in kinds if kind != "own"))
-    off = "# " if name == "architecture" else ""
+    off = "# " if name in LEFT_OUT else ""
     yield f"{off}[{name}]"
     notes = _notes(type(settings))
     for key, value in to_plain(settings).items():
@@ -56,6 +62,7 @@ def _data_section() -> list[str]:
         '# columns = ["pressure", "flow"]     # default: all that have no other role',
         '# ids = ["serial"]',
         '# time = "when"',
+        '# group = "machine"                  # p-values hold within each of its values',
         '# label = "defect"                   # rows labelled as anomalies are left out of training',
         '# anomaly_values = ["NOK"]',
         '# categorical = ["machine"]          # or a table: { machine = ["A", "B"] }',

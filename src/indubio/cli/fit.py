@@ -40,7 +40,11 @@ def fit(
         int | None, typer.Option(min=1, help="Samples between windows; default: no overlap.", rich_help_panel=WINDOWS)
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Column of the part, cycle or run.", rich_help_panel=WINDOWS)
+        str | None,
+        typer.Option(
+            help="Column of the part, cycle or run; of a table, the machine or product within which p-values hold.",
+            rich_help_panel=WINDOWS,
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
@@ -64,9 +68,17 @@ def fit(
     conversion: Annotated[
         str | None, typer.Option(help="ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL)
     ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(help="train, holdout or cross; default: by the number of rows.", rich_help_panel=MODEL),
+    ] = None,
     missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
     refer: Annotated[
         float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
+    ] = None,
+    range_margin: Annotated[
+        float | None,
+        typer.Option(min=0, help="Refer values further outside than so many training ranges.", rich_help_panel=MODEL),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
@@ -87,12 +99,14 @@ def fit(
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": epochs},
         "conversion": {"kind": conversion},
+        "calibration": {"kind": calibration},
+        "range_margin": range_margin,
         "referral": {"kind": None if refer is None else "budget", "share": refer},
         "missing": missing,
         "seed": seed,
         "data": _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
         if window is not None
-        else {"table": _roles(columns, ids, time, label, anomaly, categorical)},
+        else {"table": _roles(columns, ids, time, group, label, anomaly, categorical)},
     }
     settings = merged(given, flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
@@ -121,6 +135,7 @@ def _roles(
     columns: str | None,
     ids: list[str] | None,
     time: str | None,
+    group: str | None,
     label: str | None,
     anomaly: list[str] | None,
     categorical: list[str] | None,
@@ -129,6 +144,7 @@ def _roles(
         "columns": _listed(columns),
         "ids": ids,
         "time": time,
+        "group": group,
         "label": label,
         "anomaly_values": anomaly,
         "categorical": categorical,
@@ -166,6 +182,8 @@ def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: boo
         "shape": list(detector.input_shape_),
         "draws": detector.draws_.count,
         "referral_threshold": detector.referral_threshold_,
+        "calibration_examples": detector.n_reference_,
+        "p_values": bool(detector.reference_ and detector.reference_.unseen),
         "read": str(data.report) if isinstance(data, Windows) else None,
     }
     if as_json:
@@ -179,5 +197,15 @@ def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: boo
         highlight=False,
         soft_wrap=True,
     )
+    reference = detector.reference_
+    if reference is not None and reference.unseen:
+        console.print(
+            f"Calibrated on {reference.examples} {what} that the draws were not trained on; "
+            f"the smallest p-value is {1 / (reference.examples + 1):.2g}.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    else:
+        console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
     if told["read"]:
         console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)

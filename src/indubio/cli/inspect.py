@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from indubio.detector import Detector
     from indubio.storage import Manifest
 
 
@@ -21,14 +22,14 @@ def inspect(
     from indubio.storage import load, read_manifest
 
     manifest = read_manifest(model)
-    load(model)  # refuses what is damaged
+    detector = load(model)  # refuses what is damaged
     if as_json:
         import dataclasses
 
         typer.echo(json_text(dataclasses.asdict(manifest)))
         return
     console = Console()
-    for title, rows in _sections(manifest).items():
+    for title, rows in _sections(manifest, detector).items():
         table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, value in rows.items():
             table.add_row(name, value)
@@ -36,7 +37,7 @@ def inspect(
         console.print(table, highlight=False)
 
 
-def _sections(manifest: "Manifest") -> dict[str, dict[str, str]]:
+def _sections(manifest: "Manifest", detector: "Detector") -> dict[str, dict[str, str]]:
     fitted = manifest.fitted
     settings = {name: _words(value) for name, value in manifest.settings.items()}
     columns = {column["name"]: _column(column) for column in fitted["schema_"]["columns"]}
@@ -44,8 +45,9 @@ def _sections(manifest: "Manifest") -> dict[str, dict[str, str]]:
         "examples": str(fitted["n_training_"]),
         "shape of one": " x ".join(map(str, fitted["input_shape_"])),
         "draws": str(manifest.draws["count"]),
-        "largest score": f"{fitted['largest_training_nll_']:.4g}",
-        "refers above": str(fitted["referral_threshold_"]),
+        "calibrated on": f"{detector.n_reference_} examples",
+        "largest score": f"{detector.largest_reference_nll_:.4g}",
+        "refers above": str(detector.referral_threshold_),
     }
     files = {file.name: f"{file.size:,} bytes, sha256 {file.sha256}" for file in manifest.files.values()}
     about = {"format": str(manifest.format), "written by": f"indubio {manifest.indubio}", "checksum": manifest.checksum}

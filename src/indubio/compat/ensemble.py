@@ -64,7 +64,7 @@ class EnsembleDetector(ScoringModel):
         one_by_one_: whether rows are scored alone.
         conversion_: the conversion, fitted on the training scores.
         referral_threshold_: uncertainty above which a verdict is referred.
-        training_uncertainty_: probability and uncertainties of the training examples.
+        reference_uncertainty_: probability and uncertainties of the training examples.
         schema_: names, kinds, ranges and categories of the training columns.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
@@ -224,9 +224,11 @@ class EnsembleDetector(ScoringModel):
     def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         return np.asarray(nll - self.origin_[:, None])
 
-    def _uncertainty(self, nll: Float[np.ndarray, "draws examples"]) -> Uncertainty:
+    def _quantified(
+        self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]
+    ) -> Uncertainty:
         # The origins of the draws differ, and the variance is that of the scores themselves.
-        return dataclasses.replace(super()._uncertainty(nll), var_nll=var_nll(nll))
+        return dataclasses.replace(super()._quantified(p, nll), var_nll=var_nll(nll))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from jaxtyping import Shaped
 
 from indubio.data.intake import Rows
 from indubio.data.schema import Schema
@@ -45,3 +46,23 @@ def passed_through(data: Any) -> pa.Table | None:
     if isinstance(data, Windows):
         return data.origin
     return data.passed if isinstance(data, Table) else None
+
+
+def groups_of(data: Any, given: Any = None) -> Shaped[np.ndarray, " examples"] | None:
+    """The group of each example, as text: those given, else those of a table with a group column."""
+    if given is None:
+        return data.groups if isinstance(data, Table) else None
+    return np.array([str(name) for name in given], dtype=object)
+
+
+def days_of(data: Any) -> Shaped[np.ndarray, " examples"] | None:
+    """The calendar day of each example, for a table with a time column."""
+    return data.days if isinstance(data, Table) else None
+
+
+def training_groups(data: Any, given: Any, examples: int) -> Shaped[np.ndarray, " examples"] | None:
+    """The group of each training example, checked."""
+    groups = groups_of(data, given)
+    if groups is not None and groups.shape != (examples,):
+        raise ShapeError(f"`groups` must have one name per example ({examples}), got {len(groups)}.")
+    return groups

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.data.checks import require_finite
 from indubio.data.missing import filled, medians
@@ -37,6 +37,26 @@ class Rows:
     def __len__(self) -> int:
         return len(self.values)
 
+    def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
+        """The rows at these places."""
+        unseen = None if self.unseen is None else self.unseen[places]
+        return Rows(values=self.values[places], names=self.names, unseen=unseen)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inspected:
+    """What is wrong with examples as they came in.
+
+    Args:
+        notes: per example, what was wrong with its data, else "".
+        bad: which examples must be referred for it.
+        outside: which examples must be referred for a value too far outside the training range.
+    """
+
+    notes: Shaped[np.ndarray, " examples"]
+    bad: Bool[np.ndarray, " examples"]
+    outside: Bool[np.ndarray, " examples"]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
@@ -44,13 +64,11 @@ class Prepared:
 
     Args:
         values: without missing values; scaled, and then float32, unless the model takes them as they are.
-        notes: per example, what was wrong with its data, else "".
-        bad: which examples must be referred for it.
+        inspected: what is wrong with them.
     """
 
     values: Float[np.ndarray, "examples ..."]
-    notes: Shaped[np.ndarray, " examples"]
-    bad: Bool[np.ndarray, " examples"]
+    inspected: Inspected
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +81,8 @@ class Intake:
         missing: what happens to missing values.
         unseen: what happens to new categories.
         quality: what the sensors of training windows did; None for tables.
+        margin: how far outside the training range a value may be, in units of that range, before its example is
+            referred; None for any distance.
     """
 
     scaling: FittedMinMax
@@ -70,14 +90,24 @@ class Intake:
     missing: Missing
     unseen: Unseen
     quality: QualityLimits | None = None
+    margin: float | None = None
 
     @classmethod
-    def fit(cls, rows: Rows, *, scaling: MinMax, missing: Missing, unseen: Unseen) -> "Intake":
+    def fit(
+        cls, rows: Rows, *, scaling: MinMax, missing: Missing, unseen: Unseen, margin: float | None = None
+    ) -> "Intake":
         """Learn ranges and medians."""
         require_finite(rows.values, rows.names, missing_allowed=missing != "error")
         middle = None if missing == "error" else medians(rows.values)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
-        return cls(scaling=scaling.fit(rows.values), medians=middle, missing=missing, unseen=unseen, quality=quality)
+        return cls(
+            scaling=scaling.fit(rows.values),
+            medians=middle,
+            missing=missing,
+            unseen=unseen,
+            quality=quality,
+            margin=margin,
+        )
 
     def prepare(self, rows: Rows) -> Prepared:
         """Check, note what is wrong, fill in, and scale."""
@@ -86,11 +116,10 @@ class Intake:
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""
-        notes, bad = self.inspect(rows)
         values = rows.values if self.medians is None else filled(rows.values, self.medians)
-        return Prepared(values=values, notes=notes, bad=bad)
+        return Prepared(values=values, inspected=self.inspect(rows))
 
-    def inspect(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
+    def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
         require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
         notes, bad = self._missing(rows)
@@ -101,7 +130,12 @@ class Intake:
         if self.quality is not None:
             names = rows.names or tuple(f"x{place}" for place in range(rows.values.shape[2]))
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
-        return notes, bad
+        outside = np.zeros(len(rows), dtype=bool)
+        if self.margin is not None:
+            flags = self.scaling.outside(rows.values, self.margin)
+            notes = joined_notes(notes, named_flags(flags, rows.names, "out of range"))
+            outside = np.asarray(flags.any(axis=1))
+        return Inspected(notes=notes, bad=bad, outside=outside)
 
     def _missing(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
         if self.medians is None:

@@ -7,7 +7,7 @@ shape of the signal stays.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from indubio.errors import DataError
 from indubio.settings import Settings
@@ -65,3 +65,10 @@ class FittedMinMax:
             unit = (rows - self.smallest) / self.span
         low, high = (0.0, 1.0) if self.clip else (-FAR, FAR)
         return np.asarray(np.clip(unit, low, high), dtype=np.float32)
+
+    def outside(self, rows: Float[np.ndarray, "examples ..."], margin: float) -> Bool[np.ndarray, "examples features"]:
+        """Which features or sensors of each example have a value further outside than this many training ranges."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = (rows - self.smallest) / self.span
+        far = (unit < -margin) | (unit > 1 + margin)  # NaN, a missing value, is neither
+        return np.asarray(far if far.ndim == 2 else far.any(axis=1))

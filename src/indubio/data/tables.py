@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool
+import pyarrow.compute as pc
+from jaxtyping import Bool, Shaped
 
 from indubio.data.recordings.sources import ROWS_AT_ONCE, opened
 from indubio.data.schema import Categories
@@ -24,12 +25,16 @@ class Table:
         categorical: which of them are categories, and which categories there are (None to learn them).
         passed: columns that are only passed through to the output, such as ids and times.
         labels: True for an anomaly, where there are labels.
+        time: which of the columns that are passed through is the time.
+        group: which of them names the group that an example is calibrated with.
     """
 
     features: pa.Table
     categorical: Categories = field(default_factory=dict)
     passed: pa.Table | None = None
     labels: Bool[np.ndarray, " rows"] | None = None
+    time: str | None = None
+    group: str | None = None
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -55,11 +60,30 @@ class Table:
             categorical=first.categorical,
             passed=pa.concat_tables(passed, promote_options="permissive") if passed else None,
             labels=np.concatenate(labels) if labels else None,
+            time=first.time,
+            group=first.group,
         )
 
     def inliers(self) -> "Table":
         """The rows that are not labelled as anomalies."""
         return self if self.labels is None else self.select(~self.labels)
+
+    @property
+    def groups(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The name of each row's group; None without a group column."""
+        if self.group is None or self.passed is None:
+            return None
+        return np.array([str(name) for name in self.passed.column(self.group).to_pylist()], dtype=object)
+
+    @property
+    def days(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The calendar day of each row; None without a time column that holds dates or times."""
+        if self.time is None or self.passed is None:
+            return None
+        times = self.passed.column(self.time)
+        if not (pa.types.is_timestamp(times.type) or pa.types.is_date(times.type)) or times.null_count:
+            return None
+        return np.asarray(pc.cast(times, pa.date32()).to_numpy())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +94,7 @@ class Roles(Settings):
         columns: features, in this order; None takes every column that has no other role.
         ids: columns passed through, such as serial numbers.
         time: a time column, passed through.
+        group: a column that names the machine, product or other group within which p-values hold; passed through.
         label: column of labels, 1 or True for an anomaly.
         anomaly_values: values of the label column that mean anomaly, when it holds something else.
         categorical: columns that hold categories: names, or a mapping from names to the categories there are.
@@ -78,6 +103,7 @@ class Roles(Settings):
     columns: tuple[str, ...] | None = None
     ids: tuple[str, ...] = ()
     time: str | None = None
+    group: str | None = None
     label: str | None = None
     anomaly_values: tuple[str | int | float | bool, ...] | None = None
     categorical: tuple[str, ...] | dict[str, tuple[str, ...] | None] = ()
@@ -85,7 +111,8 @@ class Roles(Settings):
     @property
     def passed(self) -> tuple[str, ...]:
         """Names of the columns that are passed through."""
-        return (*self.ids, *([self.time] if self.time else []))
+        named = (name for name in (self.time, self.group) if name)
+        return tuple(dict.fromkeys((*self.ids, *named)))
 
     def needed(self, there: Sequence[str]) -> list[str]:
         """Every column to read, of those that are there."""
@@ -98,7 +125,7 @@ class Roles(Settings):
 
         Ids and categories are text: "007" is not 7. Whole numbers are read as numbers, for a later row may have digits.
         """
-        if name in self.ids or name in self.categorical:
+        if name in self.ids or name == self.group or name in self.categorical:
             return pa.string()
         if name in (self.time, self.label):
             return None
@@ -121,6 +148,8 @@ class Roles(Settings):
             categorical=given,
             passed=table.select(list(self.passed)) if self.passed else None,
             labels=None if self.label is None else self.labels(table, where),
+            time=self.time,
+            group=self.group,
         )
 
     def labels(self, table: pa.Table, where: str = "the table") -> Bool[np.ndarray, " rows"]:
@@ -153,7 +182,7 @@ def read_table(source: Any, **roles: Any) -> Table:
     Args:
         source: a CSV or Parquet file, a folder or pattern of them, several paths, a DataFrame (pandas, polars) or an
             Arrow table.
-        roles: fields of `Roles`: columns, ids, time, label, anomaly_values, categorical.
+        roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
     parts = list(stream_tables(source, Roles(**given)))

@@ -88,7 +88,7 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
 
 
 def uncertainties(
-    graph: Graph, p: str, nll: str, largest_training_nll: float, training_examples: int
+    graph: Graph, p: str, nll: str, largest_reference_nll: float, reference_examples: int
 ) -> dict[str, str]:
     """Mean probability, the five uncertainties and the mean score, each (examples,)."""
     one = graph.constant(1.0)
@@ -97,9 +97,9 @@ def uncertainties(
     aleatoric = graph.mean(graph.add("Mul", p, graph.add("Sub", one, p)), [0])
     total = graph.add("Min", graph.add("Add", epistemic, aleatoric), graph.constant(LARGEST_TOTAL))
     power = graph.add(
-        "Exp", graph.add("Mul", graph.add("Log", probability_mean), graph.constant(float(training_examples)))
+        "Exp", graph.add("Mul", graph.add("Log", probability_mean), graph.constant(float(reference_examples)))
     )
-    below = graph.add("Less", upper_tie(graph, nll_mean), graph.constant(largest_training_nll))
+    below = graph.add("Less", upper_tie(graph, nll_mean), graph.constant(largest_reference_nll))
     return {
         "probability": probability_mean,
         "epistemic": epistemic,
@@ -114,3 +114,9 @@ def uncertainties(
 def _variance(graph: Graph, values: str, mean: str) -> str:
     deviation = graph.add("Sub", values, mean)
     return graph.mean(graph.add("Mul", deviation, deviation), [0])
+
+
+def part_means(graph: Graph, nll: str, part: np.ndarray) -> str:
+    """Mean score over the draws of each part, (parts, examples): what p-values compare."""
+    shares = (part == np.arange(part.max() + 1)[:, None]) / np.bincount(part)[:, None]
+    return graph.add("MatMul", graph.constant(shares.astype(np.float64)), nll)

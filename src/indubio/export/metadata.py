@@ -13,12 +13,13 @@ import numpy as np
 from indubio.data import Column, FittedMinMax, Intake, Long, Roles, Schema, Wide, Windowing
 from indubio.data.quality import QualityLimits
 from indubio.data.reading import Reading
+from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
+from indubio.probability import Reference
 from indubio.settings import Settings
-from indubio.uncertainty import UncertaintyName
 
 KEY = "indubio"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,9 @@ class Metadata:
         intake: checks of incoming rows; the graph itself fills in and scales.
         anomaly_threshold: of the detector that was exported.
         referral_threshold: likewise.
-        referral_by: the uncertainty that the referral threshold is for.
+        referral: the referral rule that the threshold is of.
+        reference: scores that p-values are made from; None where the detector has none.
+        n_reference: how many reference examples there are.
         reading: how files are read, where the detector was fitted on files.
     """
 
@@ -40,12 +43,16 @@ class Metadata:
     intake: Intake
     anomaly_threshold: float
     referral_threshold: float
-    referral_by: UncertaintyName
+    referral: Referral
+    reference: Reference | None
+    n_reference: int
     reading: Reading | None
 
     def to_json(self) -> str:
         """As text for the model's metadata."""
         plain = asdict(self) | {"format": FORMAT}
+        kinds = {rule: kind for kind, rule in REFERRALS.items()}
+        plain["referral"]["kind"] = kinds[type(self.referral)]
         if self.reading is not None and self.reading.layout is not None:
             plain["reading"]["layout"]["kind"] = type(self.reading.layout).__name__.lower()
         return json.dumps(plain, default=lambda array: array.tolist())
@@ -69,7 +76,9 @@ class Metadata:
             intake=_intake(plain["intake"]),
             anomaly_threshold=plain["anomaly_threshold"],
             referral_threshold=plain["referral_threshold"],
-            referral_by=plain["referral_by"],
+            referral=_referral(plain["referral"]),
+            reference=None if plain["reference"] is None else _reference(plain["reference"]),
+            n_reference=plain["n_reference"],
             reading=None if reading is None else _reading(reading),
         )
 
@@ -84,6 +93,22 @@ def _intake(plain: Mapping[str, Any]) -> Intake:
         quality=None
         if quality is None
         else QualityLimits(**{name: np.array(values, dtype=float) for name, values in quality.items()}),
+        margin=plain["margin"],
+    )
+
+
+def _referral(plain: Mapping[str, Any]) -> Referral:
+    return REFERRALS[plain["kind"]](**{name: value for name, value in plain.items() if name != "kind"})
+
+
+def _reference(plain: Mapping[str, Any]) -> Reference:
+    groups, group = plain["groups"], plain["group"]
+    return Reference(
+        scores=np.array(plain["scores"], dtype=np.float64),
+        part=np.array(plain["part"], dtype=np.int64),
+        unseen=plain["unseen"],
+        groups=None if groups is None else tuple(groups),
+        group=None if group is None else np.array(group, dtype=np.int32),
     )
 
 

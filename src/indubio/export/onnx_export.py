@@ -2,9 +2,12 @@
 
     rows (examples, ...) float64, anomaly_threshold (), referral_threshold ()
       ->  probability, epistemic, aleatoric, total, exceed, var_nll, nll (examples,) float64
+          part_nll (parts, examples) float64, what p-values are made from
           anomaly, refer (examples,) bool
 
-The thresholds are inputs, so that they can change after the export; the values at export are in the metadata.
+The thresholds are inputs, so that they can change after the export; the values at export are in the metadata. `refer`
+is there for referral rules that compare one uncertainty with a threshold; `OnnxModel` follows every rule, and gives
+p-values.
 """
 
 from os import PathLike
@@ -42,7 +45,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
     if not isinstance(detector, Detector):
         raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
-    from indubio.export.conversion import probability, uncertainties
+    from indubio.export.conversion import part_means, probability, uncertainties
     from indubio.export.graph import Graph
     from indubio.export.network import NetworkNodes
 
@@ -56,14 +59,16 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     nll = NetworkNodes(graph, detector.draws_).nll(_scaled(graph, intake.scaling, whole, TensorProto.FLOAT))
     nll = graph.cast(nll, TensorProto.DOUBLE)
     p = probability(graph, detector.conversion_, nll)
-    found = uncertainties(graph, p, nll, detector.largest_training_nll_, detector.n_training_)
+    found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
     metadata = _metadata(detector)
     for name, value in found.items():
         graph.output(name, value, ["examples"])
-    flags = {
-        "anomaly": graph.add("GreaterOrEqual", found["probability"], threshold),
-        "refer": graph.add("Greater", found[metadata.referral_by], referral),
-    }
+    if metadata.reference is not None:
+        parts = part_means(graph, nll, metadata.reference.part)
+        graph.output("part_nll", parts, [len(metadata.reference.scores), "examples"])
+    flags = {"anomaly": graph.add("GreaterOrEqual", found["probability"], threshold)}
+    if metadata.referral.by_threshold:
+        flags["refer"] = graph.add("Greater", found[metadata.referral.by], referral)
     for name, value in flags.items():
         graph.output(name, value, ["examples"], TensorProto.BOOL)
     return graph.model("indubio", {KEY: metadata.to_json()})
@@ -81,8 +86,10 @@ def _metadata(detector: Detector) -> Metadata:
         input_shape=detector.input_shape_,
         schema=detector.schema_,
         intake=detector.intake_,
-        anomaly_threshold=detector.anomaly_threshold,
+        anomaly_threshold=detector.decision_threshold,
         referral_threshold=detector.referral_threshold_,
-        referral_by=detector.settings_in_use().referral.by,
+        referral=detector.settings_in_use().referral,
+        reference=detector.reference_,
+        n_reference=detector.n_reference_,
         reading=getattr(detector, "reading_", None),
     )

@@ -1,5 +1,6 @@
 """`OnnxModel`: an exported detector, assessed by ONNX Runtime. Nothing on this path imports torch."""
 
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.assessment import Assessment
+from indubio.assessment import Assessment, Decider, Scored
 from indubio.data import Rows, Table, Windows
 from indubio.data.checks import require_numbers
-from indubio.data.incoming import named_rows, passed_through
-from indubio.decision import Reason, Verdict
+from indubio.data.incoming import named_rows
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.metadata import KEY, Metadata
-
-NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll")
+from indubio.uncertainty import Uncertainty
 
 
 class OnnxModel:
@@ -24,7 +23,7 @@ class OnnxModel:
     Attributes:
         metadata: columns, checks and thresholds of the detector that was exported.
         anomaly_threshold: an anomaly has at least this mean probability; may be changed.
-        referral_threshold: what is more uncertain is referred; may be changed.
+        referral_threshold: what the referral rule compares with; may be changed.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -50,22 +49,23 @@ class OnnxModel:
         self.anomaly_threshold = self.metadata.anomaly_threshold
         self.referral_threshold = self.metadata.referral_threshold
 
-    def assess(self, X: Any) -> Assessment:
+    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
-        rows = self._rows(X)
-        notes, bad = self.metadata.intake.inspect(rows)
+        rows, about = self._rows(X), self.metadata
         found = self._run(rows.values)
-        verdict = np.where(found["anomaly"], Verdict.ANOMALY.value, Verdict.INLIER.value)
-        refer = bad | found["refer"]
-        reason = np.where(found["refer"], Reason.UNCERTAIN.value, "")
-        return Assessment(
-            verdict=np.where(refer, Verdict.REFER.value, verdict),
-            reason=np.where(bad, Reason.BAD_INPUT.value, reason),
-            prediction=found["anomaly"],
-            notes=notes,
-            passed=passed_through(X),
-            **{name: found[name] for name in NUMBERS},
+        scored = Scored(
+            nll=found["nll"],
+            part_nll=found.get("part_nll"),
+            uncertainty=Uncertainty(**{field.name: found[field.name] for field in fields(Uncertainty)}),
         )
+        decider = Decider(
+            rule=about.referral,
+            referral_threshold=self.referral_threshold,
+            anomaly_threshold=self.anomaly_threshold,
+            reference=about.reference,
+            n_reference=about.n_reference,
+        )
+        return decider.assessment(X, scored, about.intake.inspect(rows), groups)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
         names = [output.name for output in self._session.get_outputs()]

@@ -8,6 +8,7 @@ initialisation's distribution, independent of the weights the member starts from
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -27,6 +28,8 @@ class AnchoredEnsemble(Posterior):
     Args:
         members: size of the ensemble, M.
     """
+
+    COUNT: ClassVar[str | None] = "members"
 
     members: AtLeastOne = 10
 

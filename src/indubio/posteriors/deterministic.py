@@ -6,6 +6,7 @@ One draw has no spread: its epistemic uncertainty is 0, and total uncertainty is
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +20,8 @@ from indubio.posteriors.training import Report, Training, silent
 @dataclass(frozen=True, kw_only=True)
 class Deterministic(Posterior):
     """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`."""
+
+    COUNT: ClassVar[str | None] = None
 
     @property
     def count(self) -> int:

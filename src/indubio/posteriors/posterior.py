@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -44,6 +44,7 @@ class Posterior(Settings, ABC):
     """
 
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
+    COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
 
     prior_scale: NotNegative = PRIOR_SCALE
 
@@ -51,6 +52,10 @@ class Posterior(Settings, ABC):
     @abstractmethod
     def count(self) -> int:
         """Number of draws, M."""
+
+    def with_count(self, draws: int) -> Self:
+        """The same posterior with another number of draws."""
+        return self if draws == self.count or self.COUNT is None else self.replaced(**{self.COUNT: draws})
 
     @abstractmethod
     def fit(

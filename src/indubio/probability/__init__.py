@@ -3,6 +3,7 @@
 `CONVERSIONS` names every conversion; the command line, configuration files and contract tests read it.
 """
 
+from indubio.probability.conformal import Conformal, Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.exponential import Exponential
@@ -21,12 +22,18 @@ CONVERSIONS: dict[str, type[Conversion]] = {
 __all__ = [
     "CONVERSIONS",
     "TIE_TOLERANCE",
+    "Conformal",
     "Conversion",
     "Ecdf",
     "Exponential",
     "FittedConversion",
     "Gaussian",
     "Level",
+    "Reference",
     "Uniform",
+    "alarms",
+    "conformal_of",
+    "fewest_selected",
+    "select_anomalies",
     "upper_tie",
 ]

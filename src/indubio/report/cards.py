@@ -68,6 +68,9 @@ class Card:
     figures: tuple[Markup, ...]
 
 
+CALLED = {"nll": "score", "p_value": "p-value"}
+
+
 def most_anomalous(subject: Subject) -> Int[np.ndarray, " chosen"]:
     """The examples with the highest scores, the highest first; scores rank where probabilities are all 1."""
     return np.argsort(-subject.found.nll, kind="stable")[:SHOWN]
@@ -106,7 +109,8 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
 
 def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tuple[Markup, ...]) -> Card:
     found = subject.found
-    shown = ("nll", "total", "epistemic", "aleatoric")
+    known = () if np.isnan(found.p_value[place]) else ("p_value",)
+    shown = ("nll", *known, "total", "epistemic", "aleatoric")
     label = "" if subject.labels is None else "anomaly" if subject.labels[place] else "normal"
     return Card(
         example=place,
@@ -115,7 +119,7 @@ def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tupl
         decision=verdict_in_words(found, place),
         probability=percent(float(found.probability[place])),
         doubt=doubt_in_words(found, place),
-        numbers={"score" if name == "nll" else name: number(float(getattr(found, name)[place])) for name in shown},
+        numbers={CALLED.get(name, name): number(float(getattr(found, name)[place])) for name in shown},
         label=label,
         notes=str(found.notes[place]),
         values=values,

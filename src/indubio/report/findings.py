@@ -13,11 +13,11 @@ from indubio.evaluation import RejectionCurve
 from indubio.report.subject import Subject
 from indubio.report.words import count, percent
 
-# Training examples are always within their own ranges and score a little better than new ones, so the bounds leave
-# room.
+# Training examples are always within their own ranges and, where they are also what scores are compared with, score a
+# little better than new ones, so the bounds leave room.
 OUTSIDE = 0.05  # share of a feature's values outside its training range
 TIMES_EXPECTED = 3  # ... and at least this many times what chance would give
-TIMES_FLAGGED = 3  # flagged examples, relative to the training examples
+TIMES_FLAGGED = 3  # flagged examples, relative to the reference examples
 KS_DISTANCE, KS_LEVEL = 0.4, 1e-3  # distance of the distributions of probabilities, and how surely it is there
 ENOUGH = 20  # examples; fewer say nothing of a distribution
 LISTED = 6
@@ -91,24 +91,25 @@ def _outside_ranges(subject: Subject, good: Bool[np.ndarray, " examples"]) -> li
 
 
 def _flagged_more(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
-    threshold = subject.detector.anomaly_threshold
-    expected = float(np.mean(subject.detector.training_uncertainty_.probability >= threshold))
+    threshold = subject.detector.decision_threshold
+    expected = float(np.mean(subject.detector.reference_uncertainty_.probability >= threshold))
     share, total = float(np.mean(subject.found.prediction[good])), int(good.sum())
     error = np.sqrt(max(expected * (1 - expected), 1 / total) / total)
     if share <= max(TIMES_FLAGGED * expected, expected + 3 * error):
         return []
-    return [f"{percent(share)} are called anomalies (before referral), against {percent(expected)} in training."]
+    of = "of the examples that the detector was calibrated on"
+    return [f"{percent(share)} are called anomalies (before referral), against {percent(expected)} {of}."]
 
 
 def _other_scores(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
-    training, new = subject.detector.training_uncertainty_.probability, subject.found.probability[good]
+    training, new = subject.detector.reference_uncertainty_.probability, subject.found.probability[good]
     if min(len(training), len(new)) < ENOUGH:
         return []
     test = ks_2samp(training, new, method="asymp")
     if test.statistic <= KS_DISTANCE or test.pvalue >= KS_LEVEL:
         return []
     return [
-        "The anomaly probabilities are distributed differently from those of the training examples "
+        "The anomaly probabilities are distributed differently from those of the examples it was calibrated on "
         f"(Kolmogorov-Smirnov distance {test.statistic:.2f}, where 0 is alike and 1 is apart)."
     ]
 

@@ -66,7 +66,11 @@ def html_report(
         subject=subject,
         in_short=model_in_short(subject),
         verdicts=[(verdict.value, subject.verdict_count(verdict)) for verdict in Verdict],
-        reasons={reason.name: np.count_nonzero(subject.found.reason == reason) for reason in Reason},
+        reasons=[
+            (words.REASONS[reason], number)
+            for reason in Reason
+            if (number := np.count_nonzero(subject.found.reason == reason))
+        ],
         quality=known,
         distributions=_distributions(subject, drawing),
         curve=None if known is None else _curve(known, drawing),
@@ -94,9 +98,10 @@ def _environment() -> Environment:
 
 def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
     thresholds = {
-        "probability": (subject.detector.anomaly_threshold, "anomaly from here"),
-        subject.referral.by: (subject.detector.referral_threshold_, "referred above"),
+        "probability": (subject.detector.decision_threshold, "anomaly from here"),
     }
+    if subject.referral.by_threshold:
+        thresholds[subject.referral.by] = (subject.detector.referral_threshold_, "referred above")
     made = []
     for name, quantity in QUANTITIES.items():
         threshold, threshold_name = thresholds.get(name, (None, ""))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from indubio.compat import EnsembleDetector
-from indubio.decision import Budget, NoReferral
+from indubio.decision import Budget, NoReferral, UncertaintyThreshold
 from indubio.detector import Detector
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
@@ -32,7 +32,9 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
         ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
         ("Conversion to probability", _in_words(detector.conversion_.conversion)),
-        ("Anomaly", f"probability of {number(detector.anomaly_threshold)} or more"),
+        ("Calibration", _calibration(detector)),
+        ("P-values", subject.found.promise),
+        ("Anomaly", f"probability of {number(detector.decision_threshold)} or more"),
         ("Referral", _referral(subject)),
         ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
         ("Seed", str(detector.seed)),
@@ -50,6 +52,13 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
         ("Likelihood", _in_words(settings.likelihood)),
         ("Training", _in_words(settings.training)),
     ]
+
+
+def _calibration(detector: ScoringModel) -> str:
+    reference = count(detector.n_reference_, "reference example")
+    if not isinstance(detector, Detector):
+        return reference
+    return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
 
 
 def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
@@ -93,9 +102,15 @@ def _referral(subject: Subject) -> str:
     rule, threshold = subject.referral, subject.detector.referral_threshold_
     if isinstance(rule, NoReferral) or np.isinf(threshold):
         return "nothing is referred for uncertainty"
-    kind = (
-        f"at most {percent(rule.share)} of the training examples" if isinstance(rule, Budget) else "a fixed threshold"
-    )
+    if not rule.by_threshold:
+        return _in_words(rule)
+    match rule:
+        case Budget():
+            kind = f"at most {percent(rule.share)} of the reference examples"
+        case UncertaintyThreshold():
+            kind = "a fixed threshold"
+        case _:
+            kind = _in_words(rule)
     return f"{rule.by} uncertainty above {number(threshold)} ({kind})"
 
 

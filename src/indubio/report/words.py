@@ -9,6 +9,12 @@ from indubio.uncertainty import LARGEST_TOTAL
 
 # Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
 LEVELS = ((10, "hardly any doubt"), (36, "some doubt"), (75, "considerable doubt"))
+REASONS = {
+    Reason.BAD_INPUT: "its data are bad",
+    Reason.OUT_OF_RANGE: "a value is far outside the training range",
+    Reason.EPISTEMIC: "the verdict is uncertain, mostly for lack of examples like it",
+    Reason.ALEATORIC: "the verdict is uncertain, mostly because the case is ambiguous",
+}
 ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
 
 
@@ -61,9 +67,10 @@ def verdict_in_words(found: Assessment, example: int) -> str:
     leaning = "an anomaly" if found.prediction[example] else "normal"
     if found.verdict[example] != Verdict.REFER:
         return f"accepted as {leaning}"
-    if found.reason[example] == Reason.BAD_INPUT:
-        return f"referred to a person because its data are bad; the score alone says {leaning}"
-    return f"referred to a person because the verdict is uncertain; left alone, it would be {leaning}"
+    why = REASONS[Reason(str(found.reason[example]))]
+    if found.reason[example] in (Reason.BAD_INPUT, Reason.OUT_OF_RANGE):
+        return f"referred to a person because {why}; the score alone says {leaning}"
+    return f"referred to a person because {why}; left alone, it would be {leaning}"
 
 
 def doubt_in_words(found: Assessment, example: int) -> str:

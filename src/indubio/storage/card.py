@@ -46,10 +46,11 @@ def card(detector: Detector, manifest: Manifest) -> bytes:
         "",
         "## How it decides",
         "",
-        f"- anomaly: mean probability of at least {detector.anomaly_threshold:g}",
+        f"- anomaly: mean probability of at least {detector.decision_threshold:g}",
         f"- refer: {_referral(detector, settings['referral'])}",
+        f"- calibrated on {detector.n_reference_} examples ({settings['calibration']['kind']})",
         f"- missing values: {detector.missing}; new categories: {detector.unseen}",
-        f"- largest mean score of a training example: {detector.largest_training_nll_:.6g}",
+        f"- largest mean score of a reference example: {detector.largest_reference_nll_:.6g}",
         "",
         "## Settings",
         "",
@@ -72,6 +73,8 @@ def _call(settings: dict[str, Any]) -> str:
 def _referral(detector: Detector, rule: dict[str, Any]) -> str:
     if not np.isfinite(detector.referral_threshold_):
         return "nothing for its uncertainty"
+    if not detector.settings_in_use().referral.by_threshold:
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by")
     found = f"{rule['by']} uncertainty above {detector.referral_threshold_:.6g}"
     return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
 

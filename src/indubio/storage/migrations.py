@@ -1,12 +1,12 @@
 """Format versions: how a model of an older one becomes a model of this one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,24 @@ class Stored:
     arrays: dict[str, np.ndarray]
 
 
+def with_calibration(stored: Stored) -> Stored:
+    """1 -> 2: all that scores are compared with was of the training examples, whose mean scores were not kept."""
+    names = {"largest_training_nll_": "largest_reference_nll_", "training_uncertainty_": "reference_uncertainty_"}
+    fitted = {names.get(name, name): value for name, value in stored.fitted.items()}
+    arrays = {
+        ".".join([names.get(first, first), *rest]): values
+        for (first, *rest), values in ((path.split("."), values) for path, values in stored.arrays.items())
+    }
+    return replace(
+        stored,
+        settings=stored.settings | {"calibration": {"kind": "train"}},
+        fitted=fitted | {"n_reference_": fitted.get("n_training_"), "reference_": None},
+        arrays=arrays,
+    )
+
+
 # Version -> what turns it into the next one. A new version comes with its line here and a golden model in the tests.
-MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {}
+MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {1: with_calibration}
 
 
 def migrated(stored: Stored, version: int) -> Stored:

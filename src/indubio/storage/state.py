@@ -15,7 +15,7 @@ from indubio.data.reading import Reading
 from indubio.detector import Detector
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, MCDropout
-from indubio.probability import FittedConversion
+from indubio.probability import FittedConversion, Reference
 from indubio.storage.migrations import Stored
 from indubio.storage.network import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.summary import Summary
@@ -30,8 +30,10 @@ FITTED: dict[str, Any] = {
     "intake_": Intake,
     "conversion_": FittedConversion,
     "n_training_": int,
-    "largest_training_nll_": float,
-    "training_uncertainty_": Summary,
+    "n_reference_": int,
+    "largest_reference_nll_": float,
+    "reference_uncertainty_": Summary,
+    "reference_": Reference | None,
     "referral_threshold_": float,
     "reading_": Reading,
 }
@@ -51,8 +53,8 @@ def taken_apart(detector: Detector) -> Stored:
     if unknown:
         raise ModelFileError(f"a model file has no place for the attributes {unknown} of this detector.")
     draws: Draws = attributes["draws_"]
-    attributes["training_uncertainty_"] = Summary.of(
-        attributes["training_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
+    attributes["reference_uncertainty_"] = Summary.of(
+        attributes["reference_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
     )
     arrays: dict[str, np.ndarray] = {}
     stored = Stored(
@@ -73,6 +75,7 @@ def with_every_setting(detector: Detector) -> Detector:
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     named["architecture"] = chosen.architecture_for(detector.input_shape_)
+    named["calibration"] = chosen.calibration_for(detector.n_training_)
     return Detector(**(detector.get_params(deep=False) | named))
 
 
@@ -120,7 +123,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     autoencoder = _autoencoder(detector, attributes["input_shape_"])
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     attributes["draws_"] = draws_of(autoencoder, layout, stored.weights, detector.device)
-    attributes["training_uncertainty_"] = attributes["training_uncertainty_"].expanded()
+    attributes["reference_uncertainty_"] = attributes["reference_uncertainty_"].expanded()
     for name, value in attributes.items():
         setattr(detector, name, value)
     return detector
@@ -147,6 +150,7 @@ def _attributes(stored: Stored) -> dict[str, Any]:
 def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
     shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
+    reference: Reference | None = attributes["reference_"]
     rules = {
         "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
         "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
@@ -157,7 +161,11 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "there must be medians where missing values are filled in": (intake.medians is None)
         == (intake.missing == "error"),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
-        "`largest_training_nll_` must be finite": bool(np.isfinite(attributes["largest_training_nll_"])),
+        "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
+        "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),
+        "the reference must be of as many draws": reference is None or len(reference.part) == layout.count,
+        "the reference must have `n_reference_` examples": reference is None
+        or reference.examples == attributes["n_reference_"],
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]

@@ -22,7 +22,7 @@ from indubio.config import from_plain, to_plain
 from indubio.data import Column, FittedMinMax, Intake, Schema
 from indubio.data.quality import QualityLimits
 from indubio.errors import ModelFileError
-from indubio.probability import FittedConversion
+from indubio.probability import FittedConversion, Reference
 from indubio.settings import Settings
 from indubio.storage.summary import Summary
 
@@ -33,6 +33,7 @@ CLASSES: dict[str, type[Any]] = {
     "schema": Schema,
     "column": Column,
     "conversion": FittedConversion,
+    "reference": Reference,
     "summary": Summary,
 }
 

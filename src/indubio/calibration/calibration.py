@@ -1,0 +1,74 @@
+"""Calibration: the settings of a way to choose which rows train which draws and which rows calibrate them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from indubio.settings import Settings
+
+SPLIT = 7  # marks the random stream of the split: no network of the same seed draws from it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Some of the draws, and their rows.
+
+    Args:
+        draws: how many draws.
+        trained: rows that these draws are trained on.
+        calibrated: rows that their scores are compared with.
+    """
+
+    draws: int
+    trained: Int[np.ndarray, " trained"]
+    calibrated: Int[np.ndarray, " calibrated"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """The draws in parts; every part has the same number of calibration rows.
+
+    Args:
+        parts: together they are all draws, in order.
+        unseen: whether no draw was trained on the rows that calibrate it.
+    """
+
+    parts: tuple[Part, ...]
+    unseen: bool
+
+    @property
+    def trained(self) -> Int[np.ndarray, " rows"]:
+        """Rows that some draw is trained on: what is learned for all draws together, the scaling, is of these."""
+        return np.unique(np.concatenate([part.trained for part in self.parts]))
+
+    def slices(self) -> list[tuple[slice, Part]]:
+        """Each part with the place of its draws among all draws."""
+        first = np.cumsum([0, *(part.draws for part in self.parts)]).tolist()
+        return [(slice(first[place], first[place + 1]), part) for place, part in enumerate(self.parts)]
+
+    @property
+    def part_of_draw(self) -> Int[np.ndarray, " draws"]:
+        """The part that each draw belongs to."""
+        return np.repeat(np.arange(len(self.parts)), [part.draws for part in self.parts])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Settings, ABC):
+    """A way to part rows into those that train and those that calibrate."""
+
+    @abstractmethod
+    def plan(self, examples: int, draws: int, seed: int) -> Plan:
+        """The parts for so many examples and draws.
+
+        Args:
+            examples: N.
+            draws: M.
+            seed: of the shuffling; the same seed gives the same plan.
+        """
+
+
+def shuffled(examples: int, seed: int) -> Int[np.ndarray, " examples"]:
+    """The rows in random order."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,))).permutation(examples)

@@ -1,0 +1,53 @@
+"""K folds: each part of the draws is trained without one fold, and calibrated on it.
+
+    part k of the draws:  trained on all rows but fold k,  CDF_m fitted on nll_m of fold k
+
+So every draw has a CDF of its own from rows it has not seen, as the paper's method needs, every row calibrates, and no
+network is trained only to be thrown away: the M draws that calibrate are the M draws that score. (Training once more on
+all rows would be the other way; its scores are of other networks than those that were calibrated.)
+
+A new example is compared with the rows of fold k by the draws of part k alone, and the counts are added up:
+
+    p = (1 + sum_k #{i in fold k: s_k(i) >= s_k(x)}) / (n + 1),   s_k: mean NLL over part k
+
+This is the cross-conformal p-value (Vovk 2015), whose intervals are those of CV+ and, with bootstraps in place of
+folds, of jackknife+-after-bootstrap (Barber et al. 2021; Kim et al. 2020). What is proven is P(p <= a) <= 2a, up to
+about K/n (Barber et al. 2021, theorem 4); what is found is a, nearly always. The scaling to the training range is one
+for all draws and has seen all rows, which the theorem does not cover.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from indubio.calibration.calibration import Calibration, Part, Plan, shuffled
+from indubio.errors import ConfigError
+from indubio.settings import AtLeastTwo
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossFit(Calibration):
+    """Train each part of the draws without one fold of the rows, and calibrate it on that fold.
+
+    Args:
+        folds: K; with fewer draws or rows, as many folds as there are of these.
+    """
+
+    folds: AtLeastTwo = 5
+
+    def plan(self, examples: int, draws: int, seed: int) -> Plan:
+        """K parts; the N mod K rows that are left over are trained on by all and calibrate none."""
+        folds = min(self.folds, draws, examples)
+        if folds < 2:
+            raise ConfigError(
+                f"cross-fitting needs at least two draws and two rows, got {draws} and {examples}: a draw cannot be "
+                'calibrated on rows it was trained on. Calibrate with HoldOut() ("holdout") or TrainScores() ("train").'
+            )
+        size, order = examples // folds, shuffled(examples, seed)
+        counts = [draws // folds + (fold < draws % folds) for fold in range(folds)]
+        parts = []
+        for fold, count in enumerate(counts):
+            held = order[fold * size : (fold + 1) * size]
+            trained = np.setdiff1d(order, held)
+            parts.append(Part(draws=count, trained=trained, calibrated=np.sort(held)))
+        return Plan(parts=tuple(parts), unseen=True)

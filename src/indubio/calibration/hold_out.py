@@ -1,0 +1,42 @@
+"""A share of the rows is kept out of training, and calibrates all draws.
+
+P(p-value <= a) <= a        split conformal prediction: Vovk et al. 2005; for anomalies: Bates et al. 2023
+
+Exact for new examples that are exchangeable with the rows kept out, whatever the network is. The price is that share of
+the training rows.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from indubio.calibration.calibration import Calibration, Part, Plan, shuffled
+from indubio.errors import ConfigError
+from indubio.settings import Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldOut(Calibration):
+    """Keep a share of the rows out of training, to calibrate on.
+
+    Args:
+        share: of the rows that is kept out.
+        rows: which: "random" ones, or the "last" ones. Take the last where neighbours are alike, as windows that
+            overlap are: a random window's neighbours would have been trained on, and it would look too good.
+    """
+
+    share: Fraction = 0.25
+    rows: Literal["random", "last"] = "random"
+
+    def plan(self, examples: int, draws: int, seed: int) -> Plan:
+        """One part: all draws, trained on what is left."""
+        held = round(self.share * examples)
+        if held < 1 or held >= examples:
+            raise ConfigError(
+                f"a share of {self.share} of {examples} rows is {held}, and holding out needs rows on both sides. "
+                'Give more rows, or calibrate with CrossFit() ("cross") or TrainScores() ("train").'
+            )
+        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
+        trained, calibrated = np.sort(order[: examples - held]), np.sort(order[examples - held :])
+        return Plan(parts=(Part(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)

@@ -1,0 +1,32 @@
+"""Refer at most a share of the examples: what the reviewers have time for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from indubio.decision.referral import Labelled, Referral, Uncertainties, uncertainty_values
+from indubio.errors import DataError
+from indubio.settings import Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget(Referral):
+    """Refer at most this share of examples like those it was fitted on: what the reviewers have time for.
+
+    Args:
+        share: largest share to refer.
+    """
+
+    share: Share = 0.05
+
+    def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
+        """The smallest observed value t such that the share of examples above t is within the budget.
+
+        Examples that tie are referred together or not at all, so ties never exceed the budget.
+        """
+        ascending = np.sort(uncertainty_values(reference, self.by))
+        if ascending.size == 0:
+            raise DataError("a referral budget needs at least one example to be fitted on, got none.")
+        candidates = np.unique(ascending)
+        above = ascending.size - np.searchsorted(ascending, candidates, side="right")
+        return float(candidates[np.argmax(above / ascending.size <= self.share)])

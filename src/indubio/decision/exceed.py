@@ -1,0 +1,59 @@
+r"""ExCeeD: refer where another training set would likely have changed the prediction (Perini et al. 2020).
+
+    q = (1 + n F(x)) / (2 + n)                       F: share of the reference scores up to that of x
+    P(anomaly) = P(Binomial(n, q) > n - n gamma)     gamma: contamination, the expected share of anomalies
+    confidence = P(anomaly) if x is called an anomaly, else 1 - P(anomaly)
+
+For comparison with the literature. It knows nothing of the draws: only where the score lies among the reference scores.
+`RejEx` in `rejex.py` refers by the same P(anomaly), with a constant threshold that needs no choice.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import bdtr, bdtrc
+
+from indubio.decision.referral import Evidence, Labelled, Referral, Uncertainties
+from indubio.errors import DataError
+from indubio.settings import Fraction, Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exceed(Referral):
+    """Refer what ExCeeD is not confident of.
+
+    Args:
+        contamination: gamma, the share of anomalies that is expected.
+        confidence: least confidence of an accepted verdict.
+    """
+
+    contamination: Fraction = 0.1
+    confidence: Share = 0.9
+
+    def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
+        """1 - confidence."""
+        return 1 - float(self.confidence)
+
+    def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:
+        """1 - the confidence of each prediction."""
+        anomaly, inlier = stabilities(found, self.contamination)
+        return np.where(found.prediction, inlier, anomaly)
+
+
+def stabilities(
+    found: Evidence, contamination: float
+) -> tuple[Float[np.ndarray, " examples"], Float[np.ndarray, " examples"]]:
+    """P(anomaly) and 1 - P(anomaly), each with all its digits.
+
+    P(anomaly) is the share of training sets like this one under which the example is among the anomalies.
+    """
+    if found.below is None:
+        raise DataError(
+            "this model was saved by an older version, without the scores of its reference examples, which this "
+            "referral rule compares with. Fit it again, or choose another rule."
+        )
+    n = found.reference
+    q = (1 + found.below) / (2 + n)
+    fewest = n - int(n * contamination)
+    return np.asarray(bdtrc(fewest, n, q)), np.asarray(bdtr(fewest, n, q))

@@ -1,0 +1,14 @@
+"""Nothing is referred for its uncertainty."""
+
+from dataclasses import dataclass
+
+from indubio.decision.referral import Labelled, Referral, Uncertainties
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoReferral(Referral):
+    """Nothing is referred; `by` only says which uncertainty to show beside the verdict."""
+
+    def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
+        """Infinity."""
+        return float("inf")

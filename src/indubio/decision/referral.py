@@ -1,0 +1,108 @@
+"""Referral: the settings of a rule that says which verdicts go to a person, and what a rule gets to see.
+
+REFER if doubt(x) > threshold: a rule says what doubt is and how the threshold is found. All that it learns is that
+one number, so a rule can be changed without training again.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from indubio.decision.verdict import checked_values
+from indubio.errors import ConfigError
+from indubio.settings import Settings
+from indubio.uncertainty import Uncertainty, UncertaintyName
+
+Uncertainties = Mapping[str, Float[np.ndarray, " examples"]] | Uncertainty
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """What is known of the examples to decide on.
+
+    Args:
+        uncertainty: their mean probabilities and uncertainties.
+        prediction: True for what would be called an anomaly.
+        below: how many reference examples score at most as high; None where their scores were not kept.
+        reference: how many reference examples there are.
+        day: the calendar day of each example; None where it is not known.
+    """
+
+    uncertainty: Uncertainty
+    prediction: Bool[np.ndarray, " examples"]
+    below: Int[np.ndarray, " examples"] | None
+    reference: int
+    day: Shaped[np.ndarray, " examples"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Labelled:
+    """Examples with known labels, for rules that need them.
+
+    Args:
+        evidence: what the detector says of them.
+        wrong: where its prediction differs from the label.
+    """
+
+    evidence: Evidence
+    wrong: Bool[np.ndarray, " examples"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Referral(Settings, ABC):
+    """Which verdicts are referred.
+
+    Args:
+        by: the uncertainty that decides; for a rule that goes by something else, the one to show beside the verdict.
+    """
+
+    NEEDS_LABELS: ClassVar[bool] = False
+    OVER_BATCH: ClassVar[bool] = False  # whether a verdict depends on what else is assessed with it
+
+    by: UncertaintyName = "total"
+
+    @abstractmethod
+    def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:
+        """The threshold: what is in more doubt than this is referred.
+
+        Args:
+            reference: uncertainties of good examples, by name.
+            labelled: examples with labels, for a rule that needs them.
+        """
+
+    def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:
+        """What the threshold is compared with."""
+        return uncertainty_values(found.uncertainty, self.by)
+
+    def refers(self, found: Evidence, threshold: float) -> Bool[np.ndarray, " examples"]:
+        """Which verdicts are referred for their doubt."""
+        if np.isnan(threshold):
+            raise ConfigError("the referral threshold must be a number, got NaN.")
+        return np.asarray(self.doubt(found) > threshold)
+
+    @property
+    def by_threshold(self) -> bool:
+        """Whether it compares nothing but the uncertainty `by` with its threshold."""
+        return type(self).doubt is Referral.doubt and type(self).refers is Referral.refers
+
+    def anomaly_threshold(self, given: float) -> float:
+        """From which probability on an example is an anomaly; a rule may know better than what is given."""
+        return given
+
+
+def uncertainty_values(uncertainties: Uncertainties, by: UncertaintyName) -> Float[np.ndarray, " examples"]:
+    """The values of one uncertainty, looked up by name."""
+    if isinstance(uncertainties, Uncertainty):
+        values = getattr(uncertainties, by)
+    elif by in uncertainties:
+        values = uncertainties[by]
+    else:
+        raise ConfigError(f"`by` must name one of the uncertainties {sorted(uncertainties)}, got {by!r}.")
+    return checked_values(values, by)

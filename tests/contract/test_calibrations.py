@@ -1,0 +1,270 @@
+"""What every calibration promises, and what a detector with it does."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import indubio.calibration
+from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
+from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
+from indubio.data import read_table
+from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
+from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.export import OnnxModel, export_onnx
+from indubio.posteriors import POSTERIORS
+
+SHARED_FILES = {"__init__", "calibration"}
+FILES = {"train": "train_scores", "holdout": "hold_out", "cross": "cross_fit"}
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(120, 1)) + 0.3 * RNG.normal(size=(120, 4))
+NEW = np.concatenate([ROWS[:30] + 0.1 * RNG.normal(size=(30, 4)), RNG.normal(scale=3, size=(30, 4))])
+LABELS = np.repeat([0, 1], 30)
+SMALL = {"deterministic": {}, "anchored_ensemble": {"members": 4}, "sghmc": {"draws": 4, "burn_in": 2, "thinning": 2}}
+
+
+def quick(**settings) -> Detector:
+    usual = {
+        "posterior": AnchoredEnsemble(members=4),
+        "architecture": Dense(widths=(6,)),
+        "training": Training(epochs=5),
+    }
+    return Detector(**usual | settings)
+
+
+@pytest.fixture(params=CALIBRATIONS)
+def calibration(request):
+    return CALIBRATIONS[request.param]()
+
+
+def test_the_list_of_calibrations_names_every_file_of_the_folder():
+    files = {path.stem for path in Path(indubio.calibration.__file__).parent.glob("*.py")} - SHARED_FILES
+    assert {way.__module__.rpartition(".")[2] for way in CALIBRATIONS.values()} == files
+    assert {kind: way.__module__.rpartition(".")[2] for kind, way in CALIBRATIONS.items()} == FILES
+
+
+@pytest.mark.parametrize(("examples", "draws"), [(51, 10), (100, 7), (20, 2), (23, 100), (4, 3)])
+def test_a_plan_covers_all_draws_and_keeps_what_it_says_unseen(calibration, examples, draws):
+    plan = calibration.plan(examples, draws, 0)
+    assert sum(part.draws for part in plan.parts) == draws
+    assert len(plan.part_of_draw) == draws
+    assert len({len(part.calibrated) for part in plan.parts}) == 1
+    for part in plan.parts:
+        assert part.draws >= 1
+        assert len(part.trained) >= 1
+        assert len(np.unique(part.trained)) == len(part.trained)
+        seen = np.isin(part.calibrated, part.trained)
+        assert not seen.any() if plan.unseen else seen.all()
+        assert max(part.trained.max(), part.calibrated.max()) < examples
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_another(calibration):
+    one, same, other = (calibration.plan(50, 10, seed) for seed in (1, 1, 2))
+    for first, second in zip(one.parts, same.parts, strict=True):
+        np.testing.assert_array_equal(first.calibrated, second.calibrated)
+    if plan_is_random := not isinstance(calibration, TrainScores):
+        assert plan_is_random
+        assert any(set(a.calibrated) != set(b.calibrated) for a, b in zip(one.parts, other.parts, strict=True))
+
+
+def test_cross_fitting_calibrates_on_every_row_once_but_for_a_remainder():
+    plan = CrossFit(folds=5).plan(52, 10, 0)
+    rows = np.concatenate([part.calibrated for part in plan.parts])
+    assert len(np.unique(rows)) == len(rows) == 50
+    assert [len(part.trained) for part in plan.parts] == [42] * 5
+
+
+def test_the_last_rows_can_be_held_out():
+    (part,) = HoldOut(share=0.2, rows="last").plan(10, 3, 0).parts
+    assert list(part.calibrated) == [8, 9]
+
+
+def test_what_cannot_be_parted_is_refused_with_the_way_out():
+    with pytest.raises(ConfigError, match="rows on both sides"):
+        HoldOut(share=0.1).plan(4, 3, 0)
+    with pytest.raises(ConfigError, match="at least two draws"):
+        CrossFit().plan(50, 1, 0)
+    with pytest.raises(ConfigError, match="folds"):
+        CrossFit(folds=1)
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_every_posterior_can_be_calibrated_in_every_way_stored_and_exported(posterior, calibration, tmp_path):
+    if posterior == "deterministic" and isinstance(calibration, CrossFit):
+        pytest.skip("one draw cannot be cross-fitted")
+    made = POSTERIORS[posterior](**SMALL.get(posterior, {"draws": 4}))
+    detector = quick(posterior=made, calibration=calibration).fit(ROWS)
+    assert detector.draws_.count == made.count
+    found = detector.assess(NEW)
+    assert np.isnan(found.p_value).all() == isinstance(calibration, TrainScores)
+    save(detector, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.calibration == calibration
+    for name, values in loaded.assess(NEW).to_dict().items():
+        np.testing.assert_array_equal(values, getattr(found, name), err_msg=name)
+    export_onnx(detector, tmp_path / "model.onnx")
+    exported = OnnxModel(tmp_path / "model.onnx").assess(NEW)
+    np.testing.assert_allclose(exported.p_value, found.p_value, atol=2 / detector.n_reference_)
+    assert exported.promise == found.promise
+    assert np.mean(exported.reason == found.reason) > 0.95  # float32 rounding may carry an example over a threshold
+
+
+def test_a_row_has_the_p_value_it_has_in_any_batch(calibration):
+    detector = quick(calibration=calibration).fit(ROWS)
+    whole = detector.assess(NEW).p_value
+    np.testing.assert_array_equal(
+        np.concatenate([detector.assess(NEW[i : i + 7]).p_value for i in range(0, 60, 7)]), whole
+    )
+
+
+def test_the_draws_of_a_part_are_trained_without_the_rows_that_calibrate_it():
+    # The reference score of a row is that of an ensemble which was fitted without it.
+    detector = quick(calibration=CrossFit(folds=2)).fit(ROWS)
+    plan = CrossFit(folds=2).plan(len(ROWS), 4, detector.seed)
+    nll = detector.nll(ROWS)
+    for place, part in enumerate(plan.parts):
+        means = nll[plan.part_of_draw == place][:, part.calibrated].mean(axis=0)
+        np.testing.assert_allclose(np.sort(means), detector.reference_.scores[place], rtol=1e-5)
+
+
+def test_held_out_rows_do_not_touch_what_is_learned():
+    plan = HoldOut().plan(len(ROWS), 4, 0)
+    changed = ROWS.copy()
+    changed[plan.parts[0].calibrated] += 100
+    one, other = (quick(calibration=HoldOut()).fit(rows) for rows in (ROWS, changed))
+    np.testing.assert_array_equal(one.nll(NEW), other.nll(NEW))
+    assert one.assess(NEW).p_value.sum() < other.assess(NEW).p_value.sum()
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(10, TrainScores), (60, CrossFit), (5000, HoldOut)])
+def test_without_a_choice_the_number_of_rows_decides(rows, expected):
+    assert type(quick().settings_in_use().calibration_for(rows)) is expected
+    single = quick(posterior=Deterministic()).settings_in_use().calibration_for(rows)
+    assert type(single) is (TrainScores if rows == 10 else HoldOut)
+
+
+def test_mc_dropout_cross_fitted_has_a_network_for_every_fold():
+    detector = quick(posterior=MCDropout(draws=6), calibration=CrossFit(folds=3)).fit(ROWS)
+    weight = next(iter(detector.draws_.weights.values()))
+    assert len(np.unique(weight.reshape(6, -1).numpy(), axis=0)) == 3
+
+
+@pytest.mark.parametrize("by", ["total", "epistemic", "aleatoric"])
+def test_a_budget_holds_for_new_good_examples_however_it_was_calibrated(calibration, by):
+    # 300 new rows: three standard errors of a share of 0.2 are 0.07, and the threshold itself is of 120 rows or fewer.
+    random = np.random.default_rng(5)
+    new = random.normal(size=(300, 1)) + 0.3 * random.normal(size=(300, 4))
+    detector = quick(calibration=calibration, referral=Budget(share=0.2, by=by)).fit(ROWS)
+    assert np.mean(detector.assess(new).verdict == "REFER") < 0.2 + 0.15
+
+
+# ----- groups
+
+
+def by_machine(count: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    values = random.normal(size=(count, 1)) + 0.3 * random.normal(size=(count, 3))
+    frame = pd.DataFrame(values, columns=["a", "b", "c"])
+    return frame.assign(machine=np.where(np.arange(count) % 3, "M1", "M2"))
+
+
+def test_a_group_column_makes_p_values_by_group_and_is_passed_through(tmp_path):
+    table = read_table(by_machine(150, 0), group="machine")
+    detector = quick(calibration=CrossFit(folds=2)).fit(table)
+    assert detector.reference_.groups == ("M1", "M2")
+    new = by_machine(20, 1).assign(machine=["M1"] * 18 + ["M3", "M2"])
+    found = detector.assess(read_table(new, group="machine"))
+    assert np.isnan(found.p_value[18])
+    assert "group M3" in found.notes[18]
+    assert found.smallest_p[0] == pytest.approx(1 / 101)
+    assert found.smallest_p[19] == pytest.approx(1 / 51)
+    assert found.to_frame()["machine"].tolist() == new["machine"].tolist()
+    save(detector, tmp_path / "model")
+    export_onnx(detector, tmp_path / "model.onnx")
+    for other in (load(tmp_path / "model"), OnnxModel(tmp_path / "model.onnx")):
+        again = other.assess(read_table(new, group="machine"))
+        np.testing.assert_allclose(again.p_value, found.p_value, atol=0.02)
+        assert list(again.notes) == list(found.notes)
+
+
+def test_groups_can_be_given_beside_an_array():
+    groups = np.repeat(["x", "y"], 60)
+    detector = quick(calibration=HoldOut()).fit(ROWS, groups=groups)
+    assert not np.isnan(detector.assess(NEW, groups=np.repeat("x", 60)).p_value).any()
+    with pytest.raises(DataError, match="calibrated by group"):
+        detector.assess(NEW)
+    with pytest.raises(ShapeError, match="one name per example"):
+        quick().fit(ROWS, groups=groups[:5])
+
+
+# ----- referral rules on a detector
+
+
+def test_rules_change_without_training_again_and_are_stored(tmp_path):
+    detector = quick(calibration=CrossFit()).fit(ROWS)
+    rules = [
+        Budget(share=0.1),
+        AtMost(count=3),
+        Cost(missed_anomaly=5.0, false_alarm=1.0, review=0.2),
+        Exceed(contamination=0.05),
+        RejEx(contamination=0.05),
+    ]
+    for place, rule in enumerate(rules):
+        found = detector.refer_by(rule).assess(NEW)
+        assert set(found.reason) <= {"", "uncertain-epistemic", "uncertain-aleatoric"}
+        save(detector, tmp_path / str(place))
+        assert load(tmp_path / str(place)).referral == rule
+        np.testing.assert_array_equal(load(tmp_path / str(place)).assess(NEW).reason, found.reason)
+        export_onnx(detector, tmp_path / f"{place}.onnx")
+        exported = OnnxModel(tmp_path / f"{place}.onnx").assess(NEW)
+        assert np.mean(exported.reason == found.reason) > 0.95
+        assert np.mean(exported.prediction == found.prediction) > 0.95
+
+
+def test_costs_move_the_anomaly_threshold_of_all_methods():
+    detector = quick().fit(ROWS).refer_by(Cost(missed_anomaly=9.0, false_alarm=1.0, review=0.05))
+    assert detector.decision_threshold == pytest.approx(0.1)
+    found = detector.assess(NEW)
+    np.testing.assert_array_equal(found.prediction, found.probability >= detector.decision_threshold)
+    np.testing.assert_array_equal(detector.predict(NEW) == -1, found.prediction)
+
+
+def test_target_risk_takes_labels_and_other_rules_do_not():
+    detector = quick().fit(ROWS)
+    rows, labels = np.tile(NEW, (5, 1)), np.tile(LABELS, 5)
+    detector.refer_by(TargetRisk(alpha=0.4, delta=0.2), rows, labels)
+    assert isinstance(detector.referral, TargetRisk)
+    with pytest.raises(ConfigError, match="takes no labels"):
+        detector.refer_by(Budget(), rows, labels)
+    with pytest.raises(ConfigError, match="needs labelled examples"):
+        detector.refer_by(TargetRisk(alpha=0.4))
+    with pytest.raises(DataError, match="`y` must be 0 or 1"):
+        detector.refer_by(TargetRisk(alpha=0.4), rows, labels[:3])
+    with pytest.raises(ConfigError, match="needs labelled examples"):
+        quick(referral=TargetRisk(alpha=0.1)).fit(ROWS)
+
+
+def test_at_most_so_many_a_day_goes_by_the_time_column():
+    frame = by_machine(60, 0).drop(columns="machine")
+    frame["when"] = pd.to_datetime("2024-05-01") + pd.to_timedelta(np.arange(60) // 30, unit="D")
+    table = read_table(frame, time="when")
+    detector = quick(referral=AtMost(count=2, per="day")).fit(table)
+    referred = detector.assess(table).verdict == "REFER"
+    assert max(referred[:30].sum(), referred[30:].sum()) <= 2
+    assert referred.sum() > 2
+
+
+def test_a_value_far_out_of_range_is_referred_and_noted(tmp_path):
+    detector = quick(range_margin=0.5).fit(ROWS)
+    rows = ROWS[:3].copy()
+    rows[1, 2] += 10 * np.ptp(ROWS[:, 2])
+    found = detector.assess(rows)
+    assert found.reason[1] == "out_of_range"
+    assert found.verdict[1] == "REFER"
+    assert found.notes[1] == "out of range: x2"
+    assert (found.reason[[0, 2]] != "out_of_range").all()
+    export_onnx(detector, tmp_path / "model.onnx")
+    assert OnnxModel(tmp_path / "model.onnx").assess(rows).reason[1] == "out_of_range"
+    with pytest.raises(ConfigError, match="range_margin"):
+        quick(range_margin=-1.0).fit(ROWS)
