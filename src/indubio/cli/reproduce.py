@@ -37,6 +37,7 @@ def reproduce(
     processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
     quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
+    figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
@@ -61,7 +62,7 @@ def reproduce(
     if not remake:
         with _cell_bar() as tell:
             run_grid(cells, store, processes=processes, tell=tell)
-    written = write_results(experiments(cells, store), out)
+    written = write_results(experiments(cells, store), store, out, figures=figures)
     console = Console()
     for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)

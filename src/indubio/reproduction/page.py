@@ -47,6 +47,15 @@ class Sheet:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A figure with its caption."""
+
+    title: str
+    caption: str
+    path: Path
+
+
+@dataclass(frozen=True)
 class Experiment:
     """The cells of one collection, one protocol and one set of sensors, and those of them that are done."""
 
@@ -260,14 +269,13 @@ def variant_sheet(made: Sequence[Experiment]) -> Sheet:
     return Sheet("One setting at a time", header, tuple(rows), note)
 
 
-def to_markdown(title: str, made: Sequence[Sheet], figures: Sequence[Path] = ()) -> str:
+def to_markdown(title: str, made: Sequence[Sheet]) -> str:
     """A page for a repository."""
     parts = [f"# {title}"]
     for sheet in made:
         lines = [sheet.header, tuple("---" for _ in sheet.header), *sheet.rows]
         parts += [f"## {sheet.title}", "\n".join(f"| {' | '.join(line)} |" for line in lines)]
         parts += [sheet.note] if sheet.note else []
-    parts += [f"![{path.stem}]({path.as_posix()})" for path in figures]
     return "\n\n".join(parts) + "\n"
 
 
@@ -279,16 +287,16 @@ def to_csv(sheet: Sheet) -> str:
     return out.getvalue()
 
 
-def to_html(title: str, parts: Sequence[tuple[str, Sequence[Sheet]]], figures: Sequence[Path]) -> str:
+def to_html(title: str, parts: Sequence[tuple[str, Sequence[Sheet]]], figures: Sequence[Picture]) -> str:
     """One page with everything in it.
 
     Args:
         title: of the page.
         parts: experiments by title.
-        figures: SVG files, put into the page.
+        figures: as SVG, put into the page.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("indubio.reproduction"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    pictures = [(path.stem.replace("-", " "), b64encode(path.read_bytes()).decode()) for path in figures]
+    pictures = [(one.title, one.caption, b64encode(one.path.read_bytes()).decode()) for one in figures]
     return environment.get_template("page.html.jinja").render(title=title, parts=parts, pictures=pictures)

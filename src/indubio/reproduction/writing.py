@@ -9,8 +9,10 @@ from indubio.data.datasets import ZEMA_SENSORS
 from indubio.data.sinks import whole_file
 from indubio.presets import Collection
 from indubio.reproduction.cells import Cell, grid
+from indubio.reproduction.figures import CAPTIONS, write_figures
 from indubio.reproduction.page import (
     Experiment,
+    Picture,
     Sheet,
     sensor_sheet,
     sheets,
@@ -54,13 +56,14 @@ def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
     return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
 
 
-def write_results(made: Sequence[Experiment], folder: Path) -> list[Path]:
+def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, figures: bool = True) -> list[Path]:
     """Everything that can be said of the experiments; gives the files for people."""
     there = [experiment for experiment in made if experiment.records]
     swept = [experiment for experiment in there if experiment.first.sensors in ZEMA_SENSORS]
     whole = [experiment for experiment in there if experiment not in swept]
     parts = [(experiment.title, experiment.name, sheets(experiment)) for experiment in whole]
-    if len({experiment.first.variant for experiment in whole}) > 1:
+    several = len({experiment.first.variant for experiment in whole}) > 1
+    if several:
         parts = [
             (
                 "One setting at a time",
@@ -75,10 +78,24 @@ def write_results(made: Sequence[Experiment], folder: Path) -> list[Path]:
         _write(folder / f"{name}.md", to_markdown(title, of_part))
         for number, sheet in enumerate(of_part, 1):
             _write(folder / "tables" / f"{name}-{number:02d}.csv", to_csv(sheet))
-    drawn: list[Path] = []
+    drawn = _drawn(whole, store, folder / "figures") if figures and not several else []
     shown: list[tuple[str, Sequence[Sheet]]] = [(title, of_part) for title, _, of_part in parts]
     _write(folder / "report.html", to_html("The paper's experiments, reproduced", shown, drawn))
     return [*(folder / f"{name}.md" for _, name, _ in parts), folder / "report.html"]
+
+
+def _drawn(made: Sequence[Experiment], store: Store, folder: Path) -> list[Picture]:
+    """The paper's figures: all collections in one, as the paper has them, unless one was run with several sensors."""
+    together = len({experiment.first.collection for experiment in made}) == len(made)
+    groups = [list(made)] if together else [[experiment] for experiment in made]
+    pictures = []
+    for group in groups:
+        cells = [record.cell for experiment in group for record in experiment.records]
+        place = folder if together else folder / group[0].name
+        for name, paths in write_figures(store, cells, place).items():
+            drawing = next(path for path in paths if path.suffix == ".svg")
+            pictures.append(Picture(name.replace("-", " "), CAPTIONS[name], drawing))
+    return pictures
 
 
 def _write(path: Path, text: str) -> None:
