@@ -34,6 +34,7 @@ def main() -> None:
     show(scoring.one_row(repeats))
     show(training.against_pyod(1 if chosen.quick else 3, epochs=3 if chosen.quick else 10))
     if not chosen.quick:
+        show(training.whole_fits(3))
         show(training.posteriors(3))
         show(scoring.after_the_network(3))
         grown = growth.growth(3)

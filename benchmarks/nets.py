@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from math import prod
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.measuring import Stopwatch, Work
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, compiled
 from indubio.autoencoders.layers import Convolution
 from indubio.autoencoders.network import BlockNetwork
 from indubio.posteriors import AnchoredEnsemble, Posterior, Training
@@ -58,6 +59,16 @@ class Size:
         return Training(epochs=self.epochs if epochs is None else epochs, batch_size=self.batch, learning_rate=RATE)
 
 
+def on_torch(work: Work) -> Work:
+    """The same work where Numba is not installed."""
+
+    def changed(watch: Stopwatch) -> None:
+        with mock.patch.object(compiled, "find_spec", return_value=None):
+            work(watch)
+
+    return changed
+
+
 def engine_steps(size: Size) -> Work:
     """The steps of our engine, without making the first weights."""
     rows, autoencoder, training = size.data(), size.autoencoder(), size.training()
@@ -99,14 +110,25 @@ def plain_steps(size: Size) -> Work:
     return work
 
 
-def whole_fit(size: Size, posterior: Posterior | None = None) -> Work:
+def plain_fit(size: Size) -> Work:
+    """All of the plain loop, the first weights included."""
+    steps = plain_steps(size)
+
+    def work(watch: Stopwatch) -> None:
+        with watch:
+            steps(Stopwatch())
+
+    return work
+
+
+def whole_fit(size: Size, posterior: Posterior | None = None, threads: int = 1) -> Work:
     """All of a posterior's fit, the first weights included."""
     posterior = posterior or AnchoredEnsemble(members=size.members)
     rows, autoencoder = size.data(), size.autoencoder(posterior)
 
     def work(watch: Stopwatch) -> None:
         with watch:
-            posterior.fit(autoencoder, rows, training=size.training(), seed=0)
+            posterior.fit(autoencoder, rows, training=size.training().replaced(threads=threads), seed=0)
 
     return work
 

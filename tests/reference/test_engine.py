@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood, compiled
 from indubio.autoencoders.gradient import BlockGradient, can_differentiate
-from indubio.posteriors import AnchoredEnsemble, Deterministic, Training
+from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, Training
 from indubio.posteriors.training import member_generators
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
@@ -40,10 +40,19 @@ def plain_member(
     return module
 
 
+@pytest.fixture
+def without_numba(monkeypatch):
+    """Everything on torch, as where Numba is not installed."""
+    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("members_at_once", [None, 1, 2])
-def test_the_engine_trains_as_a_plain_loop_does(net, options, members_at_once):
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+def test_the_engine_trains_as_a_plain_loop_does(net, options, members_at_once, engine, request):
+    if engine == "torch":
+        request.getfixturevalue("without_numba")
     architecture, shape, make, more = NETS[net]
     autoencoder = Autoencoder(architecture(**options, **more).build(shape), GaussianLikelihood())
     rows = rows_of(shape)
@@ -166,3 +175,53 @@ def test_what_is_not_written_out_takes_autograd():
         Autoencoder(Conv1d().build((60, 1), code_noise=True), GaussianLikelihood()),
     ]
     assert not any(can_differentiate(autoencoder) for autoencoder in others)
+
+
+COMPILED = BY_HAND | {
+    # Products in parts, and a layer's weights in several blocks.
+    "dense, wide": (Dense(widths=(300,), latent=10, bias=True), (150,)),
+}
+
+
+def fitted(architecture, shape, *, dtype=torch.float64, threads=None, anchored=True, rows=70) -> Draws:
+    autoencoder = Autoencoder(architecture.build(shape), GaussianLikelihood())
+    posterior = AnchoredEnsemble(members=3, prior_scale=1e-3) if anchored else Deterministic(prior_scale=1e-3)
+    # Batches of 32, 32 and 6: nothing of one may be left in the room of the next.
+    training = Training(epochs=2, batch_size=32, learning_rate=0.01, threads=threads)
+    return posterior.fit(autoencoder, rows_of(shape, rows).to(dtype), training=training, seed=1)
+
+
+@pytest.mark.parametrize("net", COMPILED)
+@pytest.mark.parametrize("anchored", [True, False])
+def test_the_compiled_engine_trains_and_scores_as_torch_does(net, anchored, request):
+    architecture, shape = COMPILED[net]
+    rows = rows_of(shape, 300)  # more than are scored at once
+    draws = fitted(architecture, shape, anchored=anchored)
+    scores = draws.nll(rows)
+    request.getfixturevalue("without_numba")
+    expected = fitted(architecture, shape, anchored=anchored)
+    for name, weight in expected.weights.items():
+        torch.testing.assert_close(draws.weights[name], weight, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
+
+
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
+    monkeypatch.setattr(compiled, "THREAD_PRODUCTS", 0)  # or so small a work would stay on one
+    alone, shared = (fitted(Dense(), (9,), dtype=torch.float32, threads=threads) for threads in (1, 2))
+    assert all(torch.equal(alone.weights[name], shared.weights[name]) for name in alone.weights)
+
+
+def test_blas_gets_its_threads_back_after_the_last_of_several_works():
+    libraries = compiled._blas_libraries()
+    before = [library.num_threads for library in libraries]
+    with compiled.one_blas_thread():
+        with compiled.one_blas_thread():
+            pass
+        assert all(library.num_threads == 1 for library in libraries)
+    assert [library.num_threads for library in libraries] == before
+
+
+def test_what_is_not_compiled_runs_on_torch(without_numba):
+    rows = rows_of((5,))
+    assert compiled.engine_for(Autoencoder(Dense().build((5,)), GaussianLikelihood()), rows) is None
+    assert bool(fitted(Dense(), (5,)).nll(rows).isfinite().all())

@@ -61,5 +61,6 @@ class AnchoredEnsemble(Posterior):
         trained = fit_networks(
             fresh, autoencoder, rows, networks=self.members, training=training, seed=seed, report=report
         )
-        parts = [objective.trained() for objective in trained]
-        return Draws(autoencoder, self.members, {name: torch.cat([p[name] for p in parts]) for name in parts[0]})
+        parts = list(map(WeightObjective.trained, trained))  # a loop's variable would keep an objective for too long
+        weights = {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}
+        return Draws(autoencoder, self.members, weights)

@@ -6,14 +6,16 @@ depends on nothing but the row: not on its batch, its place, the worker or the g
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.compiled import Engine, engine_for
 from indubio.autoencoders.layers import Weights
-from indubio.posteriors.training import chunks
+from indubio.posteriors.training import LARGE_NETWORK, chunks
 
 VALUES_AT_ONCE = 2**17  # draws x rows x widest layer: stays in a core's cache; tensors of 1 MB and more page-fault
 FEWEST_ROWS = 1024  # of a chunk, however wide the network: below, the products lose more than the cache gains
@@ -39,6 +41,8 @@ class Draws:
 
     def nll(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n"]:
         """Negative log-likelihood of every row under every draw."""
+        if self._engine is not None and rows.dtype == self._flat.dtype:
+            return self._engine.nll(self._flat, rows)
         return self._over_chunks(self._nll, rows, ())
 
     def nll_per_feature(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
@@ -48,6 +52,19 @@ class Draws:
     def reconstruction(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
         """What every draw takes every row for."""
         return self._over_chunks(self._reconstruction, rows, tuple(rows.shape[1:]))
+
+    @cached_property
+    def _engine(self) -> Engine | None:
+        """The compiled engine, for draws that are nothing but weights; large ones would be in memory twice."""
+        weights = next(iter(self.weights.values()))
+        numbers = sum(weight[0].numel() for weight in self.weights.values())
+        if self.masks is not None or self.noise is not None or len(weights) != self.count or numbers > LARGE_NETWORK:
+            return None
+        return engine_for(self.autoencoder, weights)
+
+    @cached_property
+    def _flat(self) -> Float[Tensor, "draws p"]:
+        return torch.cat([weight.flatten(1) for weight in self.weights.values()], dim=1)
 
     def _over_chunks(self, function: Callable[[range, Tensor], Tensor], rows: Tensor, tail: tuple[int, ...]) -> Tensor:
         # Many rows: few draws at a time, whose layers stay in the cache. Few rows: all draws in one go, since then the

@@ -20,7 +20,7 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.training import Objective, Report, Stepper, Training, silent
 from indubio.settings import AtLeastOne
 
 DROPOUT = 0.01  # paper, appendix
@@ -86,6 +86,10 @@ class _DropoutObjective(WeightObjective):
     ) -> None:
         super().__init__(autoencoder, weights, prior_scale=prior_scale, generators=generators)
         self._dropout = dropout
+
+    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> Stepper:
+        """On torch: the kernels have no masks."""
+        return Objective.stepper(self, rows, batch, threads)
 
     def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks:
         """Fresh masks for every row."""

@@ -1,8 +1,9 @@
 """Posterior: the settings of a method that turns training rows into M draws, and what the methods share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self, TypeVar
 
 import torch
@@ -10,15 +11,16 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.compiled import engine_for
 from indubio.autoencoders.gradient import BlockGradient, can_differentiate
 from indubio.autoencoders.layers import Weights
 from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.learning_rate import Schedule
 from indubio.posteriors.training import (
     Objective,
     Progress,
     Report,
+    Stepper,
     Training,
     chunks,
     member_generators,
@@ -84,20 +86,34 @@ class WeightObjective(Objective):
     ) -> None:
         self.autoencoder = autoencoder
         self.generators = generators
-        self.decay, self._by_hand = 2 * prior_scale, None
+        self.decay = 2 * prior_scale
         if can_differentiate(autoencoder):
-            # One tensor that all weights are views of: anchors and optimiser then are one operation each, and the
-            # gradients are written to where it reads them.
-            flat = _flat(weights)
-            flat.grad = torch.zeros_like(flat)
-            self.weights, self.moved = _views(flat, weights), [flat]
-            self._by_hand = BlockGradient(autoencoder, self.weights, _views(flat.grad, weights))
+            # One tensor that all weights are views of, a row for each network: anchors and optimiser then are one
+            # operation each, and the gradients are written to where it reads them.
+            self.moved = [_flat(weights)]
+            self.weights = _views(self.moved[0], weights)
             self._anchors = None if anchors is None else [_flat(anchors)]
         else:
             self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
             self.moved = list(self.weights.values())
             self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
         self.leaves = list(self.weights.values())
+
+    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> Stepper:
+        """Compiled where that is possible."""
+        engine = engine_for(self.autoencoder, rows)
+        if engine is None:
+            return super().stepper(rows, batch, threads)
+        anchors = None if self._anchors is None else self._anchors[0]
+        return engine.trainer(self.moved[0], anchors, rows, decay=self.decay, batch=batch, threads=threads)
+
+    @cached_property
+    def _by_hand(self) -> BlockGradient | None:
+        if not can_differentiate(self.autoencoder):
+            return None
+        (flat,) = self.moved
+        flat.grad = torch.zeros_like(flat)
+        return BlockGradient(self.autoencoder, self.weights, _views(flat.grad, self.weights))
 
     def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
         """Dropout masks for a batch; none here."""
@@ -133,12 +149,12 @@ class WeightObjective(Objective):
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
 
 
-def _flat(weights: Weights) -> Tensor:
-    return torch.cat([weight.flatten() for weight in weights.values()])
+def _flat(weights: Weights) -> Float[Tensor, "c p"]:
+    return torch.cat([weight.flatten(1) for weight in weights.values()], dim=1)
 
 
-def _views(flat: Tensor, like: Weights) -> Weights:
-    parts = flat.split([weight.numel() for weight in like.values()])  # type: ignore[no-untyped-call]
+def _views(flat: Float[Tensor, "c p"], like: Weights) -> Weights:
+    parts = flat.split([weight[0].numel() for weight in like.values()], dim=1)  # type: ignore[no-untyped-call]
     return {name: part.view(like[name].shape) for name, part in zip(like, parts, strict=True)}
 
 
@@ -157,8 +173,10 @@ def fit_networks(
     training: Training,
     seed: int,
     report: Report,
-) -> list[ObjectiveT]:
-    """Train so many networks, as many side by side as is fastest, and give their trained objectives.
+) -> Iterator[ObjectiveT]:
+    """Train so many networks, as many side by side as is fastest, and give their objectives one after the other.
+
+    What is not kept of an objective is gone before the next one begins: of large networks, memory holds few at a time.
 
     Args:
         fresh: makes the untrained objective of one network per generator.
@@ -170,40 +188,29 @@ def fit_networks(
         report: told after every epoch.
     """
     weights, widest = autoencoder.weight_count(), autoencoder.network.widest
+    threads = training.threads or torch.get_num_threads()
     with training_threads(training, weights):
         kept, held_out = split_held_out(rows, training, seed)
         generators = member_generators(seed, networks)
         schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
         batch = training.batch_rows(len(kept))
-        size = members_at_once(training, networks, weights, widest, batch, rows.itemsize)
-        return _train_in_runs(fresh, kept, held_out, generators, schedule, training, size, report)
-
-
-def _train_in_runs(
-    fresh: Callable[[Sequence[Generator]], ObjectiveT],
-    kept: Float[Tensor, "n ..."],
-    held_out: Float[Tensor, "n2 ..."] | None,
-    generators: Sequence[Generator],
-    schedule: Schedule,
-    training: Training,
-    size: int,
-    report: Report,
-) -> list[ObjectiveT]:
-    runs = list(chunks(len(generators), size))
-    trained = []
-    for run, members in enumerate(runs):
-        objective = fresh(generators[members.start : members.stop])
-        before = run * training.epochs
-        train(
-            objective,
-            kept,
-            training=training,
-            schedule=schedule,
-            generators=generators[members.start : members.stop],
-            held_out=held_out,
-            after_epoch=lambda epoch, loss, before=before: report(  # type: ignore[misc]
-                Progress(before + epoch + 1, len(runs) * training.epochs, loss)
-            ),
-        )
-        trained.append(objective)
-    return trained
+        side_by_side = threads if engine_for(autoencoder, rows) else 1
+        size = members_at_once(training, networks, weights, widest, batch, rows.itemsize, side_by_side)
+        runs = list(chunks(networks, size))
+        for run, members in enumerate(runs):
+            objective = fresh(generators[members.start : members.stop])
+            before = run * training.epochs
+            train(
+                objective,
+                kept,
+                training=training,
+                schedule=schedule,
+                generators=generators[members.start : members.stop],
+                held_out=held_out,
+                after_epoch=lambda epoch, loss, before=before: report(  # type: ignore[misc]
+                    Progress(before + epoch + 1, len(runs) * training.epochs, loss)
+                ),
+                threads=threads,
+            )
+            yield objective
+            del objective

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Generator, Tensor
 
@@ -51,8 +51,9 @@ class Training(Settings):
         learning_rate: a number, or a range test that finds one.
         early_stopping: stop on held-out loss.
         members_at_once: networks trained as one program; None picks by size.
-        threads: of torch while training; None takes one for small networks, whose steps are too short to share, and
-            torch's own number for others.
+        threads: while training; None takes torch's own number. The compiled engine trains whole networks side by side
+            on them, and the result does not depend on their number. On torch, None takes one for small networks, whose
+            steps are too short to share, and results agree but for rounding.
     """
 
     epochs: NotNegativeInt = 100
@@ -113,6 +114,11 @@ class Objective(ABC):
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on rows it does not train on, without noise."""
 
+    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> "Stepper":
+        """What takes the optimiser's steps on batches of these rows."""
+        del batch, threads
+        return _TorchStepper(self, rows)
+
     def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """Put the gradient, all but the decay, where the optimiser finds it, and give the loss."""
         for tensor in self.moved:
@@ -123,18 +129,38 @@ class Objective(ABC):
         return loss.detach()
 
 
+class Stepper(Protocol):
+    """Adam on the batches of an epoch."""
+
+    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
+        """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
+
+
+class _TorchStepper:
+    def __init__(self, objective: Objective, rows: Float[Tensor, "n ..."]) -> None:
+        self._objective, self._rows, self._adam = objective, rows, _fused_adam(objective)
+
+    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
+        total = torch.zeros(len(order), dtype=self._rows.dtype, device=self._rows.device)
+        for rate, index in zip(rates, torch.split(order, batch, dim=1), strict=False):  # too small a rest has no rate
+            total += _adam_step(self._adam, self._objective, self._rows[index], rate)
+        return total
+
+
 def member_generators(seed: int, members: int, purpose: int = 0) -> list[Generator]:
     """One random stream per network; network m's stream does not depend on how many there are."""
     states = [np.random.SeedSequence(seed, spawn_key=(purpose, member)) for member in range(members)]
     return [torch.Generator().manual_seed(int(s.generate_state(1, np.uint64)[0] >> 1)) for s in states]
 
 
-def members_at_once(training: Training, members: int, weights: int, widest: int, batch: int, itemsize: int = 4) -> int:
-    """How many networks to stack: all small ones, one large one, and never more than the caches like."""
+def members_at_once(
+    training: Training, members: int, weights: int, widest: int, batch: int, itemsize: int = 4, side_by_side: int = 1
+) -> int:
+    """How many networks to stack: all small ones, as many large ones as run side by side, none the caches dislike."""
     if training.members_at_once is not None:
         return min(members, training.members_at_once)
     if weights > LARGE_NETWORK:
-        return 1
+        return min(members, side_by_side)
     bytes_per_member = itemsize * max(weights, batch * widest)
     return int(np.clip(STACK_BYTES // bytes_per_member, 1, members))
 
@@ -165,19 +191,18 @@ def train(
     generators: Sequence[Generator],
     held_out: Float[Tensor, "n2 ..."] | None = None,
     after_epoch: Callable[[int, float], None] | None = None,
+    threads: int = 1,
 ) -> None:
     """Move the objective's leaves to lower loss, in place."""
-    adam = _fused_adam(objective)
+    batch = training.batch_rows(len(rows))
+    stepper = objective.stepper(rows, batch, threads)
     best = _Best(objective, training.early_stopping) if training.early_stopping else None
-    step = 0
+    steps = step_count(len(rows), batch)
     for epoch in range(training.epochs):
-        total, batches = torch.zeros(len(generators), dtype=rows.dtype, device=rows.device), 0
-        for batch in epoch_batches(rows, training.batch_rows(len(rows)), generators):
-            total += _adam_step(adam, objective, batch, schedule(step))
-            step, batches = step + 1, batches + 1
-        mean = total / batches
+        rates = [schedule(step) for step in range(epoch * steps, (epoch + 1) * steps)]
+        mean = stepper.epoch(epoch_order(rows, generators), batch, rates) / steps
         if not bool(mean.isfinite().all()):
-            raise diverged(mean, epoch, schedule(max(step - 1, 0)))
+            raise diverged(mean, epoch, rates[-1])
         if after_epoch is not None:
             after_epoch(epoch, float(mean.mean()))
         if best is not None and held_out is not None and best.reached(held_out):
@@ -200,16 +225,22 @@ def _adam_step(adam: torch.optim.Adam, objective: Objective, batch: Tensor, rate
     return loss
 
 
+def epoch_order(rows: Float[Tensor, "n ..."], generators: Sequence[Generator]) -> Int[Tensor, "c n"]:
+    """An order of the rows for each network."""
+    return torch.stack([torch.randperm(len(rows), generator=generator) for generator in generators]).to(rows.device)
+
+
+def step_count(rows: int, batch: int) -> int:
+    """Batches of an epoch, the last one only if it is not too small."""
+    whole, rest = divmod(rows, batch)
+    return whole + (rest >= SMALLEST_BATCH or not whole)
+
+
 def epoch_batches(
     rows: Float[Tensor, "n ..."], size: int, generators: Sequence[Generator]
 ) -> Iterator[Float[Tensor, "c b ..."]]:
     """The rows in batches, in an order of its own for each network."""
-    order = torch.stack([torch.randperm(len(rows), generator=generator) for generator in generators])
-    order = order.to(rows.device)
-    for start in range(0, len(rows), size):
-        index = order[:, start : start + size]
-        if start and index.shape[1] < SMALLEST_BATCH:
-            return
+    for index in torch.split(epoch_order(rows, generators), size, dim=1)[: step_count(len(rows), size)]:
         yield rows[index]
 
 

@@ -1,0 +1,271 @@
+"""The compiled engine: what the kernels of `kernel` need, and the networks that they can train and score.
+
+It is used where Numba is installed (the `fast` extra), for the networks whose backward pass is written out, on a CPU.
+Everything else runs on torch, which is also what there is without Numba.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache, cached_property
+from importlib.util import find_spec
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.gradient import can_differentiate
+from indubio.autoencoders.layers import Convolution, Layer
+from indubio.autoencoders.network import BlockNetwork
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's, torch's defaults
+THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
+ROWS_AT_ONCE = 128  # when scoring: larger products leave what the caches and the small kernels of BLAS like
+
+Values = Float[np.ndarray, "..."]
+
+
+def engine_for(autoencoder: Autoencoder, like: Tensor) -> "Engine | None":
+    """The compiled engine for this autoencoder on rows of this kind; None where there is none."""
+    if find_spec("numba") is None or like.device.type != "cpu" or like.dtype not in (torch.float32, torch.float64):
+        return None
+    return Engine(autoencoder) if can_differentiate(autoencoder) else None
+
+
+class Engine:
+    """The layers of a network in the form the kernels read.
+
+    Args:
+        autoencoder: one that `can_differentiate` agrees to.
+    """
+
+    def __init__(self, autoencoder: Autoencoder) -> None:
+        network = autoencoder.network
+        assert isinstance(network, BlockNetwork)  # `can_differentiate` was asked
+        self._network = network
+        self._layers = [block.layer for block in (*network.encoder, *network.decoder)]
+        self.squash = network.last_activation == "sigmoid"
+
+    def trainer(
+        self,
+        weights: Float[Tensor, "c p"],
+        anchors: Float[Tensor, "c p"] | None,
+        rows: Float[Tensor, "n ..."],
+        *,
+        decay: float,
+        batch: int,
+        threads: int = 1,
+    ) -> "Trainer":
+        """What trains these networks, one row of weights each, on these rows."""
+        return Trainer(self, weights, anchors, rows, decay=decay, batch=batch, threads=threads)
+
+    def nll(self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."]) -> Float[Tensor, "m n"]:
+        """Negative log-likelihood of every row under every network."""
+        from indubio.autoencoders import kernel
+
+        flat = np.ascontiguousarray(rows.detach().flatten(1).numpy())
+        out = np.empty((len(weights), len(rows)), flat.dtype)
+        size = max(1, min(ROWS_AT_ONCE, len(rows)))
+        with one_blas_thread():
+            kernel.score(
+                self.plan,
+                self.place,
+                self.numbers(flat.dtype, decay=0.0),
+                self.squash,
+                weights.numpy(),
+                flat,
+                size,
+                self.space(size, flat.dtype),
+                out,
+            )
+        return torch.from_numpy(out)
+
+    @property
+    def plan(self) -> Int[np.ndarray, "layers fields"]:
+        """The layers, one row each, and where everything of theirs is."""
+        return self._layout[0]
+
+    @cached_property
+    def _layout(self) -> tuple[Int[np.ndarray, "layers fields"], int]:
+        """The plan, and the values in the work space per example."""
+        from indubio.autoencoders import kernel
+
+        plan = np.full((len(self._layers), kernel.FIELDS), -1)
+        depth, weights = len(self._network.encoder), 0
+        taken = max(prod(layer.out_shape) for layer in self._layers)  # in front, room for the gradient of a z
+        for place, layer in enumerate(self._layers):
+            row = plan[place]
+            inputs, outputs = prod(layer.in_shape), prod(layer.out_shape)
+            row[[kernel.INPUTS, kernel.OUTPUTS]] = inputs, outputs
+            row[kernel.WEIGHT] = weights
+            windows = _shape(row, layer)
+            weights += row[kernel.ROWS] * row[kernel.COLUMNS]
+            if layer.bias:
+                row[kernel.BIAS] = weights
+                weights += layer.out_shape[0]
+            if self._network.skips and place > depth:
+                row[kernel.SKIP] = 2 * depth - 1 - place
+            fresh = place == 0 or row[kernel.SKIP] >= 0
+            row[kernel.GIVEN] = taken if fresh else plan[place - 1, kernel.ACTIVE]
+            taken += inputs * fresh
+            row[[kernel.ACTIVE, kernel.UPSTREAM, kernel.WINDOWS]] = taken, taken + outputs, taken + outputs + inputs
+            taken += outputs + inputs + windows
+        return plan, taken
+
+    @cached_property
+    def place(self) -> Int[np.ndarray, " features"]:
+        """Where the network's features are in a row: convolutions want a channel's samples side by side."""
+        order = np.arange(prod(self._network.input_shape))
+        if not self._network.channels_last:
+            return order
+        return np.ascontiguousarray(order.reshape(self._network.input_shape).T).ravel()
+
+    def numbers(self, dtype: np.dtype[Any], *, decay: float) -> Values:
+        """The constants of the kernels, in the order of their places there."""
+        return np.array([self._network.slope, decay, BETA1, BETA2, 1 - BETA1, 1 - BETA2, EPSILON, 0, 1], dtype)
+
+    def space(self, examples: int, dtype: np.dtype[Any]) -> Values:
+        """Room for a batch of so many examples."""
+        return np.empty(examples * self._layout[1], dtype)
+
+
+def _shape(row: Int[np.ndarray, " fields"], layer: Layer) -> int:
+    """Write what kind of layer it is; the number of values of its windows."""
+    from indubio.autoencoders import kernel
+
+    if not isinstance(layer, Convolution):
+        row[[kernel.KIND, kernel.ROWS, kernel.COLUMNS]] = kernel.LINEAR, layer.inputs, layer.outputs
+        return 0
+    short, long = (layer.in_shape, layer.out_shape) if layer.transposed else (layer.out_shape, layer.in_shape)
+    columns = long[0] * layer.kernel
+    row[[kernel.KIND, kernel.ROWS, kernel.COLUMNS]] = kernel.UP if layer.transposed else kernel.DOWN, short[0], columns
+    row[[kernel.KERNEL, kernel.STRIDE, kernel.PADDING]] = layer.kernel, layer.stride, layer.padding
+    row[[kernel.SHORT, kernel.LONG, kernel.CHANNELS]] = short[1], long[1], long[0]
+    return columns * short[1]
+
+
+class Trainer:
+    """Networks in training, and Adam's memory of them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        weights: Float[Tensor, "c p"],
+        anchors: Float[Tensor, "c p"] | None,
+        rows: Float[Tensor, "n ..."],
+        *,
+        decay: float,
+        batch: int,
+        threads: int,
+    ) -> None:
+        self._engine, self._batch, self._threads = engine, batch, threads
+        self._weights, self._rows = weights.numpy(), np.ascontiguousarray(rows.flatten(1).numpy())
+        self._moments = np.zeros((len(weights), 2, weights.shape[1]), self._rows.dtype)
+        none = np.empty(0, self._rows.dtype)
+        self._anchors = [none] * len(weights) if anchors is None else anchors.numpy()
+        self._numbers = engine.numbers(self._rows.dtype, decay=decay)
+        self._local = threading.local()
+        self._torch_dtype = rows.dtype
+        self._steps = 0
+
+    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
+        """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
+        assert batch == self._batch  # the room is made for it
+        steps = np.arange(self._steps + 1, self._steps + 1 + len(rates))
+        self._steps += len(rates)
+        over = (np.array(rates) / (1 - BETA1**steps)).astype(self._rows.dtype)
+        roots = np.sqrt(1 - BETA2**steps).astype(self._rows.dtype)
+        members = [(member, one, over, roots) for member, one in enumerate(order.numpy())]
+        with one_blas_thread():
+            # A network is trained on one thread, and the kernel lets go of Python's lock: the number of threads changes
+            # nothing but the time.
+            if self._worth_threads(order):
+                losses = list(self._pool.map(lambda one: self._epoch_of(*one), members))
+            else:
+                losses = [self._epoch_of(*one) for one in members]
+        return torch.tensor(losses, dtype=torch.float64).to(self._torch_dtype)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads)  # its threads end when the trainer is gone
+
+    def _worth_threads(self, order: Int[Tensor, "c n"]) -> bool:
+        products = order.numel() * self._weights.shape[1]
+        return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
+
+    def _epoch_of(self, member: int, order: Int[np.ndarray, " n"], rates: Values, roots: Values) -> float:
+        from indubio.autoencoders import kernel
+
+        engine, (space, gradient) = self._engine, self._room()
+        found: float = kernel.train(
+            engine.plan,
+            engine.place,
+            self._numbers,
+            engine.squash,
+            self._weights[member],
+            self._moments[member],
+            self._anchors[member],
+            self._rows,
+            order,
+            self._batch,
+            rates,
+            roots,
+            space,
+            gradient,
+        )
+        return found
+
+    def _room(self) -> tuple[Values, Values]:
+        """Work space of this thread."""
+        from indubio.autoencoders import kernel
+
+        if not hasattr(self._local, "room"):
+            plan, dtype = self._engine.plan, self._rows.dtype
+            largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), int(plan[:, kernel.OUTPUTS].max()))
+            self._local.room = self._engine.space(self._batch, dtype), np.empty(largest, dtype)
+        room: tuple[Values, Values] = self._local.room
+        return room
+
+
+_lock = threading.Lock()
+_inside = 0
+_before: list[int] = []
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    import scipy.linalg.cython_blas  # noqa: F401 - Numba's products call the BLAS that SciPy brings
+    from threadpoolctl import ThreadpoolController
+
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on the calling thread only, for as long as any such block runs.
+
+    Members and rows are what is shared among threads here. Products that start threads of their own would compete
+    with that, and on a busy machine wait for each other for far longer than they compute.
+    """
+    global _inside
+    libraries = _blas_libraries()
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _before[:] = [library.num_threads for library in libraries]
+            for library in libraries:
+                library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                for library, threads in zip(libraries, _before, strict=True):
+                    library.set_num_threads(threads)

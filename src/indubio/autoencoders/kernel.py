@@ -1,0 +1,332 @@
+r"""The training step and the scores of one block network, compiled by Numba; imported only where Numba is installed.
+
+An example is a column: all values are (features, examples), a signal is (channels, length, examples). Then a linear
+layer, a convolution over the windows of its input and a transposed one are plain products, nothing is ever turned
+around, and every other loop runs over neighbouring examples.
+
+    linear                   z = W^T x                  dW = x u^T               dx = W u
+    convolution              z = W windows(x)           dW = u windows(x)^T      dx = overlapped(W^T u)
+    transposed convolution   z = overlapped(W^T x)      dW = x windows(u)^T      dx = W windows(u)
+
+One call does all steps of one network in an epoch, so that its weights stay in the cache, and Adam follows each
+gradient at once, block by block: the gradient of a large layer is never written to memory. Numbers are those of torch
+but for rounding; tests compare both in float64.
+"""
+
+import numpy as np
+from numba import njit
+
+LINEAR, DOWN, UP = 0, 1, 2
+
+# Columns of the plan, one row per layer. Sizes: of an example coming in and going out, of the weight as a matrix, of
+# the long side of a convolution. Places: of weight and bias among a network's weights (-1: none), the layer whose
+# output is added to the input (-1: none), and places in the work space, in values per example.
+(KIND, INPUTS, OUTPUTS, ROWS, COLUMNS, KERNEL, STRIDE, PADDING, SHORT, LONG, CHANNELS) = range(11)
+(WEIGHT, BIAS, SKIP, GIVEN, ACTIVE, UPSTREAM, WINDOWS) = range(11, 18)
+FIELDS = 18
+
+# Places of the numbers that come in the precision of the data: a literal would make every product with it float64.
+SLOPE, DECAY, BETA1, BETA2, REST1, REST2, EPSILON, ZERO, ONE = range(9)
+
+BLOCK = 2**15  # weights whose gradient and Adam are done together: they stay in a core's cache
+
+SMALL_PRODUCT = 10**6  # multiplications up to which OpenBLAS has kernels that copy nothing, measured with AVX-512
+FEWEST_ROWS = 20  # of a part of a product: with fewer, adding the parts up costs more than it gains, measured
+
+# Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
+_FAST = {"reassoc", "contract", "arcp", "nsz"}
+_compiled = njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+
+
+@_compiled
+def _values(space, start, count):
+    return space[start : start + count]
+
+
+@_compiled
+def _matrix(space, start, rows, columns):
+    return space[start : start + rows * columns].reshape(rows, columns)
+
+
+@_compiled
+def _sigmoid(z, one):
+    for k in range(z.size):
+        z[k] = one / (one + np.exp(-z[k]))
+
+
+@_compiled
+def _leaky(z, slope, zero):
+    for k in range(z.size):
+        z[k] = z[k] if z[k] > zero else slope * z[k]
+
+
+@_compiled
+def _sum(a, b, out):
+    for k in range(out.size):
+        out[k] = a[k] + b[k]
+
+
+@_compiled
+def _leaky_upstream(upstream, active, slope, zero, out):
+    for k in range(out.size):
+        out[k] = upstream[k] if active[k] > zero else slope * upstream[k]
+
+
+@_compiled
+def _windows(x, layer, examples, windows):
+    """(channels, long, examples) -> (channels, kernel, short, examples)."""
+    kernel, stride, padding, short, long = layer[KERNEL], layer[STRIDE], layer[PADDING], layer[SHORT], layer[LONG]
+    for c in range(layer[CHANNELS]):
+        for j in range(kernel):
+            for t in range(short):
+                to = ((c * kernel + j) * short + t) * examples
+                at = t * stride + j - padding
+                if 0 <= at < long:
+                    start = (c * long + at) * examples
+                    windows[to : to + examples] = x[start : start + examples]
+                else:
+                    windows[to : to + examples] = 0
+
+
+@_compiled
+def _overlapped(windows, layer, examples, x):
+    """(channels, kernel, short, examples) -> (channels, long, examples): added up where windows overlap."""
+    kernel, stride, padding, short, long = layer[KERNEL], layer[STRIDE], layer[PADDING], layer[SHORT], layer[LONG]
+    x[:] = 0
+    for c in range(layer[CHANNELS]):
+        for j in range(kernel):
+            for t in range(short):
+                at = t * stride + j - padding
+                if 0 <= at < long:
+                    start = ((c * kernel + j) * short + t) * examples
+                    to = (c * long + at) * examples
+                    for i in range(examples):
+                        x[to + i] += windows[start + i]
+
+
+@_compiled
+def _gather(rows, order, place, x):
+    """The rows of this order as columns, their values in the order of the network's features."""
+    for i in range(len(order)):
+        row = rows[order[i]]
+        for f in range(len(place)):
+            x[f, i] = row[place[f]]
+
+
+@_compiled
+def _product(weight, x, z, room):
+    """W^T x, to z; a large product of few examples in parts, which OpenBLAS does without copying the weights first."""
+    size = SMALL_PRODUCT // z.size
+    if size < FEWEST_ROWS or size >= len(weight):
+        np.dot(weight.T, x, z)
+        return
+    np.dot(weight[:size].T, x[:size], z)
+    flat = z.reshape(z.size)
+    for at in range(size, len(weight), size):
+        np.dot(weight[at : at + size].T, x[at : at + size], room.reshape(z.shape))
+        _sum(flat, room, flat)
+
+
+@_compiled
+def _layer(layer, weights, space, capacity, examples, given, z):
+    """The layer's output without activation, to z."""
+    rows, columns = layer[ROWS], layer[COLUMNS]
+    weight = _matrix(weights, layer[WEIGHT], rows, columns)
+    if layer[KIND] == LINEAR:
+        _product(weight, given.reshape(rows, examples), z.reshape(columns, examples), space[: z.size])
+    else:
+        start, wide = layer[WINDOWS] * capacity, layer[SHORT] * examples
+        windows = _matrix(space, start, columns, wide)
+        flat = space[start : start + columns * wide]
+        if layer[KIND] == DOWN:
+            _windows(given, layer, examples, flat)
+            np.dot(weight, windows, z.reshape(rows, wide))
+        else:
+            np.dot(weight.T, given.reshape(rows, wide), windows)
+            _overlapped(flat, layer, examples, z)
+    if layer[BIAS] >= 0:
+        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        each = z.reshape(channels, z.size // channels)
+        for c in range(channels):
+            bias = weights[layer[BIAS] + c]
+            for i in range(each.shape[1]):
+                each[c, i] += bias
+
+
+@_compiled
+def _length(layer):
+    """Samples of an example going out."""
+    return layer[SHORT] if layer[KIND] == DOWN else layer[LONG]
+
+
+@_compiled
+def _forward(plan, numbers, weights, space, capacity, examples, squash):
+    """From the first layer's input to the reconstruction, which is given; activations stay in the work space."""
+    last = len(plan) - 1
+    for i in range(len(plan)):
+        layer = plan[i]
+        start = layer[GIVEN] * capacity
+        given = space[start : start + layer[INPUTS] * examples]
+        if layer[SKIP] >= 0:
+            before = _values(space, plan[i - 1, ACTIVE] * capacity, given.size)
+            _sum(before, _values(space, plan[layer[SKIP], ACTIVE] * capacity, given.size), given)
+        start = layer[ACTIVE] * capacity
+        z = space[start : start + layer[OUTPUTS] * examples]
+        _layer(layer, weights, space, capacity, examples, given, z)
+        if i < last:
+            _leaky(z, numbers[SLOPE], numbers[ZERO])
+        elif squash:
+            _sigmoid(z, numbers[ONE])
+    return z
+
+
+@_compiled
+def _adam(weight, gradient, first, second, anchor, numbers, rate, root):
+    """Adam as torch has it, with decay towards the anchor; an anchor of no size is zero."""
+    beta1, beta2, rest1, rest2 = numbers[BETA1], numbers[BETA2], numbers[REST1], numbers[REST2]
+    decay, epsilon = numbers[DECAY], numbers[EPSILON]
+    anchored = anchor.size > 0
+    for k in range(weight.size):
+        from_prior = weight[k] - anchor[k] if anchored else weight[k]
+        g = gradient[k] + decay * from_prior
+        m = beta1 * first[k] + rest1 * g
+        v = beta2 * second[k] + rest2 * g * g
+        first[k], second[k] = m, v
+        weight[k] -= rate * m / (np.sqrt(v) / root + epsilon)
+
+
+@_compiled
+def _update(start, count, weights, gradient, first, second, anchors, numbers, rate, root):
+    end = start + count
+    anchor = anchors[start:end] if anchors.size else anchors
+    _adam(weights[start:end], gradient[:count], first[start:end], second[start:end], anchor, numbers, rate, root)
+
+
+@_compiled
+def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root):
+    """The gradient of the layer's input, if a layer comes before it, and Adam on its weights; u is that of z."""
+    layer = plan[i]
+    rows, columns, start = layer[ROWS], layer[COLUMNS], layer[WEIGHT]
+    first, second = moments[0], moments[1]
+    weight = _matrix(weights, start, rows, columns)
+    given = space[layer[GIVEN] * capacity : layer[GIVEN] * capacity + layer[INPUTS] * examples]
+    dx = space[layer[UPSTREAM] * capacity : layer[UPSTREAM] * capacity + layer[INPUTS] * examples]
+    if layer[BIAS] >= 0:
+        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        each = u.reshape(channels, u.size // channels)
+        for c in range(channels):
+            total = numbers[ZERO]
+            for k in range(each.shape[1]):
+                total += each[c, k]
+            gradient[c] = total
+        _update(layer[BIAS], channels, weights, gradient, first, second, anchors, numbers, rate, root)
+    if layer[KIND] == LINEAR:
+        x, d, up = given.reshape(rows, examples), dx.reshape(rows, examples), u.reshape(columns, examples)
+        size = max(1, BLOCK // columns)
+        for at in range(0, rows, size):
+            count = min(size, rows - at)
+            if i > 0:
+                np.dot(weight[at : at + count], up, d[at : at + count])
+            np.dot(x[at : at + count], up.T, _matrix(gradient, 0, count, columns))
+            _update(
+                start + at * columns, count * columns, weights, gradient, first, second, anchors, numbers, rate, root
+            )
+        return
+    wide = layer[SHORT] * examples
+    flat = space[layer[WINDOWS] * capacity : layer[WINDOWS] * capacity + columns * wide]
+    windows = flat.reshape(columns, wide)
+    whole = _matrix(gradient, 0, rows, columns)
+    if layer[KIND] == DOWN:
+        up = u.reshape(rows, wide)
+        np.dot(up, windows.T, whole)
+        if i > 0:  # the windows have served
+            np.dot(weight.T, up, windows)
+            _overlapped(flat, layer, examples, dx)
+    else:
+        _windows(u, layer, examples, flat)
+        np.dot(given.reshape(rows, wide), windows.T, whole)
+        if i > 0:
+            np.dot(weight, windows, dx.reshape(rows, wide))
+    _update(start, rows * columns, weights, gradient, first, second, anchors, numbers, rate, root)
+
+
+@_compiled
+def _backward(plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root):
+    """Gradients and Adam from the last layer to the first; u comes as the gradient of the last layer's z."""
+    for i in range(len(plan) - 1, -1, -1):
+        if i < len(plan) - 1:
+            u = space[: plan[i, OUTPUTS] * examples]
+            upstream = _values(space, plan[i + 1, UPSTREAM] * capacity, u.size)
+            for j in range(i + 2, len(plan)):
+                if plan[j, SKIP] == i:
+                    _sum(upstream, _values(space, plan[j, UPSTREAM] * capacity, u.size), upstream)
+            active = _values(space, plan[i, ACTIVE] * capacity, u.size)
+            _leaky_upstream(upstream, active, numbers[SLOPE], numbers[ZERO], u)
+        _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root)
+
+
+@_compiled
+def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, batch, rates, roots, space, gradient):
+    """All steps of one network in one epoch, in place; the sum of the batches' losses.
+
+    Args:
+        plan: the layers, (layers, FIELDS).
+        place: where the network's features are in a row.
+        numbers: constants in the precision of the data, as the places above say.
+        squash: whether the output is a sigmoid.
+        weights: of the network, one after the other.
+        moments: Adam's two, (2, weights).
+        anchors: like the weights, or of no size.
+        rows: (N, features).
+        order: in which the rows come.
+        batch: rows of a step.
+        rates: learning rate of each step, over Adam's first correction.
+        roots: of Adam's second correction, for each step.
+        space: room for a batch; `space_per_example` values for each of its examples.
+        gradient: room for the gradient of a block of weights.
+    """
+    features, zero, one = len(place), numbers[ZERO], numbers[ONE]
+    total = 0.0
+    for step in range(len(rates)):
+        part = order[step * batch : (step + 1) * batch]
+        examples = len(part)
+        start = plan[0, GIVEN] * batch
+        x = space[start : start + features * examples]
+        _gather(rows, part, place, x.reshape(features, examples))
+        z = _forward(plan, numbers, weights, space, batch, examples, squash)
+        share = one / x.dtype.type(x.size)
+        squares = zero
+        for k in range(x.size):
+            residual = z[k] - x[k]
+            squares += residual * residual
+            if squash:
+                residual *= z[k] * (one - z[k])
+            z[k] = residual * share
+        total += squares * share / 2
+        _backward(
+            plan, numbers, weights, moments, anchors, space, batch, examples, z, gradient, rates[step], roots[step]
+        )
+    return total
+
+
+@_compiled
+def score(plan, place, numbers, squash, weights, rows, size, space, out):
+    """Half the mean squared residual of every row under every network: out (networks, N)."""
+    features, zero = len(place), numbers[ZERO]
+    order = np.arange(len(rows))
+    half = numbers[ONE] / rows.dtype.type(2 * features)
+    for start in range(0, len(rows), size):
+        part = order[start : start + size]
+        examples = len(part)
+        x = _matrix(space, plan[0, GIVEN] * size, features, examples)
+        _gather(rows, part, place, x)
+        for network in range(len(weights)):
+            z = _forward(plan, numbers, weights[network], space, size, examples, squash).reshape(features, examples)
+            found = out[network, start : start + examples]
+            found[:] = zero
+            for f in range(features):
+                for k in range(examples):
+                    residual = z[f, k] - x[f, k]
+                    found[k] += residual * residual
+            for k in range(examples):
+                found[k] *= half
