@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.neighbors import LocalOutlierFactor
 
 import indubio.calibration
 from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
+from indubio.compat import EnsembleDetector
 from indubio.data import read_table
 from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
 from indubio.errors import ConfigError, DataError, ShapeError
@@ -157,6 +159,30 @@ def test_a_budget_holds_for_new_good_examples_however_it_was_calibrated(calibrat
     new = random.normal(size=(300, 1)) + 0.3 * random.normal(size=(300, 4))
     detector = quick(calibration=calibration, referral=Budget(share=0.2, by=by)).fit(ROWS)
     assert np.mean(detector.assess(new).verdict == "REFER") < 0.2 + 0.15
+
+
+def test_any_detector_can_be_calibrated_too(calibration):
+    detector = EnsembleDetector(LocalOutlierFactor(novelty=True), members=4, calibration=calibration).fit(ROWS)
+    p = detector.assess(NEW).p_value
+    if isinstance(calibration, TrainScores):
+        assert np.isnan(p).all()
+    else:
+        random = np.random.default_rng(5)
+        new = random.normal(size=(300, 1)) + 0.3 * random.normal(size=(300, 4))
+        # Three standard errors of the 300 new rows, and as much again for the 30 or 120 rows that calibrate.
+        assert np.mean(detector.assess(new).p_value <= 0.1) < 0.1 + 0.05 + 0.1
+        assert np.mean(p[LABELS == 1] <= 0.1) > 0.5
+
+
+def test_a_function_that_scores_is_calibrated_on_rows_held_out():
+    detector = EnsembleDetector(
+        lambda rows: np.stack([np.abs(rows).sum(axis=1), (rows**2).sum(axis=1)]),
+        members=1,
+        bootstrap=False,
+        calibration=HoldOut(),
+    ).fit(ROWS)
+    assert detector.n_reference_ == 30
+    assert not np.isnan(detector.assess(NEW).p_value).any()
 
 
 # ----- groups

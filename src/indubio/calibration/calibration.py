@@ -1,7 +1,7 @@
 """Calibration: the settings of a way to choose which rows train which draws and which rows calibrate them."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int
@@ -42,6 +42,12 @@ class Plan:
     def trained(self) -> Int[np.ndarray, " rows"]:
         """Rows that some draw is trained on: what is learned for all draws together, the scaling, is of these."""
         return np.unique(np.concatenate([part.trained for part in self.parts]))
+
+    def of_draws(self, draws: int) -> "Plan":
+        """The same with another number of draws, where there is only one part: a function may give several."""
+        if len(self.parts) > 1 or self.parts[0].draws == draws:
+            return self
+        return replace(self, parts=(replace(self.parts[0], draws=draws),))
 
     def slices(self) -> list[tuple[slice, Part]]:
         """Each part with the place of its draws among all draws."""

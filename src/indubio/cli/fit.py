@@ -201,7 +201,7 @@ def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: boo
     if reference is not None and reference.unseen:
         console.print(
             f"Calibrated on {reference.examples} {what} that the draws were not trained on; "
-            f"the smallest p-value is {1 / (reference.examples + 1):.2g}.",
+            f"the smallest p-value is {1 / (reference.fewest + 1):.2g}.",
             highlight=False,
             soft_wrap=True,
         )

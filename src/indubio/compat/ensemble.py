@@ -15,9 +15,11 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import clone
 
+from indubio.calibration import Calibration, TrainScores
 from indubio.compat.randomness import own_randomness, seed_globals
 from indubio.compat.scores import Score, can_fit, kept_training_scores, score_of, scores
 from indubio.data import MinMax, Missing, Prepared, Rows, Unseen
+from indubio.data.incoming import training_groups
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
 from indubio.probability import TIE_TOLERANCE, Conversion, Ecdf
@@ -30,6 +32,7 @@ Bootstrap = bool | Literal["subsample"]
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
+OWN = ("members", "bootstrap", "share", "one_by_one", "calibration", "scaling", "seed")  # without a default to put in
 SMALLEST_SPREAD = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
 
 
@@ -50,6 +53,8 @@ class EnsembleDetector(ScoringModel):
         one_by_one: whether every row is scored alone, for detectors whose score of a row depends on its company; None
             finds out by trying.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
+        calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
+            `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
         scaling: None passes the values on as they are; `MinMax()` scales by the training ranges.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
@@ -62,9 +67,10 @@ class EnsembleDetector(ScoringModel):
         members_: the fitted members.
         seeds_: what their randomness was seeded with.
         one_by_one_: whether rows are scored alone.
-        conversion_: the conversion, fitted on the training scores.
+        conversion_: the conversion, fitted on the scores of the reference examples.
         referral_threshold_: uncertainty above which a verdict is referred.
-        reference_uncertainty_: probability and uncertainties of the training examples.
+        reference_uncertainty_: probability and uncertainties of the reference examples: those that calibrate, or the
+            training examples.
         schema_: names, kinds, ranges and categories of the training columns.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
@@ -83,6 +89,7 @@ class EnsembleDetector(ScoringModel):
         scored_by: Score | None = None,
         one_by_one: bool | None = None,
         conversion: Conversion | None = None,
+        calibration: Calibration | None = None,
         scaling: MinMax | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
@@ -97,6 +104,7 @@ class EnsembleDetector(ScoringModel):
         self.scored_by = scored_by
         self.one_by_one = one_by_one
         self.conversion = conversion
+        self.calibration = calibration
         self.scaling = scaling
         self.missing = missing
         self.unseen = unseen
@@ -104,30 +112,34 @@ class EnsembleDetector(ScoringModel):
         self.referral = referral
         self.seed = seed
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
         """Refit the base on resamples of good examples.
 
         Args:
             X: good examples only, as `Detector.fit` takes them.
             y: ignored; scikit-learn's pipelines pass it.
+            groups: the group of each example, within which p-values hold; None takes the group column of a `Table`.
         """
         settings = self.settings_in_use()
-        rows = _flat(self._fit_intake(X, settings.scaling or MinMax()))
+        given = self._training_rows(X)
+        plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed)
+        rows = _flat(self._learn_intake(given, settings.scaling or MinMax(), plan))
         streams = np.random.SeedSequence(self.seed).spawn(self.members)
         self.seeds_: list[int] = [int(stream.generate_state(1)[0]) for stream in streams]
-        self.members_: list[Any] = [
-            self._fitted_member(rows[settings.resample(len(rows), np.random.default_rng(stream))], seed)
-            for stream, seed in zip(streams, self.seeds_, strict=True)
-        ]
+        self.members_: list[Any] = []
+        for place, stream, seed in zip(plan.part_of_draw, streams, self.seeds_, strict=True):
+            trained = plan.parts[place].trained
+            resample = settings.resample(len(trained), np.random.default_rng(stream))
+            self.members_.append(self._fitted_member(rows[trained[resample]], seed))
         self.one_by_one_: bool = self._company_matters(rows) if self.one_by_one is None else self.one_by_one
-        training_scores = self._training_scores(rows)
-        self.origin_ = _origins(training_scores)
-        self._fit_verdicts(training_scores)
+        scores = self._member_scores(rows) if plan.unseen else self._training_scores(rows)
+        self.origin_ = _origins(scores)
+        self._fit_verdicts(scores, plan.of_draws(len(scores)), training_groups(X, groups, len(given)))
         return self
 
     def settings_in_use(self) -> "EnsembleSettings":
         """The settings with the defaults put in, checked."""
-        own = {name: getattr(self, name) for name in ("members", "bootstrap", "share", "one_by_one", "scaling", "seed")}
+        own = {name: getattr(self, name) for name in OWN}
         settings = EnsembleSettings(**self._with_defaults(), **own)
         self._check_scalars()
         if self.scored_by is not None and not callable(self.scored_by):
@@ -239,6 +251,7 @@ class EnsembleSettings(ScoringSettings):
     bootstrap: bool | Literal["subsample"]
     share: Fraction
     one_by_one: bool | None
+    calibration: Calibration | None
     scaling: MinMax | None
     seed: NotNegativeInt
 

@@ -89,6 +89,11 @@ class Reference:
         return int(self.scores.size)
 
     @property
+    def fewest(self) -> int:
+        """Calibration examples of the smallest group; of all, without groups."""
+        return self.examples if self.group is None else int(np.bincount(self.group.ravel()).min())
+
+    @property
     def largest(self) -> float:
         """The largest mean score of a calibration example."""
         return float(self.scores.max())
@@ -154,7 +159,7 @@ class Reference:
             proven = f"P(p <= a) is near a, and proven to be at most about 2a{within}"
         return (
             f"For good examples {proven}, over {self.examples} calibration examples that were not trained on; "
-            f"the smallest p is {1 / (self.examples + 1):.2g}{' or, in a smaller group, more' if within else ''}."
+            f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
         )
 
     def _memberships(

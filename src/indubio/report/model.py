@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from indubio.calibration import TrainScores
 from indubio.compat import EnsembleDetector
 from indubio.decision import Budget, NoReferral, UncertaintyThreshold
 from indubio.detector import Detector
@@ -56,9 +57,10 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
 
 def _calibration(detector: ScoringModel) -> str:
     reference = count(detector.n_reference_, "reference example")
-    if not isinstance(detector, Detector):
-        return reference
-    return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
+    if isinstance(detector, Detector):
+        return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
+    calibration = detector.calibration if isinstance(detector, EnsembleDetector) else None
+    return f"{_in_words(calibration or TrainScores())}; {reference}"
 
 
 def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
