@@ -145,7 +145,7 @@ def test_every_conversion_works_on_scores_of_any_sign(name, conversion):
 @parametrize_with_checks(
     [
         EnsembleDetector(IsolationForest(n_estimators=5), members=2, one_by_one=False),
-        EnsembleDetector(KMeans(n_clusters=1), members=2, scored_by=distance_to_centre, bootstrap="subsample"),
+        EnsembleDetector(OneClassSVM(), members=2, bootstrap="subsample"),
     ]
 )
 def test_scikit_learns_own_checks_pass(estimator, check):
