@@ -205,6 +205,14 @@ def test_the_compiled_engine_trains_and_scores_as_torch_does(net, anchored, requ
     torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
 
 
+def test_the_order_in_which_weights_are_named_means_nothing():
+    # A loaded model has them sorted by name.
+    draws = fitted(Dense(bias=True), (5,))
+    turned = Draws(draws.autoencoder, draws.count, dict(sorted(draws.weights.items())))
+    assert list(turned.weights) != list(draws.weights)
+    assert torch.equal(turned.nll(rows_of((5,))), draws.nll(rows_of((5,))))
+
+
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
     monkeypatch.setattr(compiled, "THREAD_PRODUCTS", 0)  # or so small a work would stay on one
     alone, shared = (fitted(Dense(), (9,), dtype=torch.float32, threads=threads) for threads in (1, 2))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.gradient import can_differentiate
-from indubio.autoencoders.layers import Convolution, Layer
+from indubio.autoencoders.layers import Convolution, Layer, Weights
 from indubio.autoencoders.network import BlockNetwork
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's, torch's defaults
@@ -63,6 +63,11 @@ class Engine:
     ) -> "Trainer":
         """What trains these networks, one row of weights each, on these rows."""
         return Trainer(self, weights, anchors, rows, decay=decay, batch=batch, threads=threads)
+
+    def flat(self, weights: Weights) -> Float[Tensor, "m p"]:
+        """A row of weights for each network, in the order of the plan; a loaded model has another."""
+        names = [f"{layer.name}.{kind}" for layer in self._layers for kind in ("weight", "bias")[: 1 + layer.bias]]
+        return torch.cat([weights[name].flatten(1) for name in names], dim=1)
 
     def nll(self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."]) -> Float[Tensor, "m n"]:
         """Negative log-likelihood of every row under every network."""

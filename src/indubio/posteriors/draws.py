@@ -41,8 +41,9 @@ class Draws:
 
     def nll(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n"]:
         """Negative log-likelihood of every row under every draw."""
-        if self._engine is not None and rows.dtype == self._flat.dtype:
-            return self._engine.nll(self._flat, rows)
+        if self._compiled is not None and rows.dtype == self._compiled[1].dtype:
+            engine, flat = self._compiled
+            return engine.nll(flat, rows)
         return self._over_chunks(self._nll, rows, ())
 
     def nll_per_feature(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
@@ -54,17 +55,14 @@ class Draws:
         return self._over_chunks(self._reconstruction, rows, tuple(rows.shape[1:]))
 
     @cached_property
-    def _engine(self) -> Engine | None:
+    def _compiled(self) -> tuple[Engine, Float[Tensor, "draws p"]] | None:
         """The compiled engine, for draws that are nothing but weights; large ones would be in memory twice."""
         weights = next(iter(self.weights.values()))
         numbers = sum(weight[0].numel() for weight in self.weights.values())
         if self.masks is not None or self.noise is not None or len(weights) != self.count or numbers > LARGE_NETWORK:
             return None
-        return engine_for(self.autoencoder, weights)
-
-    @cached_property
-    def _flat(self) -> Float[Tensor, "draws p"]:
-        return torch.cat([weight.flatten(1) for weight in self.weights.values()], dim=1)
+        engine = engine_for(self.autoencoder, weights)
+        return None if engine is None else (engine, engine.flat(self.weights))
 
     def _over_chunks(self, function: Callable[[range, Tensor], Tensor], rows: Tensor, tail: tuple[int, ...]) -> Tensor:
         # Many rows: few draws at a time, whose layers stay in the cache. Few rows: all draws in one go, since then the
