@@ -20,6 +20,7 @@ from indubio import (
     Verdict,
 )
 from indubio.autoencoders import BernoulliLikelihood
+from indubio.calibration import TrainScores
 from indubio.data import MinMax
 from indubio.errors import ConfigError, DataError, IndubioError, ShapeError
 from indubio.probability import CONVERSIONS
@@ -146,7 +147,7 @@ def test_windows_too_short_for_the_network_are_an_error():
 
 
 def test_a_budget_refers_at_most_its_share_of_the_training_examples():
-    found = quick(referral=Budget(share=0.1)).fit(TABLE).assess(TABLE)
+    found = quick(referral=Budget(share=0.1), calibration=TrainScores()).fit(TABLE).assess(TABLE)
     assert np.count_nonzero(found.verdict == Verdict.REFER) <= 6
 
 
