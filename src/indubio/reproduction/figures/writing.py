@@ -1,6 +1,7 @@
 """Figures as files: SVG for pages, PDF for papers, PNG for everything else. The same results give the same files."""
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,16 @@ def _write(figure: Figure, path: Path, kind: str) -> Path:
     figure.savefig(buffer, format=kind, dpi=RESOLUTION, facecolor="white", metadata=METADATA[kind])
     content = buffer.getvalue()
     if kind == "svg":
-        content = with_short_numbers(content.decode()).encode()
+        content = with_short_numbers(_counted_identifiers(content.decode())).encode()
     with whole_file(path) as stream:
         stream.write(content)
     return path
+
+
+def _counted_identifiers(svg: str) -> str:
+    """Identifiers by their order: matplotlib's are hashes of positions that differ in digits nobody sees."""
+    names: dict[str, str] = {}
+    return re.sub(r"\b[pmC][0-9a-f]{10}\b", lambda found: names.setdefault(found[0], f"i{len(names)}"), svg)
 
 
 def chosen_names(names: Sequence[str] | None, there_are: Iterable[str]) -> list[str]:
