@@ -47,8 +47,8 @@ FIGURES: Mapping[str, Callable[[Results], Figure | None]] = MappingProxyType(
 
 CURVES_SAID = (
     "Each seed's curve is read as steps at common rejection rates, up to its own last point; the mean is over the "
-    "seeds that are defined there, and is drawn where at least half of them are. Axes leave out the lowest 3 % of a "
-    "panel's points: the ends of curves, where hardly an anomaly is left."
+    "seeds that are defined there, and is drawn where at least half of them are. An axis begins at the "
+    "lowest mean with at most half rejected; curves may leave it beyond, where hardly an anomaly is left."
 )
 CAPTIONS: Mapping[str, str] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ from indubio.reproduction.judging import within
 from indubio.reproduction.store import Record
 
 SMALLEST_SPAN = 5.0  # percentage points of an axis: less would make noise look like a difference
-LOWEST = 3  # percentile of a panel's points where its axis begins
+WHOLE = 50  # percent rejected up to which an axis shows every mean
 BY = "total"  # the uncertainty that rejects, in all of the paper's curves
 ENSEMBLE = "BAE-Ensemble"
 BANDS = "mean over the seeds, bands: standard error"
@@ -85,12 +85,12 @@ def _draw_mean(axes: Axes, curves: Sequence[RejectionCurve], **line: Any) -> Non
 
 
 def _finish(axes: Axes) -> None:
-    """Axes for the middle of the curves: at their ends hardly an anomaly is left, and some fall to 0."""
-    values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
-    values = values[~np.isnan(values)]
+    """Axes that show the first half whole: at the ends of the curves hardly an anomaly is left, and some fall to 0."""
+    drawn = [np.column_stack([line.get_xdata(), line.get_ydata()]) for line in axes.lines]
+    rates, values = np.concatenate(drawn)[~np.isnan(np.concatenate(drawn)[:, 1])].T
     if values.size:
-        low, high = np.percentile(values, LOWEST), values.max()
-        low = min(low, high - SMALLEST_SPAN)
+        high = values.max()
+        low = min(values[rates <= WHOLE].min(initial=high), high - SMALLEST_SPAN)
         edge = 0.07 * (high - low)
         axes.set_ylim(low - edge, high + edge)
     axes.set_xlim(0, 100)

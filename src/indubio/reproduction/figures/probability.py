@@ -56,7 +56,7 @@ def conversion_figure(
         lower.set_ylabel("Var[y] = p (1 - p)")
         lower.set_xlabel("NLL of a new example under one draw")
         upper.set_xlim(scores[0], scores[-1])
-        figure.legend(handles=handles, loc="outside upper center", ncols=2)
+        figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
 
