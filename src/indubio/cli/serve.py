@@ -72,14 +72,14 @@ def serve(
         )
         from indubio.server.app import build_app
         from indubio.server.logs import log_to_stderr
-        from indubio.server.running import run
+        from indubio.server.running import configured, run
         from indubio.server.service import Service
 
         log_to_stderr()
         service = Service(store, _sources(model), state, settings)
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
-            run(build_app(service), host=host, port=port, **pem)
+            run(configured(build_app(service), host=host, port=port, **pem))
         finally:
             service.close()
 

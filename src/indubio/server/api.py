@@ -16,7 +16,7 @@ from indubio.server import tensors
 from indubio.server.batching import Result
 from indubio.server.errors import RefusalError, decoded
 from indubio.server.guard import require
-from indubio.server.inputs import Name
+from indubio.server.inputs import Name, require_printable
 from indubio.server.openapi import document
 from indubio.server.registry import Loaded
 from indubio.server.service import Service
@@ -36,6 +36,9 @@ class Activate(msgspec.Struct, forbid_unknown_fields=True):
 
     version: int
     note: Name = ""
+
+
+_activate = msgspec.json.Decoder(Activate)
 
 
 async def body_of(request: Request, largest: int, *kinds: str) -> bytes:
@@ -120,6 +123,7 @@ class Api:
         limits = self._service.settings
         body = await body_of(request, limits.largest_body, "application/json", "application/octet-stream", "")
         asked, binary = decoded(tensors.decode, body, _json_size(request))
+        require_printable(asked.id, "$.id")
         examples = decoded(tensors.examples, asked, binary, loaded.model.input, limits.most_rows)
         wanted = tensors.wanted_outputs(asked)
         machine = decoded(msgspec.convert, asked.parameters.get("machine", ""), Name)
@@ -208,7 +212,8 @@ class Api:
         name = request.path_params["name"]
         self._service.registry.model(name)
         body = await body_of(request, self._service.settings.largest_body, "application/json")
-        asked = decoded(msgspec.json.Decoder(Activate).decode, body)
+        asked = decoded(_activate.decode, body)
+        require_printable(asked.note, "$.note")
         loaded = await anyio.to_thread.run_sync(
             lambda: self._service.registry.activate(name, asked.version, by=actor.name, note=asked.note)
         )

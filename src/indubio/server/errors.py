@@ -9,7 +9,15 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from indubio.errors import ConfigError, ConflictError, DataError, IndubioError, NotFoundError, StoreError
+from indubio.errors import (
+    ConfigError,
+    ConflictError,
+    DataError,
+    IndubioError,
+    ModelFileError,
+    NotFoundError,
+    StoreError,
+)
 
 T = TypeVar("T")
 RETRY_STORE = 5  # seconds
@@ -67,7 +75,7 @@ def answer_to(error: Exception) -> Response | None:
             return problem(error.status_code, error.detail, dict(error.headers or {}))
         case NotFoundError():
             return problem(404, str(error))
-        case ConflictError():
+        case ConflictError() | ModelFileError():
             return problem(409, str(error))
         case DataError() | ConfigError():
             return problem(400, str(error))

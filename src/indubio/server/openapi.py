@@ -6,6 +6,7 @@ import msgspec
 
 from indubio import __version__
 from indubio.server import tensors
+from indubio.server.inputs import PRINTABLE
 from indubio.server.registry import Loaded, Registry
 from indubio.server.settings import ServerSettings
 
@@ -57,7 +58,7 @@ INFER = {
     "required": ["inputs"],
     "additionalProperties": False,
     "properties": {
-        "id": {"type": "string", "maxLength": 200, "pattern": r"^[^\x00-\x1f\x7f]*$"},
+        "id": {"type": "string", "maxLength": 200, "pattern": PRINTABLE},
         "parameters": {"type": "object"},
         "inputs": {"type": "array", "minItems": 1},
         "outputs": {

@@ -85,8 +85,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def run(app: ASGIApp, *, host: str, port: int, **options: Any) -> None:
-    """Serve until a signal ends it; requests under way are answered first.
+def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn.Config:
+    """How uvicorn runs the application.
 
     Args:
         app: the application.
@@ -94,8 +94,7 @@ def run(app: ASGIApp, *, host: str, port: int, **options: Any) -> None:
         port: 0 for a free one.
         options: of uvicorn, such as `ssl_keyfile` and `ssl_certfile`.
     """
-    sys.setswitchinterval(SWITCH)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         host=host,
         port=port,
@@ -110,6 +109,11 @@ def run(app: ASGIApp, *, host: str, port: int, **options: Any) -> None:
         timeout_graceful_shutdown=GRACE,
         **options,
     )
+
+
+def run(config: uvicorn.Config) -> None:
+    """Serve until a signal ends it; requests under way are answered first."""
+    sys.setswitchinterval(SWITCH)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again when it is done
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run()

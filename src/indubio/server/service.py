@@ -10,7 +10,7 @@ from typing import Any
 from indubio import __version__
 from indubio.server.batching import Batcher, Result
 from indubio.server.errors import RefusalError
-from indubio.server.inputs import Examples
+from indubio.server.inputs import Examples, require_printable
 from indubio.server.metrics import Metrics
 from indubio.server.recording import Recorder, Source
 from indubio.server.registry import Loaded, Registry
@@ -109,8 +109,10 @@ class Service:
     def sources_of(self, count: int, machine: Any, ids: Any, by: str) -> list[Source]:
         """Where the examples of a request came from; `machine` and `ids` as the request gave them."""
         machines = [machine] * count if isinstance(machine, str) else list(machine)
-        names = [None] * count if ids is None else list(ids)
+        names: list[str | None] = [None] * count if ids is None else list(ids)
         for what, given in (("machine", machines), ("ids", names)):
             if len(given) != count:
                 raise RefusalError(400, f"`{what}` must have one name for each of the {count} rows, got {len(given)}.")
+            for place, name in enumerate({machine} if isinstance(machine, str) and what == "machine" else given):
+                require_printable(name or "", f"$.{what}[{place}]")
         return [Source(machine=one, external_id=name, by=by) for one, name in zip(machines, names, strict=True)]
