@@ -71,13 +71,16 @@ class Writer:
         try:
             with self._database.writing() as connection:
                 for work, future in group:
+                    alone = connection.begin_nested()
                     try:
-                        with connection.begin_nested():
-                            done.append((future, work(connection)))
+                        done.append((future, work(connection)))
                     except Exception as error:
                         if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
                             raise  # the disk is full or the server gone: the transaction is no more
+                        alone.rollback()
                         failed.append((future, error))
+                    else:
+                        alone.commit()
         except Exception as error:  # noqa: BLE001 - it goes to everybody who asked
             told = error if isinstance(error, StoreError) else StoreError(f"{self._database.shown}: {error}")
             for _, future in group:
