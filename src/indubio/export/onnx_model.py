@@ -50,6 +50,7 @@ class OnnxModel:
         about = self._session.get_modelmeta().custom_metadata_map
         if KEY not in about:
             raise ModelFileError(f"{path}: an ONNX model, but not one that indubio exported.")
+        self._outputs = [output.name for output in self._session.get_outputs()]
         self.metadata = Metadata.from_json(about[KEY])
         self.anomaly_threshold = self.metadata.anomaly_threshold
         self.referral_threshold = self.metadata.referral_threshold
@@ -73,13 +74,12 @@ class OnnxModel:
         return decider.assessment(X, scored, about.intake.inspect(rows), groups)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
-        names = [output.name for output in self._session.get_outputs()]
         inputs = {
             "rows": np.ascontiguousarray(values, dtype=np.float64),
             "anomaly_threshold": np.array(self.anomaly_threshold),
             "referral_threshold": np.array(self.referral_threshold),
         }
-        return dict(zip(names, self._session.run(names, inputs), strict=True))
+        return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, Table | Windows):

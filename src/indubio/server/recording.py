@@ -1,6 +1,6 @@
 """Verdicts on their way into the store: audit entries, cases for people, alarms; and what happens when it fails.
 
-All of a batch is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
+All that waits is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
 told as not kept, and the entries of verdicts that were answered already wait in memory until it is back; the trail
 says so where they were too many.
 """
@@ -111,6 +111,14 @@ class Verdicts:
         }
 
 
+class _Waiting:
+    """A batch that waits to be written."""
+
+    def __init__(self, verdicts: Verdicts, refused: Sequence[int]) -> None:
+        self.verdicts, self.refused = verdicts, refused
+        self.done: Future[None] = Future()
+
+
 class Recorder:
     """Writes verdicts.
 
@@ -128,50 +136,74 @@ class Recorder:
         self._budget = ReferralBudget(settings.referrals_per_hour, times)
         self._unwritten: deque[tuple[Verdicts, list[int]]] = deque()
         self._unwritten_rows = self._lost = 0
+        self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
         self._closed = False
         self.failing = False
 
     def record(self, verdicts: Verdicts, refused: Sequence[int]) -> "Future[None]":
-        """Write a batch; the future is done when it is durable.
+        """Write a batch; the future is done when it is durable. What waits is written together.
 
         Args:
             verdicts: the batch, with what is to be kept already chosen.
             refused: the rows whose verdict is not given out when this fails; they leave no entry then.
         """
-        try:
-            future = self._store.submit(lambda connection: self._write(connection, verdicts))
-        except StoreError as error:
-            future = Future()
-            future.set_exception(error)
-        future.add_done_callback(lambda done: self._settled(done, verdicts, refused))
-        return future
+        one = _Waiting(verdicts, refused)
+        with self._lock:
+            self._waiting.append(one)
+            first = len(self._waiting) == 1
+        if first:
+            taken: list[_Waiting] = []
+            try:
+                written = self._store.submit(lambda connection: self._write(connection, taken))
+            except StoreError as error:
+                written = Future()
+                written.set_exception(error)
+            written.add_done_callback(lambda done: self._written(done, taken))
+        return one.done
 
-    def _write(self, connection: Connection, verdicts: Verdicts) -> None:
+    def _take(self) -> "list[_Waiting]":
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+        return taken
+
+    def _write(self, connection: Connection, taken: "list[_Waiting]") -> None:
+        taken += self._take()
+        for loaded in dict.fromkeys(one.verdicts.loaded for one in taken):
+            self._write_entry(connection, [one.verdicts for one in taken if one.verdicts.loaded is loaded])
+
+    def _write_entry(self, connection: Connection, batches: Sequence[Verdicts]) -> None:
+        """One audit entry for some batches of a version, and the cases and alarms they bring."""
         records, kept, events = [], [], []
-        for row, (verdict, reference) in enumerate(zip(verdicts.found["verdict"], verdicts.found["case"], strict=True)):
-            record = verdicts.record(row)
-            if reference:
-                case = verdicts.case(row)
-                if verdict == "REFER" and self._budget.exceeded(verdicts.at):
-                    case = replace(case, overflow=True)
-                kept.append(case)
-                record |= {"case": reference, "seal": case.seal()}
-            records.append(record)
-            events.append(self.alarms.update(record["machine"], verdict == "ANOMALY", verdicts.at))
-        audit = append(connection, "verdicts", verdicts.entry(records), at=verdicts.at)
+        for verdicts in batches:
+            found = verdicts.found
+            for row, (verdict, reference) in enumerate(zip(found["verdict"], found["case"], strict=True)):
+                record = verdicts.record(row)
+                if reference:
+                    case = verdicts.case(row)
+                    if verdict == "REFER" and self._budget.exceeded(verdicts.at):
+                        case = replace(case, overflow=True)
+                    kept.append(case)
+                    record |= {"case": reference, "seal": case.seal()}
+                records.append(record)
+                event = self.alarms.update(record["machine"], verdict == "ANOMALY", verdicts.at)
+                events += [] if event is None else [event]
+        audit = append(connection, "verdicts", batches[-1].entry(records), at=batches[-1].at)
         add_cases(connection, kept, audit)
         for event in events:
-            if event is not None:
-                record_alarm(connection, event)
-        over = sum(case.overflow for case in kept)
-        if over:
-            self._overflowed(over)
+            record_alarm(connection, event)
+        self._overflowed(sum(case.overflow for case in kept))
 
-    def _settled(self, done: "Future[None]", verdicts: Verdicts, refused: Sequence[int]) -> None:
+    def _written(self, done: "Future[None]", taken: "list[_Waiting]") -> None:
         error = done.exception()
-        if error is None:
-            return
+        for one in taken or self._take():  # nothing was taken where the transaction never began
+            if error is None:
+                one.done.set_result(None)
+            else:
+                self._failed(error, one.verdicts, one.refused)
+                one.done.set_exception(error)
+
+    def _failed(self, error: BaseException, verdicts: Verdicts, refused: Sequence[int]) -> None:
         without = set(refused)
         rows = [row for row in range(len(verdicts.inputs)) if row not in without]
         with self._lock:

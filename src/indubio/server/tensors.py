@@ -5,6 +5,7 @@ the header Inference-Header-Content-Length says where the JSON ends. Text (BYTES
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Annotated, Any
 
@@ -142,14 +143,10 @@ def _tensors(
 
 def _from_json(tensor: InputTensor, where: str, missing: bool) -> np.ndarray:
     raw = bytes(tensor.data)  # type: ignore[arg-type]
-    one: Any = Name if tensor.datatype == "BYTES" else float if tensor.datatype.startswith("FP") else int
-    one = one | None if missing else one
     nested = raw[1:].lstrip()[:1] == b"["
-    kind: Any = list[one]
-    for length in reversed(tensor.shape[1:] if nested else []):
-        kind = list[Annotated[kind, msgspec.Meta(min_length=length, max_length=length)]]
+    one = "text" if tensor.datatype == "BYTES" else "fraction" if tensor.datatype.startswith("FP") else "whole"
     try:
-        plain = msgspec.json.decode(raw, type=kind)
+        plain = _data_decoder(one, missing, tuple(tensor.shape[1:]) if nested else ()).decode(raw)
     except msgspec.DecodeError as error:
         raise DataError(str(error).replace("`$", f"`{where}.data")) from None
     if tensor.datatype == "BYTES":
@@ -166,6 +163,17 @@ def _from_json(tensor: InputTensor, where: str, missing: bool) -> np.ndarray:
     if values.size != prod(tensor.shape):
         raise DataError(f"{where}.data: the shape {tensor.shape} has {prod(tensor.shape)} values, got {values.size}.")
     return values.reshape(tensor.shape)
+
+
+@lru_cache(maxsize=64)
+def _data_decoder(one: str, missing: bool, inner: tuple[int, ...]) -> msgspec.json.Decoder[Any]:
+    """For the data of a tensor, flat or nested; making one costs more than using it."""
+    value: Any = {"text": Name, "fraction": float, "whole": int}[one]
+    value = value | None if missing else value
+    kind: Any = list[value]
+    for length in reversed(inner):
+        kind = list[Annotated[kind, msgspec.Meta(min_length=length, max_length=length)]]
+    return msgspec.json.Decoder(kind)
 
 
 def _require_fitting(values: np.ndarray, kind: np.dtype[Any], where: str) -> None:
