@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures detectors readme bench bench-quick clean
+.PHONY: demo test test-all check format figures detectors readme bench bench-quick bench-server fuzz clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,12 @@ bench: $(READY)           ## speed, as ratios within one run, into docs/benchmar
 
 bench-quick: $(READY)     ## the same in a minute or two, on the terminal only
 	$(BIN)/python -m benchmarks --quick
+
+bench-server: $(READY)    ## load on the server against a plain endpoint, on the terminal only
+	$(BIN)/python -m benchmarks.serving
+
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests
+	INDUBIO_FUZZ=12000 $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

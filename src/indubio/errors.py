@@ -38,6 +38,18 @@ class ModelFileError(IndubioError, ValueError):
     """A model on disk is missing, damaged, changed or not ours, or cannot be written."""
 
 
+class StoreError(IndubioError, RuntimeError):
+    """The server's database cannot be opened, read or written."""
+
+
+class ConflictError(IndubioError, ValueError):
+    """What was asked for does not go with what is there: a case that another person holds, a name that is taken."""
+
+
+class NotFoundError(IndubioError, LookupError):
+    """There is no such case, model, version, key or job."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
 

@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from indubio import __version__
-from indubio.cli import assess, config, datasets, demo, evaluate, export, fit, inspect, report, reproduce
+from indubio.cli import (
+    assess,
+    audit,
+    config,
+    datasets,
+    demo,
+    evaluate,
+    export,
+    fit,
+    inspect,
+    keys,
+    report,
+    reproduce,
+    serve,
+)
 
 app = typer.Typer(
     name="indubio",
@@ -24,6 +38,9 @@ app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
 app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
+app.command("serve")(serve.serve)
+app.add_typer(keys.keys, name="keys")
+app.add_typer(audit.audit, name="audit")
 app.add_typer(datasets.datasets, name="datasets")
 
 

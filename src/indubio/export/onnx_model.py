@@ -26,25 +26,31 @@ class OnnxModel:
         referral_threshold: what the referral rule compares with; may be changed.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str] | bytes, *, threads: int | None = None) -> None:
         """Load an exported model.
 
         Args:
-            path: the ONNX file.
+            path: the ONNX file, or its content.
+            threads: that score one batch; None leaves it to ONNX Runtime, which takes a thread per core.
         """
         try:
             import onnxruntime
         except ImportError:
             raise MissingExtraError('scoring an ONNX model needs onnxruntime: pip install "indubio[onnx]".') from None
-        if not Path(path).is_file():
+        model = path if isinstance(path, bytes) else str(path)
+        path = "the ONNX model" if isinstance(path, bytes) else path
+        if isinstance(model, str) and not Path(model).is_file():
             raise ModelFileError(f"{path}: there is no such file.")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0
         try:
-            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no common base of their own
             raise ModelFileError(f"{path}: not an ONNX model that can be read ({error}).") from None
         about = self._session.get_modelmeta().custom_metadata_map
         if KEY not in about:
             raise ModelFileError(f"{path}: an ONNX model, but not one that indubio exported.")
+        self._outputs = [output.name for output in self._session.get_outputs()]
         self.metadata = Metadata.from_json(about[KEY])
         self.anomaly_threshold = self.metadata.anomaly_threshold
         self.referral_threshold = self.metadata.referral_threshold
@@ -68,13 +74,12 @@ class OnnxModel:
         return decider.assessment(X, scored, about.intake.inspect(rows), groups)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
-        names = [output.name for output in self._session.get_outputs()]
         inputs = {
             "rows": np.ascontiguousarray(values, dtype=np.float64),
             "anomaly_threshold": np.array(self.anomaly_threshold),
             "referral_threshold": np.array(self.referral_threshold),
         }
-        return dict(zip(names, self._session.run(names, inputs), strict=True))
+        return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, Table | Windows):

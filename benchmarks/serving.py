@@ -1,0 +1,259 @@
+"""Load on the server: 16 clients, one row a request, against a plain FastAPI endpoint that calls the model per request.
+
+    python -m benchmarks.serving                 # both in turns, requests/s, latencies and their ratio
+    python -m benchmarks.serving --minutes 10    # one long run of our server alone: does its memory grow?
+
+The audit log is on and referrals are durable before they are answered, as by default. Clients are one process that
+speaks HTTP over plain sockets, so that little of the machine goes to asking.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+FEATURES, MEMBERS, CLIENTS = 21, 10, 16
+NAMES = [f"s{place}" for place in range(FEATURES)]
+START = 120.0  # seconds a server may take to start on a busy machine
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a run of clients measured."""
+
+    requests: int
+    seconds: float
+    latencies: np.ndarray
+    failures: int
+    cpu: float
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.requests / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """Milliseconds within which this share was answered."""
+        return float(1000 * np.quantile(self.latencies, share))
+
+
+def fitted_model(folder: Path) -> Path:
+    """A model of 10 members on 21 features, and its name."""
+    import pandas as pd
+
+    from indubio import AnchoredEnsemble, Detector, save
+    from indubio.posteriors import Training
+
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, FEATURES)), columns=NAMES)
+    save(Detector(posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=10)).fit(rows), folder)
+    return folder
+
+
+def bodies(kind: str, count: int = 500) -> list[bytes]:
+    """Requests of one row each, like the training rows: some are anomalies and some are referred."""
+    rows = np.random.default_rng(1).normal(size=(count, FEATURES)).tolist()
+    if kind == "infer":
+        tensor = {"name": "rows", "shape": [1, FEATURES], "datatype": "FP64"}
+        return [json.dumps({"inputs": [tensor | {"data": row}]}).encode() for row in rows]
+    return [json.dumps({"rows": [dict(zip(NAMES, row, strict=True))]}).encode() for row in rows]
+
+
+def requests_of(path: str, kind: str) -> list[bytes]:
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
+    return [head.encode() + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies(kind)]
+
+
+class Client(asyncio.Protocol):
+    """One client: the next request follows the answer."""
+
+    def __init__(self, requests: list[bytes], first: int, until: float) -> None:
+        self._requests, self._at, self._until = requests, first, until
+        self.latencies: list[float] = []
+        self.failures = 0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the first time."""
+        self._transport = transport
+        self._ask()
+
+    def _ask(self) -> None:
+        self._at += 1
+        self._began = time.perf_counter()
+        self._transport.write(self._requests[self._at % len(self._requests)])  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        """Ask again once the answer is whole."""
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self._buffer[:end].lower()
+        size = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        if len(self._buffer) < end + 4 + size:
+            return
+        now = time.perf_counter()
+        self.latencies.append(now - self._began)
+        self.failures += not head.startswith(b"http/1.1 200")
+        self._buffer = b""
+        if now < self._until:
+            self._ask()
+        else:
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio passes it
+        """The end."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+async def _load(process: "subprocess.Popen[bytes]", port: int, requests: list[bytes], seconds: float) -> Load:
+    loop = asyncio.get_running_loop()
+    used = cpu_seconds(process)
+    began = time.perf_counter()
+    clients = [
+        (await loop.create_connection(lambda n=n: Client(requests, 31 * n, began + seconds), "127.0.0.1", port))[1]
+        for n in range(CLIENTS)
+    ]
+    await asyncio.gather(*(client.ended for client in clients))
+    latencies = np.concatenate([client.latencies for client in clients])
+    return Load(
+        requests=len(latencies),
+        seconds=time.perf_counter() - began,
+        latencies=latencies,
+        failures=sum(client.failures for client in clients),
+        cpu=cpu_seconds(process) - used,
+    )
+
+
+def load(process: "subprocess.Popen[bytes]", port: int, requests: list[bytes], seconds: float) -> Load:
+    """16 clients for some seconds."""
+    import uvloop
+
+    return uvloop.run(_load(process, port, requests, seconds))
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextlib.contextmanager
+def server(command: list[str], port: int, ready: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server process, from when it answers on."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        try:
+            until = time.monotonic() + START
+            while True:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}", timeout=5):
+                        break
+                except OSError:
+                    if process.poll() is not None or time.monotonic() > until:
+                        log.seek(0)
+                        raise RuntimeError(log.read().decode()) from None
+                    time.sleep(0.1)
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def ours(model: Path, state: Path, port: int, *options: str) -> list[str]:
+    """The command of our server, as a user gives it."""
+    program = "from indubio.cli import main; main()"
+    arguments = ["serve", "--model", f"m={model}", "--state", str(state), "--port", str(port), *options]
+    return [sys.executable, "-c", program, *arguments]
+
+
+def plain(model: Path, port: int) -> list[str]:
+    """The command of the plain endpoint."""
+    return [sys.executable, "-m", "benchmarks.plain_endpoint", str(model), str(port)]
+
+
+def resident(process: "subprocess.Popen[bytes]") -> int:
+    """Memory of a process, in bytes."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_seconds(process: "subprocess.Popen[bytes]") -> float:
+    """CPU time that a process has used."""
+    user, system = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def compare(folder: Path, seconds: float, rounds: int) -> None:
+    model = fitted_model(folder / "model")
+    kinds = {"infer": "/v2/models/m/infer", "assess": "/assess"}
+    ports = [free_port(), free_port()]
+    with (
+        server(ours(model, folder / "state", ports[0]), ports[0], "/v2/health/ready") as our,
+        server(plain(model, ports[1]), ports[1], "/ready") as other,
+    ):
+        works = {f"ours, {kind}": (our, ports[0], requests_of(path, kind)) for kind, path in kinds.items()}
+        works["plain FastAPI"] = (other, ports[1], requests_of("/assess", "assess"))
+        found: dict[str, list[Load]] = {name: [] for name in works}
+        for work in works.values():
+            load(*work, 1.0)  # warm up
+        for _ in range(rounds):
+            for name, work in works.items():
+                found[name].append(load(*work, seconds))
+    base = median(one.rate for one in found["plain FastAPI"])
+    print(f"load average {os.getloadavg()[0]:.1f}; each number is the median of {rounds} runs of {seconds:g} s")
+    print(f"{'':16}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'failures':>10}{'ratio':>8}")
+    for name, loads in found.items():
+        rate = median(one.rate for one in loads)
+        half, last = (median(one.percentile(share) for one in loads) for share in (0.5, 0.99))
+        failures = sum(one.failures for one in loads)
+        cpu = median(1e6 * one.cpu / one.requests for one in loads)
+        print(f"{name:16}{rate:12,.0f}{half:9.1f}{last:9.1f}{cpu:9.0f}{failures:10}{rate / base:7.1f}x")
+
+
+def long_run(folder: Path, minutes: float) -> None:
+    model, port = fitted_model(folder / "model"), free_port()
+    requests = requests_of("/v2/models/m/infer", "infer")
+    with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
+        load(process, port, requests, 60.0 if minutes >= 5 else 5.0)  # caches fill first
+        before = resident(process)
+        for minute in range(max(1, round(minutes))):
+            found = load(process, port, requests, 60.0 * minutes / max(1, round(minutes)))
+            grown = 100 * (resident(process) / before - 1)
+            print(
+                f"minute {minute + 1}: {found.rate:,.0f} requests/s, p99 {found.percentile(0.99):.1f} ms, "
+                f"{found.failures} failures, {resident(process) / 2**20:.0f} MB, {grown:+.1f} %",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each run")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turns")
+    parser.add_argument("--minutes", type=float, help="one long run of our server alone, for its memory")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if given.minutes:
+            long_run(Path(folder), given.minutes)
+        else:
+            compare(Path(folder), given.seconds, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""`indubio serve`: scoring over HTTP, with a review queue and an audit trail."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from indubio.cli.serving import DATABASE, STATE, AfterChoice, EngineChoice, FailureChoice, opened
+
+if TYPE_CHECKING:
+    from indubio.server.settings import AlarmRule
+
+
+def serve(
+    model: Annotated[
+        list[str], typer.Option("--model", "-m", help="Folder or ONNX file of a model, or NAME=FOLDER; repeatable.")
+    ],
+    db: Annotated[str | None, DATABASE] = None,
+    state: Annotated[Path, STATE] = Path("indubio-state"),
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; only this machine unless there is a key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    engine: Annotated[EngineChoice, typer.Option(help="What scores.")] = EngineChoice.AUTO,
+    control_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control.")
+    ] = 0.0,
+    referrals_per_hour: Annotated[
+        int | None, typer.Option(min=1, help="Referrals beyond so many an hour are marked as overflow.")
+    ] = None,
+    alarm: Annotated[
+        str,
+        typer.Option(metavar="K,N,CLEAR", help="A machine rings at K anomalies of the last N, until at most CLEAR."),
+    ] = "3,5,0",
+    answer_after: Annotated[
+        AfterChoice, typer.Option(help="What must be durable before an answer: what is kept, or every audit entry.")
+    ] = AfterChoice.REFERRALS,
+    when_database_fails: Annotated[
+        FailureChoice, typer.Option(help="Refuse requests, or score and say that nothing was kept.")
+    ] = FailureChoice.REFUSE,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Requests per second and key.")] = None,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Rows that may wait before requests are refused.")] = 4096,
+    most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
+    largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
+) -> None:
+    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
+    with opened(db, state) as store:
+        from indubio.server.guard import is_loopback
+        from indubio.server.settings import ServerSettings
+        from indubio.server.store.keys import count_keys
+
+        if not is_loopback(host) and not store.read(count_keys):
+            raise typer.BadParameter(
+                f"without a key the server listens on this machine only, not at {host}. Make one first: "
+                "indubio keys add NAME --role admin."
+            )
+        settings = ServerSettings(
+            engine=engine.value,
+            control_share=control_share,
+            referrals_per_hour=referrals_per_hour,
+            alarm=_alarm(alarm),
+            answer_after=answer_after.value,
+            when_database_fails=when_database_fails.value,
+            most_waiting=most_waiting,
+            most_rows=most_rows,
+            largest_body=largest_body,
+            rate=rate,
+            access_log=access_log,
+        )
+        from indubio.server.app import build_app
+        from indubio.server.logs import log_to_stderr
+        from indubio.server.running import configured, run
+        from indubio.server.service import Service
+
+        log_to_stderr()
+        service = Service(store, _sources(model), state, settings)
+        try:
+            pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
+            run(configured(build_app(service), host=host, port=port, **pem))
+        finally:
+            service.close()
+
+
+def _sources(given: list[str]) -> dict[str, Path]:
+    sources: dict[str, Path] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        folder = Path(path if equals else one)
+        name = name if equals else folder.resolve().stem
+        if not name or not all(letter.isalnum() or letter in "_.-" for letter in name) or not name.isascii():
+            raise typer.BadParameter(
+                f"{name!r} is no name for a model: use letters, digits, _ . and -, as NAME=FOLDER."
+            )
+        if name in sources:
+            raise typer.BadParameter(f"two models are named {name!r}: name them as NAME=FOLDER.")
+        sources[name] = folder
+    return sources
+
+
+def _alarm(text: str) -> "AlarmRule":
+    from indubio.server.settings import AlarmRule
+
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"--alarm takes three numbers, as 3,5,0, got {text!r}.")
+    raise_at, of, clear_at = map(int, parts)
+    return AlarmRule(raise_at=raise_at, of=of, clear_at=clear_at)

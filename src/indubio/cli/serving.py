@@ -1,0 +1,72 @@
+"""What the commands around the server share: which database, and the choices that are words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from indubio.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from indubio.server.store import Store
+
+DATABASE = typer.Option(
+    "--db", help="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE; default: a file in --state."
+)
+STATE = typer.Option("--state", help="Folder for the database, copies of the models, and anchors of the audit trail.")
+
+
+class EngineChoice(StrEnum):
+    """What scores."""
+
+    AUTO = "auto"
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
+class AfterChoice(StrEnum):
+    """What must be durable before an answer."""
+
+    REFERRALS = "referrals"
+    ALL = "all"
+
+
+class FailureChoice(StrEnum):
+    """What happens when the database fails."""
+
+    REFUSE = "refuse"
+    SCORE = "score"
+
+
+class RoleChoice(StrEnum):
+    """What a key is for."""
+
+    SCORER = "scorer"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+
+@contextmanager
+def opened(db: str | None, state: Path) -> "Iterator[Store]":
+    """The server's store; closed at the end."""
+    try:
+        import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
+
+        from indubio.server.store import Store
+    except ImportError:
+        raise MissingExtraError('the server needs the server extra: pip install "indubio[server]".') from None
+    with Store(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        yield store
+
+
+def who() -> str:
+    """The name of whoever runs the command, for the audit trail."""
+    import getpass
+
+    try:
+        return f"{getpass.getuser()} (command line)"
+    except OSError:
+        return "command line"

@@ -1,0 +1,306 @@
+"""The routes for machines: the Open Inference Protocol, /assess, and what an operator asks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from indubio import __version__
+from indubio.errors import DataError, NotFoundError
+from indubio.server import tensors
+from indubio.server.batching import Result
+from indubio.server.errors import RefusalError, decoded
+from indubio.server.guard import require
+from indubio.server.inputs import Name, require_printable
+from indubio.server.openapi import document
+from indubio.server.registry import Loaded
+from indubio.server.service import Service
+from indubio.server.store.alarms import alarm_history, ringing
+from indubio.server.store.cases import case_by_reference
+from indubio.server.store.keys import Role
+from indubio.server.store.reviews import counting, history, verdict_of_people
+from indubio.server.store.versions import Version, activation_history
+
+BODY_SECONDS = 30.0  # a body must have come by then
+TOP = 3
+EXTENSIONS = ["binary_tensor_data", "model_repository"]
+
+
+class Activate(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of an activation."""
+
+    version: int
+    note: Name = ""
+
+
+_activate = msgspec.json.Decoder(Activate)
+
+
+async def body_of(request: Request, largest: int, *kinds: str) -> bytes:
+    """The body, if it is of an accepted kind and not too large."""
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in kinds:
+        raise RefusalError(415, f"the content type must be {kinds[0]}, got {given or 'none'!r}.")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise RefusalError(415, "a compressed body is not accepted: send it as it is.")
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > largest:
+        raise RefusalError(413, f"the body has {said} bytes, and may have {largest}.")
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > largest:
+                    raise RefusalError(413, f"the body has more than {largest} bytes.")
+                chunks.append(chunk)
+    except TimeoutError:
+        raise RefusalError(408, f"the body did not come within {BODY_SECONDS:g} seconds.") from None
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class Api:
+    """The routes, on one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[Route]:
+        """All of them; those for scoring first, for routes are tried in order."""
+        post, get = ["POST"], ["GET"]
+        return [
+            Route("/v2/models/{name}/infer", self.infer, methods=post),
+            Route("/assess", self.assess, methods=post),
+            Route("/models/{name}/assess", self.assess, methods=post),
+            Route("/models/{name}/versions/{version}/assess", self.assess, methods=post),
+            Route("/v2/models/{name}/versions/{version}/infer", self.infer, methods=post),
+            Route("/v2/health/live", self.live, methods=get),
+            Route("/v2/health/ready", self.ready, methods=get),
+            Route("/v2", self.about, methods=get),
+            Route("/v2/models/{name}/ready", self.model_ready, methods=get),
+            Route("/v2/models/{name}/versions/{version}/ready", self.model_ready, methods=get),
+            Route("/v2/models/{name}", self.metadata, methods=get),
+            Route("/v2/models/{name}/versions/{version}", self.metadata, methods=get),
+            Route("/v2/repository/index", self.index, methods=post),
+            Route("/v2/repository/models/{name}/load", self.load, methods=post),
+            Route("/models", self.models, methods=get),
+            Route("/models/{name}", self.model, methods=get),
+            Route("/models/{name}/activate", self.activate, methods=post),
+            Route("/cases/{reference}", self.case, methods=get),
+            Route("/alarms", self.alarms, methods=get),
+            Route("/metrics", self.metrics, methods=get),
+            Route("/openapi.json", self.openapi, methods=get),
+        ]
+
+    async def assess(self, request: Request) -> Response:
+        """Rows by column name."""
+        actor = require(request.state.actor, Role.SCORER)
+        loaded = await self._loaded(request)
+        body = await body_of(request, self._service.settings.largest_body, "application/json")
+        model = loaded.model.input
+        asked = decoded(model.decode, body)
+        examples = model.from_rows(asked.rows)
+        sources = self._service.sources_of(
+            len(examples),
+            "" if asked.machine is msgspec.UNSET else asked.machine,
+            None if asked.ids is msgspec.UNSET else asked.ids,
+            actor.name,
+        )
+        top = TOP if asked.top is msgspec.UNSET else asked.top
+        result = await self._service.assess(loaded, examples, sources, top)
+        ids = [source.external_id for source in sources]
+        return _json(_assessed(result, ids))
+
+    async def infer(self, request: Request) -> Response:
+        """Tensors by the Open Inference Protocol."""
+        actor = require(request.state.actor, Role.SCORER)
+        loaded = await self._loaded(request)
+        limits = self._service.settings
+        body = await body_of(request, limits.largest_body, "application/json", "application/octet-stream", "")
+        asked, binary = decoded(tensors.decode, body, _json_size(request))
+        require_printable(asked.id, "$.id")
+        examples = decoded(tensors.examples, asked, binary, loaded.model.input, limits.most_rows)
+        wanted = tensors.wanted_outputs(asked)
+        machine = decoded(msgspec.convert, asked.parameters.get("machine", ""), Name)
+        sources = self._service.sources_of(len(examples), machine, None, actor.name)
+        result = await self._service.assess(loaded, examples, sources)
+        head: dict[str, Any] = {"model_name": loaded.name, "model_version": str(loaded.version)} | (
+            {"id": asked.id} if asked.id else {}
+        )
+        if not result.kept:
+            head |= {"parameters": {"kept": False}}
+        content, json_size = tensors.answer(result.found, wanted, head)
+        if json_size is None:
+            return _raw(content)
+        return Response(
+            content,
+            headers={"Inference-Header-Content-Length": str(json_size)},
+            media_type="application/octet-stream",
+        )
+
+    async def live(self, request: Request) -> Response:  # noqa: ARG002 - routes are called alike
+        """The process answers."""
+        return _json({"live": True})
+
+    async def ready(self, request: Request) -> Response:  # noqa: ARG002
+        """Requests are answered."""
+        return _json({"ready": self._service.ready}, 200 if self._service.ready else 503)
+
+    async def about(self, request: Request) -> Response:  # noqa: ARG002
+        """The server."""
+        return _json({"name": "indubio", "version": __version__, "extensions": EXTENSIONS})
+
+    async def model_ready(self, request: Request) -> Response:
+        """A version can score."""
+        require(request.state.actor, Role.SCORER)
+        loaded = await self._loaded(request)
+        return _json({"name": loaded.name, "ready": self._service.ready}, 200 if self._service.ready else 503)
+
+    async def metadata(self, request: Request) -> Response:
+        """What a model takes and gives."""
+        require(request.state.actor, Role.SCORER)
+        loaded = await self._loaded(request)
+        known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
+        return _json(
+            {
+                "name": loaded.name,
+                "versions": [str(one.version) for one in known],
+                "platform": "indubio",
+                "inputs": tensors.described(loaded.model.input),
+                "outputs": [{"name": n, "datatype": kind, "shape": [-1]} for n, kind in tensors.OUTPUTS.items()],
+                "parameters": {"sha256": loaded.sha256, "rule": loaded.rule, "version": str(loaded.version)},
+            }
+        )
+
+    async def index(self, request: Request) -> Response:
+        """The models, as the repository extension lists them."""
+        require(request.state.actor, Role.SCORER)
+        loaded = [self._service.registry.model(name) for name in self._service.registry.names]
+        return _json(
+            [{"name": one.name, "version": str(one.version), "state": "READY", "reason": ""} for one in loaded]
+        )
+
+    async def load(self, request: Request) -> Response:
+        """Read a model's folder again."""
+        actor = require(request.state.actor, Role.ADMIN)
+        name = request.path_params["name"]
+        loaded = await anyio.to_thread.run_sync(lambda: self._service.registry.reload(name, by=actor.name))
+        return _json({"name": loaded.name, "version": str(loaded.version)})
+
+    async def models(self, request: Request) -> Response:
+        """The models and their active versions."""
+        require(request.state.actor, Role.SCORER)
+        loaded = [self._service.registry.model(name) for name in self._service.registry.names]
+        return _json({"models": [_named(one) for one in loaded]})
+
+    async def model(self, request: Request) -> Response:
+        """A model's versions and who activated which."""
+        require(request.state.actor, Role.SCORER)
+        loaded = self._service.registry.model(request.path_params["name"])
+        known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
+        done = await self._read(lambda c: activation_history(c, loaded.name))
+        return _json({"active": loaded.version, "versions": list(map(_told, known)), "activations": done})
+
+    async def activate(self, request: Request) -> Response:
+        """Make a version the active one."""
+        actor = require(request.state.actor, Role.ADMIN)
+        name = request.path_params["name"]
+        self._service.registry.model(name)
+        body = await body_of(request, self._service.settings.largest_body, "application/json")
+        asked = decoded(_activate.decode, body)
+        require_printable(asked.note, "$.note")
+        loaded = await anyio.to_thread.run_sync(
+            lambda: self._service.registry.activate(name, asked.version, by=actor.name, note=asked.note)
+        )
+        return _json(_named(loaded))
+
+    async def case(self, request: Request) -> Response:
+        """What became of an example that was kept."""
+        reference = request.path_params["reference"]
+
+        def read(connection: Any) -> dict[str, Any]:
+            case = case_by_reference(connection, reference)
+            said = counting(history(connection, case.id)).get(case.id, {})
+            label = verdict_of_people(list(said.values()))
+            return {"case": case.reference, "verdict": case.verdict, "status": case.status, "label": label}
+
+        return _json(await self._read(read))
+
+    async def alarms(self, request: Request) -> Response:  # noqa: ARG002
+        """The machines that ring, and the latest events."""
+        now_ringing, events = await self._read(lambda c: (ringing(c), alarm_history(c)))
+        return _json({"ringing": now_ringing, "events": events})
+
+    async def metrics(self, request: Request) -> Response:  # noqa: ARG002
+        """For Prometheus."""
+        text = await anyio.to_thread.run_sync(self._service.measured)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def openapi(self, request: Request) -> Response:  # noqa: ARG002
+        """This API, described."""
+        return _json(document(self._service.registry, self._service.settings))
+
+    async def _read(self, function: Callable[[Any], Any]) -> Any:
+        return await anyio.to_thread.run_sync(self._service.store.read, function)
+
+    async def _loaded(self, request: Request) -> Loaded:
+        registry = self._service.registry
+        name = request.path_params.get("name", request.query_params.get("model"))
+        version = request.path_params.get("version")
+        if version is None:
+            return registry.model(name)
+        if not (version.isascii() and version.isdecimal() and len(version) < 10):
+            raise NotFoundError(f"there is no version {version!r}: versions are numbers.")
+        assert name is not None
+        active = registry.model(name)
+        if active.version == int(version):
+            return active
+        return await anyio.to_thread.run_sync(registry.version, name, int(version))
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _json_size(request: Request) -> int | None:
+    said = request.headers.get("inference-header-content-length")
+    if said is None:
+        return None
+    if not (said.isascii() and said.isdecimal() and len(said) < 20):
+        raise DataError(f"Inference-Header-Content-Length must be a number, got {said!r}.")
+    return int(said)
+
+
+def _assessed(result: Result, ids: list[str | None]) -> dict[str, Any]:
+    found = result.found
+    names = list(found)
+    rows = []
+    for place, values in enumerate(zip(*found.values(), strict=True)):
+        row = dict(zip(names, values, strict=True))
+        row["case"] = row["case"] or None
+        row["top_features"] = result.top[place]
+        if ids[place] is not None:
+            row["id"] = ids[place]
+        rows.append(row)
+    return {"model": _named(result.loaded), "kept": result.kept, "results": rows}
+
+
+def _named(loaded: Loaded) -> dict[str, Any]:
+    return {"name": loaded.name, "version": loaded.version, "sha256": loaded.sha256, "rule": loaded.rule}
+
+
+def _told(known: Version) -> dict[str, Any]:
+    """A version without its path: where files are is nobody's business."""
+    return {name: value for name, value in known.__dict__.items() if name != "path"}
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return _raw(msgspec.json.encode(content), status)
+
+
+def _raw(content: bytes, status: int = 200) -> Response:
+    return Response(content, status, media_type="application/json")

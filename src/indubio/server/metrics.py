@@ -1,0 +1,75 @@
+"""What Prometheus reads at /metrics."""
+
+import time
+from collections import Counter as Counts
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+DriftHook = Callable[[str, Mapping[str, Sequence[Any]]], None]
+MEMORY = 0.999  # of the running means: about the last thousand verdicts
+
+
+class Metrics:
+    """Counters of one server, in a registry of its own.
+
+    Attributes:
+        hooks: called after every batch with the model's name and the columns of the assessment, in the scoring thread:
+            the place for a drift monitor of one's own.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        own = self.registry
+        self.requests = Counter("indubio_requests", "Requests.", ["route", "status"], registry=own)
+        self.latency = Histogram(
+            "indubio_request_seconds", "Time to answer.", ["route"], buckets=LATENCIES, registry=own
+        )
+        self.batches = Histogram("indubio_batch_rows", "Rows scored at once.", ["model"], buckets=SIZES, registry=own)
+        self.verdicts = Counter("indubio_verdicts", "Verdicts.", ["model", "verdict", "reason"], registry=own)
+        self.overflow = Counter("indubio_referral_overflow", "Referrals beyond the budget of the hour.", registry=own)
+        self.referral_share = Gauge(
+            "indubio_referral_share", "Share of REFER, of about the last 1000.", ["model"], registry=own
+        )
+        self.mean_probability = Gauge(
+            "indubio_probability_mean", "Mean anomaly probability, of about the last 1000.", ["model"], registry=own
+        )
+        self.mean_total = Gauge(
+            "indubio_total_uncertainty_mean", "Mean total uncertainty, likewise.", ["model"], registry=own
+        )
+        self.waiting = Gauge("indubio_cases_waiting", "Cases that wait for a person.", registry=own)
+        self.oldest = Gauge("indubio_oldest_case_seconds", "Age of the oldest waiting case.", registry=own)
+        self.ringing = Gauge("indubio_alarms_ringing", "Machines whose alarm rings.", registry=own)
+        self.database = Gauge("indubio_database_up", "1 when the database can be written.", registry=own)
+        self.drift = Gauge("indubio_drift", "Set by a drift monitor.", ["model", "statistic"], registry=own)
+        self.hooks: list[DriftHook] = []
+        self._means: dict[str, list[float]] = {}
+
+    def scored(self, model: str, found: Mapping[str, Sequence[Any]]) -> None:
+        """One batch was scored."""
+        self.batches.labels(model).observe(len(found["verdict"]))
+        for (verdict, reason), count in Counts(zip(found["verdict"], found["reason"], strict=True)).items():
+            self.verdicts.labels(model, verdict, reason).inc(count)
+        columns = [verdict == "REFER" for verdict in found["verdict"]], found["probability"], found["total"]
+        latest = [sum(values) / len(values) for values in columns]
+        old = MEMORY ** len(found["verdict"])
+        means = self._means.get(model) or latest
+        self._means[model] = [old * mean + (1 - old) * new for mean, new in zip(means, latest, strict=True)]
+        for hook in self.hooks:
+            hook(model, found)
+
+    def answered(self, route: str, status: int, began: float) -> None:
+        """One request was answered; `began` is by `time.perf_counter`."""
+        self.requests.labels(route, status).inc()
+        self.latency.labels(route).observe(time.perf_counter() - began)
+
+    def rendered(self) -> bytes:
+        """The text for Prometheus."""
+        for model, means in list(self._means.items()):
+            gauges = (self.referral_share, self.mean_probability, self.mean_total)
+            for gauge, mean in zip(gauges, means, strict=True):
+                gauge.labels(model).set(mean)
+        return generate_latest(self.registry)

@@ -1,0 +1,118 @@
+"""`Service`: the models, the store and the threads between them, as the routes use them."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from indubio import __version__
+from indubio.server.batching import Batcher, Result
+from indubio.server.errors import RefusalError
+from indubio.server.inputs import Examples, require_printable
+from indubio.server.metrics import Metrics
+from indubio.server.recording import Recorder, Source
+from indubio.server.registry import Loaded, Registry
+from indubio.server.settings import ServerSettings
+from indubio.server.store import Store
+from indubio.server.store.cases import count_waiting, oldest_waiting
+from indubio.server.store.chain import append, head, now
+from indubio.server.store.jobs import interrupt_jobs
+from indubio.server.store.verification import write_anchor
+
+log = logging.getLogger("indubio.server")
+ANCHOR = "audit.anchor"
+ANCHOR_EVERY = 60.0  # seconds
+
+
+class Service:
+    """Everything behind the routes.
+
+    Args:
+        store: what is remembered; closed by whoever opened it.
+        sources: folder or ONNX file of each model, by name.
+        state: folder for copies of the models' versions and the anchors of the audit trail.
+        settings: how the server behaves.
+    """
+
+    def __init__(
+        self, store: Store, sources: Mapping[str, Path], state: Path, settings: ServerSettings | None = None
+    ) -> None:
+        self.store, self.state = store, state
+        self.settings = settings or ServerSettings()
+        state.mkdir(parents=True, exist_ok=True)
+        self.metrics = Metrics()
+        self.registry = Registry(
+            store, sources, state / "models", engine=self.settings.engine, most_rows=self.settings.most_rows
+        )
+        store.write(interrupt_jobs)
+        store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
+        self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
+        self._batchers: dict[Loaded, Batcher] = {}
+        self._ended = threading.Event()
+        self._anchored = 0
+        self._anchoring = threading.Thread(target=self._anchor_again, name="indubio-anchor", daemon=True)
+        self._anchoring.start()
+
+    def assess(
+        self, loaded: Loaded, examples: Examples, sources: Sequence[Source], top: int = 0
+    ) -> "asyncio.Future[Result]":
+        """Score, and keep what is to be kept; the future is done when the answer may be given."""
+        if self.recorder.failing and self.settings.when_database_fails == "refuse":
+            raise RefusalError(503, "the database cannot be written, so nothing is scored.", retry_after="5")
+        batcher = self._batchers.get(loaded)
+        if batcher is None:  # only the event loop's thread comes here
+            batcher = self._batchers[loaded] = Batcher(loaded, self.recorder, self.settings, self.metrics)
+        return batcher.submit(examples, list(sources), top)
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered."""
+        return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
+
+    def measured(self) -> bytes:
+        """The metrics, with those that are read off the store; blocks."""
+        waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
+        self.metrics.waiting.set(waiting)
+        self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
+        self.metrics.ringing.set(len(self.recorder.alarms.ringing))
+        self.metrics.database.set(not self.recorder.failing)
+        return self.metrics.rendered()
+
+    def anchor(self) -> None:
+        """Keep the head of the audit trail beside the database."""
+        end = self.store.read(head)
+        if end.seq > self._anchored:
+            write_anchor(self.state / ANCHOR, end)
+            self._anchored = end.seq
+
+    def close(self) -> None:
+        """Answer what waits, write what waits, and end."""
+        self._ended.set()
+        for batcher in self._batchers.values():
+            batcher.close()
+        try:
+            self.store.write(lambda c: append(c, "stopped", {}))
+            self.anchor()
+        except Exception:
+            log.exception("the last audit entry could not be written")
+        self.recorder.close()
+
+    def _anchor_again(self) -> None:
+        while not self._ended.wait(ANCHOR_EVERY):
+            try:
+                self.anchor()
+            except Exception:
+                log.exception("the audit trail could not be anchored")
+
+    def sources_of(self, count: int, machine: Any, ids: Any, by: str) -> list[Source]:
+        """Where the examples of a request came from; `machine` and `ids` as the request gave them."""
+        machines = [machine] * count if isinstance(machine, str) else list(machine)
+        names: list[str | None] = [None] * count if ids is None else list(ids)
+        for what, given in (("machine", machines), ("ids", names)):
+            if len(given) != count:
+                raise RefusalError(400, f"`{what}` must have one name for each of the {count} rows, got {len(given)}.")
+            for place, name in enumerate({machine} if isinstance(machine, str) and what == "machine" else given):
+                require_printable(name or "", f"$.{what}[{place}]")
+        return [Source(machine=one, external_id=name, by=by) for one, name in zip(machines, names, strict=True)]

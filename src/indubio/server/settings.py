@@ -1,0 +1,65 @@
+"""How the server behaves: limits, what is kept, what happens when the database fails."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from indubio.errors import ConfigError
+from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings, Share
+
+WhenDatabaseFails = Literal["refuse", "score"]
+AnswerAfter = Literal["referrals", "all"]
+Engine = Literal["auto", "onnx", "torch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmRule(Settings):
+    """When a machine's alarm begins and ends: one bad window does not ring, and a ringing alarm does not flutter.
+
+    Args:
+        raise_at: the alarm begins when so many of the last verdicts are anomalies, k.
+        of: how many of the last verdicts are looked at, n.
+        clear_at: it ends when at most so many of them are.
+    """
+
+    raise_at: AtLeastOne = 3
+    of: AtLeastOne = 5
+    clear_at: NotNegativeInt = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.clear_at < self.raise_at <= self.of:
+            raise ConfigError(
+                f"an alarm needs `clear_at` < `raise_at` <= `of`, got {self.clear_at}, {self.raise_at} and {self.of}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings(Settings):
+    """Everything about a server that is not its models, its database or its address.
+
+    Args:
+        engine: what scores: ONNX Runtime where it can be, or torch.
+        control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.
+        referrals_per_hour: referrals beyond so many in an hour are kept, but marked as overflow; None sets no budget.
+        alarm: when a machine's alarm begins and ends.
+        answer_after: "referrals": an answer waits until what it says is kept is durable, and the audit entries of other
+            verdicts follow within moments; "all": every answer waits for its audit entry.
+        when_database_fails: "refuse" scoring until it is back, or "score" and say in the answer that nothing was kept.
+        most_waiting: rows that may wait for the model; beyond them requests are refused with 503.
+        most_rows: rows a request may have.
+        largest_body: bytes a request may have.
+        rate: requests per second and key (or address, where no key is needed); None sets no limit.
+        access_log: log every request, not only those that were refused or failed.
+    """
+
+    engine: Engine = "auto"
+    control_share: Share = 0.0
+    referrals_per_hour: AtLeastOne | None = None
+    alarm: AlarmRule = AlarmRule()
+    answer_after: AnswerAfter = "referrals"
+    when_database_fails: WhenDatabaseFails = "refuse"
+    most_waiting: AtLeastOne = 4096
+    most_rows: AtLeastOne = 4096
+    largest_body: AtLeastOne = 16 * 2**20
+    rate: Positive | None = None
+    access_log: bool = False

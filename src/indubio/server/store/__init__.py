@@ -1,0 +1,59 @@
+"""What the server remembers: cases, reviews, model versions, keys, jobs, alarms, and the audit trail over all of it.
+
+    tables       the tables; `migrations` makes them
+    database     SQLite or PostgreSQL, opened and migrated
+    writer       group commit: everything that waits becomes durable in one transaction
+    chain        the audit trail; `verification` looks for what was tampered with
+    cases, reviews, versions, keys, jobs, alarms    functions of a connection
+
+`Store` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection
+
+from indubio.server.store.database import Database
+from indubio.server.store.writer import Writer
+
+__all__ = ["Store"]
+
+T = TypeVar("T")
+
+
+class Store:
+    """A database with its tables made, and the one thread that writes to it.
+
+    Args:
+        url: sqlite:///file or postgresql://user:password@host/name.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url)
+        self.database.migrate()
+        self.writer = Writer(self.database)
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """What the function reads; blocks."""
+        return self.database.read(function)
+
+    def write(self, function: Callable[[Connection], T]) -> T:
+        """What the function gives, once what it wrote is durable; blocks."""
+        return self.submit(function).result()
+
+    def submit(self, function: Callable[[Connection], T]) -> "Future[T]":
+        """The same without blocking."""
+        return self.writer.submit(function)
+
+    def close(self) -> None:
+        """Write what waits, and close."""
+        self.writer.close()
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

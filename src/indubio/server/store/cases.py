@@ -1,0 +1,254 @@
+"""Cases: the examples that were kept for people, each as it was assessed, and the queue of those that wait."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select
+
+from indubio.errors import NotFoundError
+from indubio.server.store.chain import digest, now
+from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
+
+Order = Literal["age", "uncertainty"]
+SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
+
+
+class Status(StrEnum):
+    """Whether a person must still look at a case."""
+
+    WAITING = "waiting"
+    DECIDED = "decided"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessed:
+    """An assessed example that is to be kept; numbers as in `Assessment`.
+
+    Args:
+        reference: what the answer calls the case.
+        at: when it was assessed.
+        model: name of the model. version: of it. sha256: of its files. rule: version of the referral rule.
+        machine: where it comes from, "" where that was not said.
+        external_id: what the client calls it.
+        input: the example as it came, see `indubio.server.inputs`.
+        overflow: whether it was referred beyond the referral budget of its hour.
+    """
+
+    reference: str
+    at: datetime
+    model: str
+    version: int
+    sha256: str
+    rule: str
+    machine: str
+    external_id: str | None
+    verdict: str
+    reason: str
+    prediction: bool
+    probability: float
+    epistemic: float
+    aleatoric: float
+    total: float
+    exceed: float
+    var_nll: float
+    nll: float
+    notes: str
+    input: bytes
+    overflow: bool = False
+
+    @property
+    def input_hash(self) -> str:
+        """sha256 of the input."""
+        return hashlib.sha256(self.input).hexdigest()
+
+    def row(self) -> dict[str, Any]:
+        """As columns of the table."""
+        return {name: getattr(self, name) for name in (*SEALED, "input")}
+
+    def seal(self) -> str:
+        """sha256 over every column that must never change."""
+        return seal({name: getattr(self, name) for name in SEALED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case(Assessed):
+    """A case in the store.
+
+    Args:
+        id: its number; higher is newer.
+        audit: number of the audit entry that covers its verdict.
+        status: waiting or decided.
+    """
+
+    id: int
+    audit: int
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which cases; None means any.
+
+    Args:
+        model: name of the model.
+        version: of the model.
+        machine: where they come from.
+        reason: "uncertain", "bad_input", or "" for cases kept for control.
+        verdict: INLIER, ANOMALY or REFER.
+        since: assessed at this time or later.
+        until: assessed before.
+        overflow: only those within (False) or beyond (True) the referral budget.
+    """
+
+    model: str | None = None
+    version: int | None = None
+    machine: str | None = None
+    reason: str | None = None
+    verdict: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    overflow: bool | None = None
+
+    def conditions(self) -> list[Any]:
+        """As conditions on the table."""
+        equal = ("model", "version", "machine", "reason", "verdict", "overflow")
+        found = [cases.c[name] == getattr(self, name) for name in equal if getattr(self, name) is not None]
+        if self.since is not None:
+            found.append(cases.c.at >= self.since)
+        if self.until is not None:
+            found.append(cases.c.at < self.until)
+        return found
+
+
+EVERYTHING = Filters()
+
+
+def seal(columns: dict[str, Any]) -> str:
+    """sha256 over a case's columns that must never change."""
+    return digest(columns | {"at": (columns["at"] - EPOCH) // MICROSECOND})
+
+
+def add_cases(connection: Connection, found: Sequence[Assessed], audit: int) -> None:
+    """Keep cases, all waiting; the audit entry that covers them was added in the same transaction."""
+    if found:
+        connection.execute(insert(cases), [case.row() | {"audit": audit, "status": Status.WAITING} for case in found])
+
+
+def case_by_id(connection: Connection, case_id: int) -> Case:
+    """One case."""
+    row = connection.execute(select(cases).where(cases.c.id == case_id)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"there is no case {case_id}.")
+    return _case(row)
+
+
+def case_by_reference(connection: Connection, reference: str) -> Case:
+    """The case that an answer called so."""
+    row = connection.execute(select(cases).where(cases.c.reference == reference)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"there is no case {reference!r}.")
+    return _case(row)
+
+
+def cases_waiting(
+    connection: Connection,
+    order: Order = "age",
+    filters: Filters = EVERYTHING,
+    *,
+    reviewer: str | None = None,
+    limit: int = 50,
+    offset: int = 0,
+    at: datetime | None = None,
+) -> list[Case]:
+    """The queue.
+
+    Args:
+        connection: to read with.
+        order: the oldest first, or the most uncertain first; cases within the referral budget always come first.
+        filters: which cases.
+        reviewer: leave out what this person said "unsure" to, and what others hold; None gives all.
+        limit: at most so many.
+        offset: leave out so many first.
+        at: now; claims that end before do not count.
+    """
+    wanted = _waiting(filters, reviewer, at or now())
+    first = cases.c.at.asc() if order == "age" else cases.c.total.desc()
+    ordered = wanted.order_by(cases.c.overflow, first, cases.c.id).limit(limit).offset(offset)
+    return [_case(row) for row in connection.execute(ordered)]
+
+
+def count_waiting(
+    connection: Connection, filters: Filters = EVERYTHING, *, reviewer: str | None = None, at: datetime | None = None
+) -> int:
+    """How many cases are in the queue."""
+    wanted = _waiting(filters, reviewer, at or now()).subquery()
+    return int(connection.execute(select(func.count()).select_from(wanted)).scalar_one())
+
+
+def chosen_cases(
+    connection: Connection,
+    filters: Filters = EVERYTHING,
+    *,
+    status: Status | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Case]:
+    """Cases in the order they came, waiting or not: for exports, curves and lists."""
+    wanted = select(cases).where(*filters.conditions()).order_by(cases.c.id).offset(offset)
+    if status is not None:
+        wanted = wanted.where(cases.c.status == status)
+    return [_case(row) for row in connection.execute(wanted if limit is None else wanted.limit(limit))]
+
+
+def second_opinions(
+    connection: Connection, reviewer: str, filters: Filters = EVERYTHING, *, limit: int = 50
+) -> list[Case]:
+    """Decided cases that this person has not looked at, the newest first: what agreement is measured on."""
+    own = select(reviews.c.case_id).where(reviews.c.reviewer == reviewer)
+    wanted = select(cases).where(cases.c.status == Status.DECIDED, cases.c.id.not_in(own), *filters.conditions())
+    return [_case(row) for row in connection.execute(wanted.order_by(cases.c.id.desc()).limit(limit))]
+
+
+def machines(connection: Connection) -> list[str]:
+    """Where cases come from."""
+    return list(connection.execute(select(cases.c.machine).distinct().order_by(cases.c.machine)).scalars())
+
+
+def oldest_waiting(connection: Connection) -> datetime | None:
+    """When the oldest waiting case was assessed."""
+    wanted = select(cases.c.at).where(cases.c.status == Status.WAITING).order_by(cases.c.at).limit(1)
+    return connection.execute(wanted).scalar_one_or_none()
+
+
+def referred_since(connection: Connection, since: datetime) -> int:
+    """How many cases were referred from this time on."""
+    wanted = select(func.count()).select_from(cases).where(cases.c.at >= since, cases.c.verdict == "REFER")
+    return int(connection.execute(wanted).scalar_one())
+
+
+def _waiting(filters: Filters, reviewer: str | None, at: datetime) -> Select[Any]:
+    wanted = select(cases).where(cases.c.status == Status.WAITING, *filters.conditions())
+    if reviewer is None:
+        return wanted
+    undone = select(reviews.c.withdraws).where(reviews.c.withdraws.is_not(None))
+    unsure = select(reviews.c.case_id).where(
+        reviews.c.reviewer == reviewer, reviews.c.label == "U", reviews.c.id.not_in(undone)
+    )
+    held = select(claims.c.case_id).where(and_(claims.c.reviewer != reviewer, claims.c.until > at))
+    return wanted.where(not_(or_(cases.c.id.in_(unsure), cases.c.id.in_(held))))
+
+
+def _case(row: Row[Any]) -> Case:
+    columns = dict(row._mapping)
+    columns.pop("input_hash")
+    return Case(**columns)
+
+
+def input_values(case: Case) -> Any:
+    """The stored input as plain data: a mapping from columns to values, or from sensors to lists."""
+    return msgspec.json.decode(case.input)

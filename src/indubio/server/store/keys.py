@@ -1,0 +1,128 @@
+"""API keys: shown once, kept only as a hash; and the sessions of people who logged in with one.
+
+A key is 256 random bits, so its sha256 gives nothing away and cannot be guessed: the slow hashes that passwords need
+would only make every request slow.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from indubio.errors import ConfigError, ConflictError, NotFoundError
+from indubio.server.store.chain import append, now
+from indubio.server.store.tables import keys, sessions
+
+PREFIX = "indubio_"
+SESSION = timedelta(hours=12)
+LONGEST_NAME = 200
+
+
+class Role(StrEnum):
+    """What a key is for."""
+
+    SCORER = "scorer"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+    def may(self, needed: "Role") -> bool:
+        """Whether this role is enough; an admin may do everything, a scorer only score, a reviewer only review."""
+        return self in (needed, Role.ADMIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """A key without its secret.
+
+    Args:
+        id: its number.
+        name: who has it; also the name in the audit trail.
+        role: what it is for.
+        at: when it was made.
+        revoked: when it was taken back.
+    """
+
+    id: int
+    name: str
+    role: Role
+    at: datetime
+    revoked: datetime | None
+
+
+def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str:
+    """A new key; the only time that it is seen."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in ("system", "local"):
+        raise ConfigError(f"a key's name must be 1 to {LONGEST_NAME} printable characters, not system or local.")
+    if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
+        raise ConflictError(f"there is a key named {name!r} already, perhaps a revoked one. Choose another name.")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    at = now()
+    connection.execute(insert(keys), {"name": name, "role": role, "hash": hashed(secret), "at": at})
+    append(connection, "key added", {"name": name, "role": role, "hash": hashed(secret)}, actor=actor, at=at)
+    return secret
+
+
+def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
+    """Take a key back; sessions that were opened with it end."""
+    there = connection.execute(select(keys).where(keys.c.name == name, keys.c.revoked.is_(None))).one_or_none()
+    if there is None:
+        raise NotFoundError(f"there is no key named {name!r} in use.")
+    at = now()
+    connection.execute(update(keys).where(keys.c.id == there.id).values(revoked=at))
+    connection.execute(delete(sessions).where(sessions.c.key_id == there.id))
+    append(connection, "key revoked", {"name": name}, actor=actor, at=at)
+
+
+def all_keys(connection: Connection) -> list[Key]:
+    """Every key, also those that were revoked."""
+    return [_key(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
+
+
+def keys_in_use(connection: Connection) -> dict[str, Key]:
+    """The keys that open something, by their hash."""
+    found = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
+    return {row.hash: _key(row) for row in found}
+
+
+def count_keys(connection: Connection) -> int:
+    """How many keys are in use."""
+    wanted = select(func.count()).select_from(keys).where(keys.c.revoked.is_(None))
+    return int(connection.execute(wanted).scalar_one())
+
+
+def hashed(secret: str) -> str:
+    """What is kept of a key or a session."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def open_session(connection: Connection, key: Key, *, lasts: timedelta = SESSION) -> str:
+    """A secret for a cookie, as good as the key until it ends."""
+    secret = secrets.token_urlsafe(32)
+    at = now()
+    connection.execute(delete(sessions).where(sessions.c.until <= at))
+    connection.execute(insert(sessions), {"hash": hashed(secret), "key_id": key.id, "until": at + lasts})
+    append(connection, "logged in", {}, actor=key.name, at=at)
+    return secret
+
+
+def session_key(connection: Connection, secret: str) -> Key | None:
+    """The key that a session was opened with; None where it has ended."""
+    wanted = (
+        select(keys)
+        .join(sessions, sessions.c.key_id == keys.c.id)
+        .where(sessions.c.hash == hashed(secret), sessions.c.until > now(), keys.c.revoked.is_(None))
+    )
+    row = connection.execute(wanted).one_or_none()
+    return None if row is None else _key(row)
+
+
+def close_session(connection: Connection, secret: str) -> None:
+    """Log out."""
+    connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
+
+
+def _key(row: Row[tuple[object, ...]]) -> Key:
+    return Key(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)

@@ -1,0 +1,205 @@
+"""The tables, as SQLAlchemy knows them. Changes go through a new file in `migrations/versions`, never by editing one.
+
+Rows of `cases`, `reviews`, `audit`, `activations` and `alarm_events` are only ever added; `cases.status` is the one
+column of a case that changes, and it follows from the reviews.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time in UTC, kept as whole microseconds since 1970: the same number, and the same order, in every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> int | None:  # noqa: ARG002
+        """To the database."""
+        return None if value is None else (value - EPOCH) // MICROSECOND
+
+    def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """From the database."""
+        return None if value is None else EPOCH + value * MICROSECOND
+
+
+metadata = MetaData()
+Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
+
+model_versions = Table(
+    "model_versions",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("rule", String(16), nullable=False),
+    Column("rule_content", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("origin", String(20), nullable=False),
+    Column("parent", Integer),
+    Column("evaluation", Text),
+    Column("at", Moment, nullable=False),
+    Column("by", String(200), nullable=False),
+    UniqueConstraint("name", "version"),
+)
+
+activations = Table(
+    "activations",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+cases = Table(
+    "cases",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("reference", String(32), nullable=False, unique=True),
+    Column("at", Moment, nullable=False),
+    Column("model", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("rule", String(16), nullable=False),
+    Column("machine", String(200), nullable=False),
+    Column("external_id", String(200)),
+    Column("verdict", String(10), nullable=False),
+    Column("reason", String(20), nullable=False),
+    Column("prediction", Boolean, nullable=False),
+    Column("probability", Float(53), nullable=False),
+    Column("epistemic", Float(53), nullable=False),
+    Column("aleatoric", Float(53), nullable=False),
+    Column("total", Float(53), nullable=False),
+    Column("exceed", Float(53), nullable=False),
+    Column("var_nll", Float(53), nullable=False),
+    Column("nll", Float(53), nullable=False),
+    Column("notes", Text, nullable=False),
+    Column("input", LargeBinary, nullable=False),
+    Column("input_hash", String(64), nullable=False),
+    Column("overflow", Boolean, nullable=False),
+    Column("audit", Number, nullable=False, index=True),
+    Column("status", String(10), nullable=False),
+    Index("cases_by_age", "status", "at"),
+    Index("cases_by_uncertainty", "status", "total"),
+    Index("cases_by_machine", "machine", "at"),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("case_id", Number, ForeignKey("cases.id"), nullable=False, index=True),
+    Column("reviewer", String(200), nullable=False),
+    Column("label", String(1)),
+    Column("comment", Text, nullable=False),
+    Column("withdraws", Number, ForeignKey("reviews.id"), unique=True),
+    Column("at", Moment, nullable=False),
+    Column("audit", Number, nullable=False, index=True),
+    Index("reviews_by_reviewer", "reviewer", "at"),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("case_id", Number, ForeignKey("cases.id"), primary_key=True),
+    Column("reviewer", String(200), nullable=False, index=True),
+    Column("until", Moment, nullable=False),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("role", String(10), nullable=False),
+    Column("hash", String(64), nullable=False, unique=True),
+    Column("at", Moment, nullable=False),
+    Column("revoked", Moment),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("key_id", Number, ForeignKey("keys.id"), nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("model", String(200), nullable=False),
+    Column("status", String(12), nullable=False),
+    Column("progress", Float(53), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("parameters", Text, nullable=False),
+    Column("result", Text),
+    Column("by", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("finished", Moment),
+)
+
+alarms = Table(
+    "alarms",
+    metadata,
+    Column("machine", String(200), primary_key=True),
+    Column("ringing", Boolean, nullable=False),
+    Column("since", Moment, nullable=False),
+)
+
+alarm_events = Table(
+    "alarm_events",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("machine", String(200), nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("anomalies", Integer, nullable=False),
+    Column("of", Integer, nullable=False),
+    Column("at", Moment, nullable=False),
+    Index("alarm_events_by_machine", "machine", "at"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Number, primary_key=True, autoincrement=False),
+    Column("at", Moment, nullable=False, index=True),
+    Column("kind", String(30), nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Number, nullable=False),
+    Column("hash", String(64), nullable=False),
+)

@@ -1,0 +1,92 @@
+"""Group commit: one thread writes all that waits in one transaction, and answers when it is durable.
+
+A disk confirms some hundred transactions a second, whatever their size; so the size follows the load. A piece of work
+is a function of the connection. One that raises is undone alone; when the transaction itself fails, all of it does.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from indubio.errors import StoreError
+from indubio.server.store.database import Database
+
+T = TypeVar("T")
+MOST_AT_ONCE = 512
+Work = Callable[[Connection], Any]
+
+
+class Writer:
+    """The thread, and the queue before it.
+
+    Args:
+        database: to write to.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="indubio-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
+        """Do the work in the next transaction; the future is done when it is durable."""
+        if self._closed:
+            raise StoreError("the store is closed.")
+        future: Future[T] = Future()
+        self._waiting.put((work, future))
+        return future
+
+    @property
+    def waiting(self) -> int:
+        """Pieces of work that wait."""
+        return self._waiting.qsize()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._closed = True
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            group = [self._waiting.get()]
+            while len(group) < MOST_AT_ONCE and not self._waiting.empty():
+                group.append(self._waiting.get())
+            ended = None in group
+            self._write([item for item in group if item is not None and item[1].set_running_or_notify_cancel()])
+
+    def _write(self, group: list[tuple[Work, "Future[Any]"]]) -> None:
+        if not group:
+            return
+        done: list[tuple[Future[Any], Any]] = []
+        failed: list[tuple[Future[Any], BaseException]] = []
+        try:
+            with self._database.writing() as connection:
+                for work, future in group:
+                    alone = connection.begin_nested()
+                    try:
+                        done.append((future, work(connection)))
+                    except Exception as error:
+                        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+                            raise  # the disk is full or the server gone: the transaction is no more
+                        alone.rollback()
+                        failed.append((future, error))
+                    else:
+                        alone.commit()
+        except Exception as error:  # noqa: BLE001 - it goes to everybody who asked
+            told = error if isinstance(error, StoreError) else StoreError(f"{self._database.shown}: {error}")
+            for _, future in group:
+                future.set_exception(told)
+            return
+        for future, result in done:
+            future.set_result(result)
+        for future, refused in failed:
+            future.set_exception(refused)

@@ -1,0 +1,153 @@
+"""What a factory does to a server: kill -9, a database that goes away, a disk that is full."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from indubio.errors import StoreError
+from indubio.server.store import Store
+from indubio.server.store.cases import cases_waiting, count_waiting
+from indubio.server.store.chain import append, entries
+from indubio.server.store.verification import verify
+from tests.served import mixed_model, serving
+from tests.server_databases import PostgresServer, postgres
+from tests.server_killing import killed_under_load
+
+BAD = {"weight": None, "colour": "red"}
+GOOD = {"weight": 0.0, "colour": "blue"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "parts"
+    mixed_model(folder)
+    return folder
+
+
+@pytest.fixture
+def stoppable() -> Iterator[PostgresServer]:
+    with postgres() as server:
+        yield server
+
+
+def eventually(condition: Any, seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_what_was_acknowledged_survives_a_kill(model: Path, tmp_path: Path) -> None:
+    for seed in range(2):
+        told, found = killed_under_load(model, tmp_path / "state", seed)
+        assert found.findings == ()
+    assert found.cases >= len(told.cases)
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_survives_fifty_kills(model: Path, tmp_path: Path) -> None:
+    acknowledged = 0
+    for seed in range(50):
+        told, found = killed_under_load(model, tmp_path / "state", seed)
+        acknowledged += len(told.cases)
+        assert found.findings == ()
+    assert found.cases >= acknowledged > 0
+
+
+def test_without_its_database_the_server_refuses_and_loses_nothing(
+    stoppable: PostgresServer, model: Path, tmp_path: Path
+) -> None:
+    with Store(stoppable.new_database()) as store, serving(store, {"parts": model}, tmp_path) as (_, client):
+        kept = [client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"]]
+        stoppable.stop()
+        gone = client.post("/assess", json={"rows": [BAD]})
+        assert (gone.status_code, gone.headers["retry-after"]) == (503, "5")
+        assert "socket" not in gone.text
+        assert client.post("/assess", json={"rows": [GOOD]}).status_code == 503
+        assert client.get("/v2/health/ready").status_code == 503
+        assert client.get("/v2/health/live").status_code == 200
+        assert client.get("/cases/x").status_code == 503
+        stoppable.start()
+        eventually(lambda: client.get("/v2/health/ready").status_code == 200)
+        kept.append(client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"])
+        assert {case.reference for case in store.read(cases_waiting)} == set(kept)
+        assert store.read(verify).whole
+
+
+def test_without_its_database_the_server_scores_where_it_was_told_to_and_says_so(
+    stoppable: PostgresServer, model: Path, tmp_path: Path
+) -> None:
+    with (
+        Store(stoppable.new_database()) as store,
+        serving(store, {"parts": model}, tmp_path, when_database_fails="score") as (service, client),
+    ):
+        stoppable.stop()
+        answer = client.post("/assess", json={"rows": [BAD, GOOD]}).json()
+        assert (answer["kept"], answer["results"][0]["verdict"], answer["results"][0]["case"]) == (False, "REFER", None)
+        assert client.get("/v2/health/ready").status_code == 200
+        stoppable.start()
+        eventually(lambda: not service.recorder.failing)
+        assert client.post("/assess", json={"rows": [BAD]}).json()["kept"]
+        late = [entry.content for entry in store.read(lambda c: list(entries(c))) if entry.kind == "verdicts"]
+        assert [len(one["records"]) for one in late if one.get("late")] == [2]
+        found = store.read(verify)
+        assert found.whole
+        assert (found.verdicts, found.cases) == (3, 1)
+
+
+def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+    def limit(pages: int) -> None:
+        sqlite_store.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").all())
+
+    with serving(sqlite_store, {"parts": model}, tmp_path) as (service, client):
+        (pages,) = sqlite_store.read(lambda c: c.exec_driver_sql("PRAGMA page_count").one())
+        limit(pages + 2)
+        kept: list[str] = []
+        while (answer := client.post("/assess", json={"rows": [BAD] * 20})).status_code == 200:
+            kept += [result["case"] for result in answer.json()["results"]]
+        assert answer.status_code == 503
+        with pytest.raises(StoreError, match="disk is full"):
+            sqlite_store.write(lambda c: append(c, "noted", {"text": "x" * 50_000}))
+        limit(1_000_000)
+        eventually(lambda: not service.recorder.failing)
+        assert client.post("/assess", json={"rows": [BAD]}).status_code == 200
+        assert sqlite_store.read(lambda c: count_waiting(c)) == len(kept) + 1
+        assert sqlite_store.read(verify).whole
+        assert sqlite_store.read(lambda c: c.exec_driver_sql("PRAGMA integrity_check").scalar()) == "ok"
+
+
+def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_path: Path) -> None:
+    from indubio.server.store.verification import read_anchors
+    from tests.server_killing import ask, free_port, started
+
+    port, state = free_port(), tmp_path / "state"
+    process = started(model, state, port)
+    assert len(ask(port, [BAD])) == 1
+    process.terminate()
+    assert process.wait() == 0
+    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        trail = store.read(lambda c: list(entries(c)))
+        assert [trail[0].kind, trail[-1].kind] == ["version added", "stopped"]
+        anchors = read_anchors(state / "audit.anchor")
+        assert anchors[-1].hash == trail[-1].hash
+        assert store.read(lambda c: verify(c, anchors)).whole
+
+
+def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: Store, monkeypatch: Any) -> None:
+    monkeypatch.setattr("indubio.server.api.BODY_SECONDS", 0.2)
+
+    def slow() -> Iterator[bytes]:
+        yield b"{"
+        time.sleep(1)
+        yield b"}"
+
+    with serving(sqlite_store, {"parts": model}, tmp_path) as (_, client):
+        try:
+            answer = client.post("/assess", content=slow(), headers={"content-type": "application/json"})
+            assert answer.status_code == 408
+        except httpx.WriteError:
+            pass  # the server closed before all was sent

@@ -1,0 +1,89 @@
+"""A server that tests can ask over real sockets, and the small models it serves."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import uvicorn
+
+from indubio import AnchoredEnsemble, Detector, save
+from indubio.data import read_table
+from indubio.posteriors import Training
+from indubio.server.app import build_app
+from indubio.server.running import configured
+from indubio.server.service import Service
+from indubio.server.settings import ServerSettings
+from indubio.server.store import Store
+
+NAMES = ("pressure", "flow", "heat", "noise")
+QUICK = {"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=3)}
+
+
+def good_rows(count: int = 120, seed: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).normal(size=(count, len(NAMES))), columns=list(NAMES))
+
+
+def table_model(folder: Path, **settings: Any) -> Detector:
+    """Four numbers a row; missing values are refused."""
+    detector = Detector(**QUICK | settings).fit(good_rows())
+    save(detector, folder, overwrite=True)
+    return detector
+
+
+def mixed_model(folder: Path) -> Detector:
+    """A number and a category; missing values are referred."""
+    rows = pd.DataFrame({"weight": np.random.default_rng(1).normal(size=80), "colour": ["red", "blue"] * 40})
+    detector = Detector(**QUICK, missing="refer").fit(read_table(rows, categorical=["colour"]))
+    save(detector, folder)
+    return detector
+
+
+def window_model(folder: Path) -> Detector:
+    """Windows of 16 samples of two sensors."""
+    detector = Detector(**QUICK).fit(np.random.default_rng(2).normal(size=(60, 16, 2)))
+    save(detector, folder)
+    return detector
+
+
+@contextlib.contextmanager
+def listening(service: Service) -> Iterator[str]:
+    """The URL of a service that answers."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextlib.contextmanager
+def serving(
+    store: Store, sources: Mapping[str, Path], state: Path, **settings: Any
+) -> Iterator[tuple[Service, httpx.Client]]:
+    """A service, and a client of it."""
+    service = Service(store, sources, state, ServerSettings(**settings))
+    try:
+        with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
+            yield service, client
+    finally:
+        service.close()
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A good row of the table model."""
+    return dict.fromkeys(NAMES, 0.1) | changes

@@ -1,0 +1,95 @@
+"""Kill a server at a random moment under load, and look for what it had acknowledged."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from indubio.server.store import Store
+from indubio.server.store.cases import case_by_reference
+from indubio.server.store.reviews import history, review
+from indubio.server.store.verification import Verification, verify
+
+BAD = {"weight": None, "colour": "red"}  # always referred by `mixed_model`
+GOOD = {"weight": 0.0, "colour": "blue"}
+
+
+@dataclass
+class Acknowledged:
+    """What clients were told is kept."""
+
+    cases: list[str] = field(default_factory=list)
+    reviews: list[tuple[int, str]] = field(default_factory=list)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def started(model: Path, state: Path, port: int, *options: str) -> "subprocess.Popen[bytes]":
+    """`indubio serve` in a process of its own, from when it answers on."""
+    program = "from indubio.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--model", f"parts={model}", "--state", str(state)]
+    with (state.parent / "log.txt").open("ab") as log:
+        process = subprocess.Popen([*command, "--port", str(port), *options], stderr=log)
+    while True:
+        assert process.poll() is None, (state.parent / "log.txt").read_text()
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=5),
+        ):
+            return process
+        time.sleep(0.1)
+
+
+def ask(port: int, rows: list[object]) -> list[str]:
+    """References of what was kept."""
+    body = json.dumps({"rows": rows, "top": 0}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/assess", body, {"content-type": "application/json"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return [result["case"] for result in json.load(answer)["results"] if result["case"]]
+
+
+def killed_under_load(model: Path, state: Path, seed: int, *, clients: int = 4) -> tuple[Acknowledged, Verification]:
+    """Ask and review until the server is killed with SIGKILL; what was acknowledged, and what the store says after."""
+    port, told, ended = free_port(), Acknowledged(), threading.Event()
+    process = started(model, state, port)
+
+    def asking() -> None:
+        while not ended.is_set():
+            try:
+                told.cases += ask(port, [BAD, GOOD])
+            except (OSError, urllib.error.URLError, ValueError):
+                return
+
+    threads = [threading.Thread(target=asking) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    time.sleep(random.Random(seed).uniform(0.05, 1.0))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        for reference in told.cases:
+            store.read(lambda c, reference=reference: case_by_reference(c, reference))
+        if told.cases:  # a person goes on with what is there
+            case = store.read(lambda c: case_by_reference(c, told.cases[-1]))
+            done = store.write(lambda c: review(c, case.id, "ada", "A"))
+            assert done in store.read(lambda c: history(c, case.id))
+        return told, store.read(verify)

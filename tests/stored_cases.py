@@ -1,0 +1,50 @@
+"""Cases as the server would keep them, for tests of what is stored."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from indubio.server.store import Store
+from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference
+from indubio.server.store.chain import append, now
+
+
+def assessed(**changes: Any) -> Assessed:
+    """A referred example."""
+    plain: dict[str, Any] = {
+        "reference": uuid.uuid4().hex,
+        "at": now(),
+        "model": "press",
+        "version": 1,
+        "sha256": "a" * 64,
+        "rule": "0123456789ab",
+        "machine": "press-1",
+        "external_id": None,
+        "verdict": "REFER",
+        "reason": "uncertain",
+        "prediction": True,
+        "probability": 0.55,
+        "epistemic": 0.05,
+        "aleatoric": 0.15,
+        "total": 0.2,
+        "exceed": 0.4,
+        "var_nll": 0.01,
+        "nll": 1 / 3,
+        "notes": "",
+        "input": b'{"pressure":5.25,"flow":1.5}',
+    }
+    return Assessed(**plain | changes)
+
+
+def stored(store: Store, found: Sequence[Assessed]) -> list[Case]:
+    """The cases in the store, with the audit entry that covers them."""
+
+    def keep(connection: Any) -> None:
+        records = [
+            {"input": one.input_hash, "verdict": one.verdict, "case": one.reference, "seal": one.seal()}
+            for one in found
+        ]
+        add_cases(connection, found, append(connection, "verdicts", {"records": records}))
+
+    store.write(keep)
+    return store.read(lambda c: [case_by_reference(c, one.reference) for one in found])

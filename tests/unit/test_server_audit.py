@@ -1,0 +1,144 @@
+"""The audit trail: whatever is changed, removed, moved or cut off is found; on SQLite and on PostgreSQL."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from indubio.errors import DataError
+from indubio.server.store import Store, chain
+from indubio.server.store.chain import Head, append, entries, head
+from indubio.server.store.keys import Role, add_key
+from indubio.server.store.reviews import review, undo
+from indubio.server.store.verification import export, read_anchors, verify, verify_export, write_anchor
+from tests.stored_cases import assessed, stored
+
+
+def something_happens(store: Store) -> Store:
+    cases = stored(store, [assessed(), assessed(total=0.24)])
+    store.write(lambda c: review(c, cases[0].id, "ada", "A", "worn die"))
+    store.write(lambda c: review(c, cases[1].id, "bob", "I"))
+    store.write(lambda c: undo(c, "bob"))
+    store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="ada"))
+    return store
+
+
+@pytest.fixture
+def busy(sqlite_store: Store) -> Store:
+    return something_happens(sqlite_store)
+
+
+TAMPERING = {
+    "an entry's body": "UPDATE audit SET body = replace(body, 'worn', 'fine') WHERE kind = 'reviewed'",
+    "an entry's time": "UPDATE audit SET at = at + 1 WHERE seq = 2",
+    "who did it": "UPDATE audit SET actor = 'eve' WHERE seq = 2",
+    "an entry removed": "DELETE FROM audit WHERE seq = 2",
+    "the first removed": "DELETE FROM audit WHERE seq = 1",
+    "the last removed": "DELETE FROM audit WHERE seq = 5",
+    "two in another order": "UPDATE audit SET seq = CASE seq WHEN 2 THEN -3 ELSE -2 END WHERE seq IN (2, 3); "
+    "UPDATE audit SET seq = -seq WHERE seq < 0",
+    "a verdict": "UPDATE cases SET verdict = 'INLIER' WHERE id = (SELECT min(id) FROM cases)",
+    "a probability by little": "UPDATE cases SET probability = probability + 1e-12",
+    "an input": "UPDATE cases SET input = notes WHERE id = (SELECT min(id) FROM cases)",
+    "a label": "UPDATE reviews SET label = 'I' WHERE label = 'A'",
+    "a comment": "UPDATE reviews SET comment = '' WHERE comment <> ''",
+    "a reviewer": "UPDATE reviews SET reviewer = 'eve' WHERE reviewer = 'ada'",
+    "a review removed": "DELETE FROM reviews WHERE label = 'A'",
+    "a role": "UPDATE keys SET role = 'admin'",
+    "a key removed": "DELETE FROM keys",
+}
+
+
+def test_what_happened_is_whole(store: Store) -> None:
+    found = something_happens(store).read(verify)
+    assert found.findings == ()
+    assert (found.verdicts, found.cases, found.reviews, found.head.seq) == (2, 2, 3, 5)
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+def test_tampering_is_found(busy: Store, what: str) -> None:
+    def tamper(connection: object) -> None:
+        for statement in TAMPERING[what].split("; "):
+            connection.execute(text(statement))  # type: ignore[attr-defined]
+
+    busy.write(tamper)
+    assert not busy.read(verify).whole
+
+
+@pytest.mark.parametrize("what", ["an entry's body", "an entry removed", "a probability by little", "a label"])
+def test_tampering_is_found_in_any_database(store: Store, what: str) -> None:
+    something_happens(store).write(lambda c: c.execute(text(TAMPERING[what])))
+    assert not store.read(verify).whole
+
+
+def test_a_removed_case_is_found(busy: Store) -> None:
+    case = stored(busy, [assessed()])[0]
+    busy.write(lambda c: c.execute(text("DELETE FROM cases WHERE id = :id"), {"id": case.id}))
+    assert any("was removed" in finding for finding in busy.read(verify).findings)
+
+
+def test_a_case_that_was_slipped_in_is_found(busy: Store) -> None:
+    columns = (
+        "at, model, version, sha256, rule, machine, verdict, reason, prediction, probability, epistemic, aleatoric"
+    )
+    columns += ", total, exceed, var_nll, nll, notes, input, input_hash, overflow, status"
+    slip = f"INSERT INTO cases (reference, audit, {columns}) SELECT 'made up', 99, {columns} FROM cases LIMIT 1"
+    busy.write(lambda c: c.execute(text(slip)))
+    assert any("covered by no entry" in finding for finding in busy.read(verify).findings)
+
+
+def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: Store, tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    write_anchor(anchor, busy.read(head))
+    assert busy.read(lambda c: verify(c, read_anchors(anchor))).whole
+
+    def cut(connection: object) -> None:
+        for statement in (
+            "DELETE FROM keys",
+            "DELETE FROM audit WHERE seq = 5",
+            "UPDATE audit_head SET seq = 4, hash = (SELECT hash FROM audit WHERE seq = 4)",
+        ):
+            connection.execute(text(statement))  # type: ignore[attr-defined]
+
+    busy.write(cut)
+    assert busy.read(verify).whole  # the chain alone cannot know
+    assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor))).findings[0]
+
+
+def test_a_trail_that_was_made_anew_is_found_by_an_anchor(busy: Store) -> None:
+    found = busy.read(lambda c: verify(c, [Head(seq=3, hash="f" * 64)]))
+    assert "made anew" in found.findings[0]
+
+
+def test_a_line_of_the_anchor_file_that_a_crash_cut_off_is_passed_over(tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    write_anchor(anchor, Head(seq=1, hash="a" * 64))
+    whole = anchor.read_bytes()
+    anchor.write_bytes(whole + whole[:20])
+    assert read_anchors(anchor) == [Head(seq=1, hash="a" * 64)]
+    anchor.write_bytes(whole[:20] + b"\n" + whole)
+    with pytest.raises(DataError, match="line 1"):
+        read_anchors(anchor)
+
+
+def test_an_exported_period_verifies_by_itself(busy: Store) -> None:
+    times = [entry.at for entry in busy.read(lambda c: list(entries(c)))]
+    lines = busy.read(lambda c: list(export(c, since=times[1], until=times[4])))
+    assert verify_export(lines) == (3, ())
+    changed = [lines[0], lines[1].replace(b"worn", b"fine"), *lines[2:]]
+    assert len(verify_export(changed)[1]) == 1
+    assert len(verify_export([lines[0], *lines[2:]])[1]) == 2
+    with pytest.raises(DataError, match="line 1"):
+        verify_export([b"no"])
+
+
+def test_the_trail_is_longer_than_what_is_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "AT_ONCE", 10)
+
+    def many(connection: object) -> None:
+        for number in range(25):
+            append(connection, "noted", {"number": number})  # type: ignore[arg-type]
+
+    store.write(many)
+    assert [entry.seq for entry in store.read(lambda c: list(entries(c)))] == list(range(1, 26))
+    assert store.read(verify).whole

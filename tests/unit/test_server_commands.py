@@ -1,0 +1,98 @@
+"""`indubio serve`, `keys` and `audit`, as a user runs them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from typer.testing import CliRunner, Result
+
+from indubio.cli.app import app
+from indubio.server.store import Store
+from indubio.server.store.keys import hashed, keys_in_use
+from indubio.server.store.reviews import review
+from tests.stored_cases import assessed, stored
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A server's folder in which something happened."""
+    with Store(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+        (case,) = stored(store, [assessed()])
+        store.write(lambda c: review(c, case.id, "ada", "A"))
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+    made = run("keys", "add", "line 3", "--role", "scorer", "--state", tmp_path)
+    secret = made.stdout.strip()
+    assert secret.startswith("indubio_")
+    with Store(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+        assert store.read(keys_in_use)[hashed(secret)].role == "scorer"
+    listed = json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)
+    assert [(key["name"], key["in_use"]) for key in listed["keys"]] == [("line 3", True)]
+    assert run("keys", "revoke", "line 3", "--state", tmp_path).exit_code == 0
+    assert "line 3" in run("keys", "list", "--state", tmp_path).stdout
+    assert json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)["keys"][0]["in_use"] is False
+    assert run("audit", "verify", "--state", tmp_path).exit_code == 0
+
+
+def test_verify_says_whole_or_what_was_done_with_exit_code_4(state: Path) -> None:
+    whole = run("audit", "verify", "--state", state)
+    assert (whole.exit_code, whole.stdout) == (0, "2 entries, 1 verdicts, 1 cases, 1 reviews, 0 anchors: whole.\n")
+    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        store.write(lambda c: c.execute(text("UPDATE reviews SET label = 'I'")))
+    changed = run("audit", "verify", "--state", state)
+    assert changed.exit_code == 4
+    assert "review 1 was changed" in changed.stdout
+    assert json.loads(run("audit", "verify", "--json", "--state", state).stdout)["whole"] is False
+
+
+def test_a_head_that_was_kept_shows_a_trail_that_was_made_anew(state: Path) -> None:
+    head = run("audit", "head", "--state", state).stdout.strip()
+    assert re.fullmatch(r"2:[0-9a-f]{64}", head)
+    assert run("audit", "verify", "--state", state, "--head", head).exit_code == 0
+    other = run("audit", "verify", "--state", state, "--head", "2:" + "f" * 64)
+    assert other.exit_code == 4
+    assert "made anew" in other.stdout
+    cut = run("audit", "verify", "--state", state, "--head", "9:" + "f" * 64)
+    assert "cut off" in cut.stdout
+    assert run("audit", "verify", "--state", state, "--head", "x").exit_code == 2
+
+
+def test_a_period_is_exported_and_verified_by_itself(state: Path, tmp_path: Path) -> None:
+    out = tmp_path / "trail.jsonl"
+    assert run("audit", "export", "--state", state, "--out", out, "--since", "2020-01-01").exit_code == 0
+    lines = out.read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines[1:]] == ["verdicts", "reviewed"]
+    assert run("audit", "verify", "--export", out).stdout == "2 entries: whole.\n"
+    out.write_text(out.read_text().replace("ada", "eve"))
+    assert run("audit", "verify", "--export", out).exit_code == 4
+    empty = run("audit", "export", "--state", state, "--out", out, "--until", "2020-01-01T00:00:00+02:00")
+    assert (empty.exit_code, out.read_text()) == (0, "")
+    assert run("audit", "export", "--state", state, "--out", out, "--since", "yesterday").exit_code == 2
+
+
+def test_without_a_key_the_server_does_not_listen_to_other_machines(tmp_path: Path) -> None:
+    refused = run("serve", "--model", tmp_path, "--state", tmp_path / "s", "--host", "0.0.0.0")
+    assert refused.exit_code == 2
+    assert "keys add" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "a b=x"], "no name for a model"),
+        (["--model", "m=x", "--model", "m=y"], "two models"),
+        (["--model", "m=x", "--alarm", "3,5"], "three numbers"),
+    ],
+)
+def test_what_cannot_be_served_is_told_before_it_is(tmp_path: Path, options: list[str], words: str) -> None:
+    refused = run("serve", *options, "--state", tmp_path)
+    assert refused.exit_code == 2
+    assert words in refused.output.replace("\n", " ")

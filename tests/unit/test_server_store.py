@@ -1,0 +1,293 @@
+"""The store: cases, claims, reviews, keys, versions, jobs; on SQLite and on PostgreSQL."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
+from indubio.server.store import Store
+from indubio.server.store.cases import Filters, cases_waiting, count_waiting, second_opinions
+from indubio.server.store.chain import head, now
+from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
+from indubio.server.store.keys import (
+    Role,
+    add_key,
+    all_keys,
+    close_session,
+    hashed,
+    keys_in_use,
+    open_session,
+    revoke_key,
+    session_key,
+)
+from indubio.server.store.reviews import agreement, claim, comment_on, final_labels, history, progress, review, undo
+from indubio.server.store.tables import metadata
+from indubio.server.store.verification import verify
+from indubio.server.store.versions import activate, activation_history, active_version, add_version, versions
+from tests.stored_cases import assessed, stored
+
+
+def waiting(store: Store, order: Any = "age", filters: Filters | None = None, **options: Any) -> list[int]:
+    return [case.id for case in store.read(lambda c: cases_waiting(c, order, filters or Filters(), **options))]
+
+
+def test_migrations_make_exactly_the_tables_that_the_code_knows(store: Store) -> None:
+    with store.database.reading() as connection:
+        context = MigrationContext.configure(connection)
+        assert [change for change in compare_metadata(context, metadata) if "alembic" not in str(change)] == []
+
+
+def test_a_database_of_a_later_version_is_refused(store: Store) -> None:
+    store.write(lambda c: c.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    with pytest.raises(StoreError, match="another version"):
+        store.database.migrate()
+
+
+def test_the_queue_is_ordered_by_age_or_by_uncertainty_and_overflow_comes_last(store: Store) -> None:
+    early, late = now() - timedelta(hours=2), now()
+    a, b, c = (
+        case.id
+        for case in stored(
+            store,
+            [
+                assessed(at=late, total=0.1),
+                assessed(at=early, total=0.2),
+                assessed(at=early, total=0.25, overflow=True),
+            ],
+        )
+    )
+    assert waiting(store) == [b, a, c]
+    assert waiting(store, "uncertainty") == [b, a, c]
+    assert waiting(store, "uncertainty", Filters(overflow=False)) == [b, a]
+    assert waiting(store, "age", Filters(since=late)) == [a]
+    assert waiting(store, "age", limit=1, offset=1) == [a]
+
+
+def test_the_queue_is_filtered_by_machine_reason_and_model(store: Store) -> None:
+    a, b, c = (
+        case.id
+        for case in stored(
+            store, [assessed(machine="m1"), assessed(machine="m2", reason="bad_input"), assessed(model="lathe")]
+        )
+    )
+    assert waiting(store, filters=Filters(machine="m1")) == [a]
+    assert waiting(store, filters=Filters(reason="bad_input")) == [b]
+    assert waiting(store, filters=Filters(model="lathe")) == [c]
+
+
+def test_a_case_comes_back_as_it_was_assessed(store: Store) -> None:
+    given = assessed(external_id="part 7", notes="missing: flow", probability=0.1 + 0.2)
+    (case,) = stored(store, [given])
+    assert {name: getattr(case, name) for name in given.__dict__} == given.__dict__
+
+
+def test_two_reviewers_are_not_given_the_same_case(store: Store) -> None:
+    a, b = (case.id for case in stored(store, [assessed(), assessed()]))
+    store.write(lambda c: claim(c, a, "ada"))
+    with pytest.raises(ConflictError, match="held by ada"):
+        store.write(lambda c: claim(c, a, "bob"))
+    with pytest.raises(ConflictError, match="held by ada"):
+        store.write(lambda c: review(c, a, "bob", "I"))
+    assert waiting(store, reviewer="bob") == [b]
+    assert waiting(store, reviewer="ada") == [a, b]
+
+
+def test_of_many_who_claim_at_once_one_gets_the_case(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    got: list[str] = []
+
+    def attempt(name: str) -> None:
+        try:
+            store.write(lambda c: claim(c, case.id, name))
+            got.append(name)
+        except ConflictError:
+            pass
+
+    threads = [threading.Thread(target=attempt, args=(f"reviewer {n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 1
+
+
+def test_a_claim_expires(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    store.write(lambda c: claim(c, case.id, "ada", hold=timedelta(minutes=5)))
+    later = now() + timedelta(minutes=6)
+    store.write(lambda c: claim(c, case.id, "bob", at=later))
+    assert waiting(store, reviewer="ada", at=later) == []
+
+
+def test_a_label_takes_the_case_out_of_the_queue_and_undo_brings_it_back(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    store.write(lambda c: review(c, case.id, "ada", "A", "worn die"))
+    assert waiting(store) == []
+    taken_back = store.write(lambda c: undo(c, "ada"))
+    assert (taken_back.case_id, taken_back.label) == (case.id, "A")
+    assert waiting(store) == [case.id]
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        store.write(lambda c: undo(c, "ada"))
+    assert [one.label for one in store.read(lambda c: history(c, case.id))] == ["A", None]
+
+
+def test_undoing_a_second_label_makes_the_first_count_again(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    store.write(lambda c: review(c, case.id, "ada", "I"))
+    store.write(lambda c: review(c, case.id, "ada", "A"))
+    assert store.read(final_labels) == {case.id: "A"}
+    store.write(lambda c: undo(c, "ada"))
+    assert store.read(final_labels) == {case.id: "I"}
+
+
+def test_unsure_leaves_the_case_to_others(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    store.write(lambda c: review(c, case.id, "ada", "U"))
+    assert waiting(store, reviewer="ada") == []
+    assert waiting(store, reviewer="bob") == [case.id]
+    assert store.read(lambda c: count_waiting(c)) == 1
+
+
+def test_a_comment_alone_decides_nothing(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    store.write(lambda c: comment_on(c, case.id, "ada", "ask the fitter"))
+    assert waiting(store) == [case.id]
+    with pytest.raises(ConfigError, match="at most"):
+        store.write(lambda c: comment_on(c, case.id, "ada", "x" * 5000))
+
+
+def test_progress_counts_what_counts(store: Store) -> None:
+    cases = stored(store, [assessed(), assessed(), assessed(overflow=True)])
+    store.write(lambda c: review(c, cases[0].id, "ada", "I"))
+    store.write(lambda c: review(c, cases[0].id, "ada", "A"))
+    store.write(lambda c: review(c, cases[1].id, "bob", "U"))
+    found = store.read(progress)
+    assert (found.waiting, found.decided, found.overflow) == (2, 1, 1)
+    assert found.labels == {"I": 0, "A": 1, "U": 1}
+    assert found.by_reviewer == {"ada": 1, "bob": 1}
+
+
+def test_agreement_is_that_of_fleiss(store: Store) -> None:
+    cases = stored(store, [assessed() for _ in range(4)])
+    said = {"ada": "AAII", "bob": "AIII"}
+    for name, labels in said.items():
+        for case, label in zip(cases, labels, strict=True):
+            store.write(lambda c, case=case, name=name, label=label: review(c, case.id, name, label))
+    found = store.read(agreement)
+    # By hand: 3 of 4 pairs agree; 3 of 8 labels are A: chance is (3/8)^2 + (5/8)^2 = 34/64.
+    assert (found.cases, found.pairs, found.agreeing) == (4, 4, 0.75)
+    assert found.kappa == pytest.approx((0.75 - 34 / 64) / (1 - 34 / 64))
+    assert found.disagreed == (cases[1].id,)
+
+
+def test_second_opinions_are_of_decided_cases_of_others(store: Store) -> None:
+    a, b = (case.id for case in stored(store, [assessed(), assessed()]))
+    store.write(lambda c: review(c, a, "ada", "A"))
+    assert [case.id for case in store.read(lambda c: second_opinions(c, "bob"))] == [a]
+    assert store.read(lambda c: second_opinions(c, "ada")) == []
+    assert b in waiting(store)
+
+
+def test_a_key_is_kept_as_a_hash_only_and_opens_nothing_once_revoked(store: Store) -> None:
+    secret = store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="tester"))
+    assert store.read(keys_in_use)[hashed(secret)].name == "line 3"
+    assert secret not in str(store.read(lambda c: c.execute(text("SELECT * FROM keys")).all()))
+    with pytest.raises(ConflictError, match="already"):
+        store.write(lambda c: add_key(c, "line 3", Role.ADMIN, actor="tester"))
+    store.write(lambda c: revoke_key(c, "line 3", actor="tester"))
+    assert store.read(keys_in_use) == {}
+    assert store.read(all_keys)[0].revoked is not None
+    with pytest.raises(NotFoundError):
+        store.write(lambda c: revoke_key(c, "line 3", actor="tester"))
+
+
+def test_a_session_ends_with_its_key(store: Store) -> None:
+    secret = store.write(lambda c: add_key(c, "ada", Role.REVIEWER, actor="tester"))
+    key = store.read(keys_in_use)[hashed(secret)]
+    cookies = [store.write(lambda c: open_session(c, key)) for _ in range(2)]
+    assert store.read(lambda c: session_key(c, cookies[0])) == key
+    store.write(lambda c: close_session(c, cookies[0]))
+    assert store.read(lambda c: session_key(c, cookies[0])) is None
+    store.write(lambda c: revoke_key(c, "ada", actor="tester"))
+    assert store.read(lambda c: session_key(c, cookies[1])) is None
+
+
+def test_roles_open_what_they_are_for() -> None:
+    assert [role.may(Role.REVIEWER) for role in Role] == [False, True, True]
+    assert [role.may(Role.SCORER) for role in Role] == [True, False, True]
+
+
+def test_versions_count_up_are_activated_and_rolled_back(store: Store) -> None:
+    def add(sha256: str, **more: Any) -> int:
+        return store.write(
+            lambda c: add_version(
+                c, "press", sha256=sha256, rule="r", rule_content={"by": "total"}, path="p", by="ada", **more
+            )
+        ).version
+
+    assert store.read(lambda c: active_version(c, "press")) is None
+    assert [add("a" * 64), add("a" * 64), add("b" * 64, origin="retrained", parent=1, evaluation={"gain": 0.1})] == [
+        1,
+        1,
+        2,
+    ]
+    for number in (1, 2, 1):
+        store.write(lambda c, number=number: activate(c, "press", number, by="ada"))
+    active = store.read(lambda c: active_version(c, "press"))
+    assert active is not None
+    assert active.version == 1
+    assert store.read(lambda c: versions(c, "press"))[1].evaluation == {"gain": 0.1}
+    assert [one.version for one in store.read(lambda c: activation_history(c, "press"))] == [1, 2, 1]
+    with pytest.raises(NotFoundError, match="version 3"):
+        store.write(lambda c: activate(c, "press", 3, by="ada"))
+
+
+def test_a_job_that_was_cut_off_is_told_as_interrupted(store: Store) -> None:
+    first, second = (store.write(lambda c: add_job(c, "retrain", "press", {"epochs": 3}, by="ada")) for _ in range(2))
+    store.write(lambda c: job_progress(c, first, 0.5, "epoch 2"))
+    store.write(lambda c: finish_job(c, first, JobStatus.DONE, "", {"version": 2}))
+    assert store.write(interrupt_jobs) == 1
+    found = store.read(lambda c: job_by_id(c, first))
+    assert (found.status, found.progress, found.result, found.parameters) == (
+        "done",
+        1.0,
+        {"version": 2},
+        {"epochs": 3},
+    )
+    assert [job.id for job in store.read(all_jobs)] == [second, first]
+
+
+def test_what_fails_is_undone_alone(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    before = store.read(head)
+    started = threading.Event()
+
+    def slow(connection: Any) -> None:
+        started.wait(10)
+
+    store.submit(slow)  # the next two wait, so that they share a transaction
+
+    def half(connection: Any) -> None:
+        comment_on(connection, case.id, "ada", "never seen")
+        raise ConflictError("no")
+
+    bad, good = store.submit(half), store.submit(lambda c: comment_on(c, case.id, "bob", "seen"))
+    started.set()
+    with pytest.raises(ConflictError):
+        bad.result()
+    good.result()
+    assert [one.comment for one in store.read(lambda c: history(c, case.id))] == ["seen"]
+    assert store.read(head).seq == before.seq + 1
+    assert store.read(verify).whole
+
+
+def test_a_closed_store_refuses_work(database_url: str) -> None:
+    closed = Store(database_url)
+    closed.close()
+    with pytest.raises(StoreError, match="closed"):
+        closed.write(head)

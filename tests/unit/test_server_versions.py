@@ -1,0 +1,111 @@
+"""Versions: swapped without dropping a request, rolled back, remembered over restarts; ONNX files without torch."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from indubio import load, save
+from indubio.decision import NoReferral
+from indubio.errors import ConfigError, ModelFileError
+from indubio.export import export_onnx
+from indubio.server.registry import Registry
+from indubio.server.store import Store
+from tests.served import row, serving, table_model
+
+
+def test_versions_are_swapped_and_rolled_back_without_dropping_a_request(sqlite_store: Store, tmp_path: Path) -> None:
+    table_model(tmp_path / "press")
+    with serving(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "state") as (_, client):
+        statuses: list[int] = []
+        versions: set[int] = set()
+        ended = threading.Event()
+
+        def ask() -> None:
+            while not ended.is_set():
+                answer = client.post("/assess", json={"rows": [row()]})
+                statuses.append(answer.status_code)
+                versions.add(answer.json()["model"]["version"])
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        table_model(tmp_path / "press", seed=1)  # the folder's content is replaced
+        assert client.post("/v2/repository/models/press/load").json() == {"name": "press", "version": "2"}
+        assert client.post("/models/press/activate", json={"version": 1, "note": "worse"}).json()["version"] == 1
+        client.post("/models/press/activate", json={"version": 2})
+        while versions != {1, 2}:
+            pass
+        ended.set()
+        for thread in threads:
+            thread.join()
+        assert set(statuses) == {200}
+        told = client.get("/models/press").json()
+        assert [one["version"] for one in told["activations"]] == [1, 2, 1, 2]
+        assert told["activations"][2]["note"] == "worse"
+        old, new = (
+            client.post(f"/models/press/versions/{n}/assess", json={"rows": [row()]}).json()["results"][0]["nll"]
+            for n in (1, 2)
+        )
+        assert old != new
+        assert client.post("/models/press/activate", json={"version": 3}).status_code == 404
+        (tmp_path / "press" / "manifest.json").write_text("{}")
+        assert client.post("/v2/repository/models/press/load").status_code == 409
+
+
+def test_what_was_activated_stays_active_over_a_restart(sqlite_store: Store, tmp_path: Path) -> None:
+    folder, archive = tmp_path / "press", tmp_path / "archive"
+    table_model(folder)
+    first = Registry(sqlite_store, {"press": folder}, archive, engine="auto", most_rows=10)
+    table_model(folder, seed=1)
+    assert first.reload("press").version == 2
+    first.activate("press", 1, by="ada")
+    again = Registry(sqlite_store, {"press": folder}, archive, engine="auto", most_rows=10)
+    assert again.model().version == 1
+    assert again.model().sha256 == first.version("press", 1).sha256
+    assert [known.version for known in again.known("press")] == [1, 2]
+
+
+def test_another_rule_is_another_version(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "press"
+    table_model(folder)
+    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", engine="auto", most_rows=10)
+    save(load(folder).refer_by(NoReferral()), folder, overwrite=True)
+    assert registry.reload("press").version == 2
+    one, two = registry.known("press")
+    assert one.rule != two.rule
+    assert two.rule_content["referral_threshold"] == "inf"
+
+
+def test_a_damaged_model_is_refused_and_the_old_one_goes_on(sqlite_store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "press"
+    table_model(folder)
+    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", engine="auto", most_rows=10)
+    (folder / "manifest.json").write_text("{}")
+    with pytest.raises(ModelFileError):
+        registry.reload("press")
+    assert registry.model("press").version == 1
+    with pytest.raises(ConfigError, match="no model to serve"):
+        Registry(sqlite_store, {}, tmp_path, engine="auto", most_rows=10)
+
+
+def test_an_onnx_file_is_served_where_torch_is_not_installed(tmp_path: Path) -> None:
+    export_onnx(table_model(tmp_path / "press"), tmp_path / "press.onnx")
+    code = f"""
+import sys
+sys.modules["torch"] = None  # an import of it fails
+from pathlib import Path
+from indubio.server.registry import Registry
+from indubio.server.store import Store
+import indubio.server.app
+folder = Path({str(tmp_path)!r})
+with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
+    registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", engine="auto", most_rows=10)
+    model = registry.model().model
+    rows = model.input.decode(b'{{"rows":[{{"pressure":0.1,"flow":0.1,"heat":0.1,"noise":0.1}}]}}').rows
+    print(model.assess(model.input.from_rows(rows)).verdict[0], model.top(model.input.from_rows(rows), 3))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["INLIER", "None"], done.stderr
