@@ -21,7 +21,7 @@ def assessed(**changes: Any) -> Assessed:
         "machine": "press-1",
         "external_id": None,
         "verdict": "REFER",
-        "reason": "uncertain",
+        "reason": "uncertain-aleatoric",
         "prediction": True,
         "probability": 0.55,
         "epistemic": 0.05,
@@ -30,6 +30,7 @@ def assessed(**changes: Any) -> Assessed:
         "exceed": 0.4,
         "var_nll": 0.01,
         "nll": 1 / 3,
+        "p_value": 0.02,
         "notes": "",
         "input": b'{"pressure":5.25,"flow":1.5}',
     }

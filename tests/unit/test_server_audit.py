@@ -81,7 +81,7 @@ def test_a_case_that_was_slipped_in_is_found(busy: Store) -> None:
     columns = (
         "at, model, version, sha256, rule, machine, verdict, reason, prediction, probability, epistemic, aleatoric"
     )
-    columns += ", total, exceed, var_nll, nll, notes, input, input_hash, overflow, status"
+    columns += ", total, exceed, var_nll, nll, p_value, notes, input, input_hash, overflow, status"
     slip = f"INSERT INTO cases (reference, audit, {columns}) SELECT 'made up', 99, {columns} FROM cases LIMIT 1"
     busy.write(lambda c: c.execute(text(slip)))
     assert any("covered by no entry" in finding for finding in busy.read(verify).findings)

@@ -105,7 +105,7 @@ with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
     registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", engine="auto", most_rows=10)
     model = registry.model().model
     rows = model.input.decode(b'{{"rows":[{{"pressure":0.1,"flow":0.1,"heat":0.1,"noise":0.1}}]}}').rows
-    print(model.assess(model.input.from_rows(rows)).verdict[0], model.top(model.input.from_rows(rows), 3))
+    print(model.assess(model.input.from_rows(rows), [""]).verdict[0], model.top(model.input.from_rows(rows), 3))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["INLIER", "None"], done.stderr

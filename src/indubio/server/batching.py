@@ -126,13 +126,14 @@ class Batcher:
 
     def _verdicts(self, jobs: list[Job]) -> Verdicts:
         examples = Examples.joined([job.examples for job in jobs])
-        assessment = self._loaded.model.assess(examples)
+        sources = [source for job in jobs for source in job.sources]
+        assessment = self._loaded.model.assess(examples, [source.machine for source in sources])
         verdicts = Verdicts(
             loaded=self._loaded,
             at=now(),
             found={name: values.tolist() for name, values in assessment.to_dict().items()},
             inputs=examples.inputs,
-            sources=[source for job in jobs for source in job.sources],
+            sources=sources,
         )
         verdicts.keep(self._settings.control_share)
         self._metrics.scored(self._loaded.name, verdicts.found)

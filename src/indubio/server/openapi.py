@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from indubio import __version__
+from indubio.decision import Reason
 from indubio.server import tensors
 from indubio.server.inputs import PRINTABLE
 from indubio.server.registry import Loaded, Registry
@@ -29,9 +30,10 @@ RESULT = {
     "required": ["verdict", "reason", "prediction", *tensors.NUMBERS, "notes", "case", "top_features"],
     "properties": {
         "verdict": {"enum": ["INLIER", "ANOMALY", "REFER"]},
-        "reason": {"enum": ["", "uncertain", "bad_input"], "description": "Why it is referred."},
+        "reason": {"enum": ["", *Reason], "description": "Why it is referred."},
         "prediction": {"type": "boolean", "description": "Whether it would be an anomaly if it were not referred."},
         **dict.fromkeys(tensors.NUMBERS, NUMBER),
+        "p_value": {"type": ["number", "null"], "description": "Conformal p-value; null where the model has none."},
         "notes": {"type": "string", "description": "What was wrong with the data."},
         "case": {"type": ["string", "null"], "description": "What the review queue calls it; null: not kept."},
         "top_features": {

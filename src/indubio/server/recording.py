@@ -86,6 +86,7 @@ class Verdicts:
         """One example to be kept."""
         source, loaded = self.sources[row], self.loaded
         columns = {name: values[row] for name, values in self.found.items() if name != "case"}
+        columns["p_value"] = None if columns["p_value"] != columns["p_value"] else columns["p_value"]
         return Assessed(
             reference=self.found["case"][row],
             at=self.at,

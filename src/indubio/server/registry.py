@@ -8,8 +8,8 @@ import hashlib
 import shutil
 import threading
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +51,17 @@ class Model:
         """The short name of the rule: the beginning of its hash."""
         return digest(self.rule)[:16]
 
-    def assess(self, examples: Examples) -> Assessment:
-        """Verdict, probability and uncertainties of every example."""
+    def assess(self, examples: Examples, machines: Sequence[str]) -> Assessment:
+        """Verdict, probability and uncertainties of every example.
+
+        Args:
+            examples: what to assess.
+            machines: where each comes from: its group, where the model is calibrated by group.
+        """
         if self.onnx is not None:
-            return self.onnx.assess(self.input.onnx_data(examples))
+            return self.onnx.assess(self.input.onnx_data(examples), groups=machines)
         assert self.detector is not None
-        return self.detector.assess(self.input.detector_data(examples))
+        return self.detector.assess(self.input.detector_data(examples), groups=machines)
 
     def top(self, examples: Examples, k: int) -> list[list[dict[str, Any]]] | None:
         """The k largest contributions of every example; None for an ONNX file, which has no scores per feature."""
@@ -129,14 +134,23 @@ def _described(detector: "Detector | None", onnx: OnnxModel | None, most_rows: i
     missing: Missing
     if detector is not None:
         schema, shape, missing = detector.schema_, detector.input_shape_, detector.intake_.missing
-        by = detector.settings_in_use().referral.by
+        referral = detector.settings_in_use().referral
         thresholds = detector.anomaly_threshold, detector.referral_threshold_
     else:
         assert onnx is not None
         about = onnx.metadata
-        schema, shape, missing, by = about.schema, about.input_shape, about.intake.missing, about.referral_by
+        schema, shape, missing, referral = about.schema, about.input_shape, about.intake.missing, about.referral
         thresholds = about.anomaly_threshold, about.referral_threshold
-    rule = {"anomaly_threshold": thresholds[0], "referral_by": by, "referral_threshold": str(thresholds[1])}
+    if referral.OVER_BATCH:
+        raise ConfigError(
+            f"the rule {type(referral).__name__} chooses among all examples of a batch, and a server sees them one by "
+            "one. Take Budget, and --referrals-per-hour."
+        )
+    rule = {
+        "anomaly_threshold": thresholds[0],
+        "referral": {"kind": type(referral).__name__} | asdict(referral),
+        "referral_threshold": str(thresholds[1]),
+    }
     return {"input": ModelInput(schema, shape, missing, most_rows), "rule": rule}
 
 

@@ -57,6 +57,7 @@ class Assessed:
     exceed: float
     var_nll: float
     nll: float
+    p_value: float | None
     notes: str
     input: bytes
     overflow: bool = False
@@ -98,7 +99,7 @@ class Filters:
         model: name of the model.
         version: of the model.
         machine: where they come from.
-        reason: "uncertain", "bad_input", or "" for cases kept for control.
+        reason: why they were referred, as `indubio.decision.Reason` says it, or "" for cases kept for control.
         verdict: INLIER, ANOMALY or REFER.
         since: assessed at this time or later.
         until: assessed before.
