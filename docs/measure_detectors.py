@@ -16,6 +16,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from indubio import evaluate
+from indubio.calibration import CrossFit
 from indubio.compat import EnsembleDetector, distance_to_centre
 from indubio.data import MinMax
 from indubio.data.datasets import odds
@@ -39,6 +40,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "itself": {"members": 1, "bootstrap": False},
     "bootstrap": {"bootstrap": True},
     "subsample": {"bootstrap": "subsample"},
+    "subsample, cross-fitted": {"bootstrap": "subsample", "calibration": CrossFit()},
 }
 
 
