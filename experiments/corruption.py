@@ -189,7 +189,8 @@ def figure(rows: list[Row], tasks: list[str]) -> None:
 def tables(rows: list[Row], tasks: list[str]) -> str:
     """One table per disturbance: nothing, the middle and the highest strength."""
     names = ("false_alarms", "missed", "total_detects", "epistemic_detects", "aleatoric_detects", "gain")
-    parts = []
+    seeds = {task: len({row["seed"] for row in rows if row["task"] == task}) for task in tasks}
+    parts = ["Means over seeds: " + ", ".join(f"{task} {count}" for task, count in seeds.items()) + ".\n"]
     for kind, strengths in STRENGTHS.items():
         chosen = (0, len(strengths) // 2, len(strengths) - 1)
         lines = []

@@ -101,7 +101,8 @@ class DriftReference:
             values: rows (N, D) or windows (N, L, K) as they came in; NaN where a value is missing.
             names: of the D features or K sensors.
         """
-        centre = _column_medians(_levels(values)[::EDGE_ROWS])
+        with np.errstate(over="ignore"):
+            centre = _column_medians(_levels(values)[::EDGE_ROWS])
         edges, counts = _histograms(_series(values, centre))
         return cls(features=names, windows=values.ndim == 3, centre=centre, edges=edges, counts=counts)
 
@@ -377,10 +378,11 @@ def _levels(values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "exa
 def _series(
     values: Float[np.ndarray, "examples ..."], centre: Float[np.ndarray, " features"]
 ) -> Float[np.ndarray, "examples series"]:
-    level = _levels(values)
-    parts = [level, np.abs(level - centre)]
-    if values.ndim == 3:
-        parts.append(_over_time(np.nanstd, values))
+    with np.errstate(over="ignore", invalid="ignore"):  # values near the end of the float range are simply far away
+        level = _levels(values)
+        parts = [level, np.abs(level - centre)]
+        if values.ndim == 3:
+            parts.append(_over_time(np.nanstd, values))
     return np.concatenate(parts, axis=1)
 
 
@@ -405,6 +407,6 @@ def _histograms(
         known = one[~np.isnan(one)]
         first = np.zeros(len(known), dtype=bool)
         first[::EDGE_ROWS] = True
-        edges[place] = np.quantile(known[first], np.linspace(0, 1, EDGES)) if len(known) else 0.0
+        edges[place] = np.quantile(known[first], np.linspace(0, 1, EDGES), method="lower") if len(known) else 0.0
         counts[place] = np.bincount(np.searchsorted(edges[place], known[~first], side="right"), minlength=EDGES + 1)
     return edges, counts

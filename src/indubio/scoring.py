@@ -249,7 +249,6 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rows = self._rows(X, fitting=True)
         self.input_shape_ = rows.values.shape[1:]
         self.n_training_ = len(rows)
-        self.drift_reference_ = DriftReference.fit(rows.values, self.schema_.encoded_names)
         return rows
 
     def _fit_intake(self, X: Any, scaling: MinMax) -> Prepared:
@@ -268,7 +267,9 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.intake_ = Intake.fit(
             trained, scaling=scaling, missing=self.missing, unseen=self.unseen, margin=self.range_margin
         )
-        return self._prepare(rows)
+        prepared = self._prepare(rows)  # refuses what no histogram could hold either
+        self.drift_reference_ = DriftReference.fit(rows.values, self.schema_.encoded_names)
+        return prepared
 
     def _prepare(self, rows: Rows) -> Prepared:
         return self.intake_.prepare(rows)
