@@ -7,16 +7,19 @@ All that follows from the scores is in `scoring.py`, which other models share.
 
 import dataclasses
 from collections.abc import Iterator
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from sklearn.utils.validation import check_is_fitted
 
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.autoencoders.autoencoder import nll_of_rows
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
-from indubio.data.incoming import training_groups
+from indubio.data.incoming import joined, training_groups
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
@@ -27,6 +30,7 @@ from indubio.scoring import ScoringModel, ScoringSettings
 from indubio.settings import Settings
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
+VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
@@ -69,6 +73,8 @@ class Detector(ScoringModel):
         referral_threshold_: uncertainty above which a verdict is referred.
         reference_: mean scores of the reference examples: those that calibrate, by the draws that did not see them,
             or with `TrainScores` the training examples. P-values come from them.
+        typical_nll_: mean NLL of every value over the training examples, per draw: what explanations start from.
+        drift_reference_: the distributions of the training data, which new data is compared with.
         reference_uncertainty_: probability and uncertainties of the reference examples.
         n_training_: how many examples `fit` was given.
         n_reference_: how many reference examples there are.
@@ -133,6 +139,39 @@ class Detector(ScoringModel):
                 group column of a `Table`, if it has one.
             progress: called with a `Progress` after every epoch.
         """
+        return self._fit(X, groups, progress)
+
+    def update(
+        self,
+        confirmed: Any,
+        *,
+        training_data: Any,
+        groups: Any = None,
+        epochs: int | None = None,
+        progress: Report = silent,
+    ) -> "Detector":
+        """A new detector that has also learned from examples that a person found to be good; this one stays as it is.
+
+        It has the same settings. With `calibration=TrainScores()` it starts from the weights of this one's draws. With
+        the others it trains anew, for weights that have seen the rows that calibrate would void the promise of its
+        p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
+        categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
+
+        Args:
+            confirmed: good examples, in the form of the training data.
+            training_data: what this detector was fitted on. Models do not keep it, and without it the detector would
+                forget what it knew.
+            groups: of the training data and then of the confirmed examples, as for `fit`.
+            epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
+            progress: called with a `Progress` after every epoch.
+        """
+        check_is_fitted(self)
+        new = Detector(**self.get_params(deep=False))
+        return new._fit(joined(training_data, confirmed), groups, progress, start=self.draws_, warm_epochs=epochs)
+
+    def _fit(
+        self, X: Any, groups: Any, progress: Report, start: Draws | None = None, warm_epochs: int | None = None
+    ) -> Self:
         settings = self.settings_in_use()
         rows = self._training_rows(X)
         draws = settings.posterior.count
@@ -143,15 +182,26 @@ class Detector(ScoringModel):
             code_noise=settings.posterior.code_noise,
             output_noise=settings.likelihood.output_noise,
         )
+        warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
+        training = settings.training
+        if warm_epochs is not None:
+            if not (warm and settings.posterior.warm_start):
+                raise ConfigError(
+                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
+                    "it out, or fit with calibration=TrainScores()."
+                )
+            training = training.replaced(epochs=warm_epochs)
         self.draws_: Draws = fit_parts(
             settings.posterior,
             Autoencoder(network, settings.likelihood),
             scaled,
             plan,
-            training=settings.training,
+            training=training,
             seed=self.seed,
             report=progress,
+            start=start if warm else None,
         )
+        self.typical_nll_ = self.draws_.typical_nll(scaled).cpu().numpy().astype(np.float32)
         self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
         return self
 
@@ -188,6 +238,15 @@ class Detector(ScoringModel):
         size = max(1, SCORES_AT_ONCE // self.draws_.count)
         for start in range(0, len(rows), size):
             yield self.draws_.nll(rows[start : start + size]).cpu().numpy()
+
+    def _scores_and_values(
+        self, prepared: Prepared
+    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
+        rows = self._on_device(prepared)
+        size = max(1, VALUES_WATCHED // (self.draws_.count * prod(self.input_shape_)))
+        for start in range(0, len(rows), size):
+            values = self.draws_.nll_per_feature(rows[start : start + size])
+            yield nll_of_rows(values).cpu().numpy(), values.cpu().numpy()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

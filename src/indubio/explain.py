@@ -1,23 +1,31 @@
 r"""Which features, sensors and time steps made the score.
 
-    nll(x) = sum_d E_m[nll_m,d(x)] / D        D values per example: features, or time steps x sensors
+    nll(x) - typical = sum_d E_m[nll_m,d(x) - typical_m,d] / D        D values: features, or time steps x sensors
 
-Each addend is the contribution of one value, in units of the score, so contributions add up to the score exactly.
-The spread is the standard deviation over the draws of that addend; the spread of a sum (a sensor over all time, a step
-over all sensors) is taken over the draws of the sum, not from the spreads of its parts, which move together.
+The typical training row is the mean over the training rows, value by value and draw by draw: `typical_m,d` is the mean
+NLL that draw m gives value d of a training row, and was kept by `fit`. Each addend is the contribution of one value, in
+units of the score: what this value adds to the score beyond what it usually does. They add up to the difference
+between the example's score and the typical one exactly; a negative contribution speaks for a normal example.
+
+The spread is the standard deviation over the draws of that addend: a large one says that the draws disagree on it. The
+spread of a sum (a sensor over all time, a category over its one-hot columns) is taken over the draws of the sum, not
+from the spreads of its parts, which move together.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
+from indubio.assessment import Assessment
+from indubio.data.schema import Schema
 from indubio.data.tables import Table
 from indubio.data.windows import Windows
+from indubio.decision import Verdict
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.uncertainty import mean_nll, var_nll
@@ -30,7 +38,8 @@ class Parts:
     """The score of every example, in parts.
 
     Args:
-        value: mean over the draws, in units of the score; the parts of an example add up to its score.
+        value: mean over the draws, in units of the score; the parts of an example add up to what its score has beyond
+            the typical one.
         spread: standard deviation over the draws; 0 for a single draw.
     """
 
@@ -38,15 +47,27 @@ class Parts:
     spread: Float[np.ndarray, "examples ..."]
 
     @property
-    def share(self) -> Float[np.ndarray, "examples ..."]:
-        """Each part relative to the sum of all parts' sizes.
-
-        Shares add up to 1 where no part is negative, which only a likelihood with learned noise gives. A negative
-        share speaks for a normal example. All are 0 where the score is.
-        """
+    def size(self) -> Float[np.ndarray, "examples ..."]:
+        """The sum of all parts' sizes, for each example."""
         inner = tuple(range(1, self.value.ndim))
-        whole = np.abs(self.value).sum(axis=inner, keepdims=True)
-        return np.asarray(np.divide(self.value, whole, out=np.zeros_like(self.value), where=whole > 0))
+        return np.asarray(np.abs(self.value).sum(axis=inner, keepdims=True))
+
+    @property
+    def share(self) -> Float[np.ndarray, "examples ..."]:
+        """Each part relative to the sum of all parts' sizes; negative for what speaks for a normal example.
+
+        The sizes of an example's shares add up to 1; all are 0 where every part is.
+        """
+        return _relative(self.value, self.size)
+
+    @property
+    def doubt(self) -> Float[np.ndarray, "examples ..."]:
+        """The spread of each part, relative to the same sum as the share."""
+        return _relative(self.spread, self.size)
+
+    def taken(self, places: Int[np.ndarray, " chosen"]) -> Self:
+        """The parts of some examples."""
+        return replace(self, value=self.value[places], spread=self.spread[places])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,11 +76,27 @@ class Top:
 
     Args:
         names: of the features or sensors.
-        shares: of the score.
+        values: in units of the score.
+        shares: as `Parts.share`.
+        doubts: as `Parts.doubt`: how far the draws disagree on each, in the same units.
     """
 
     names: Shaped[np.ndarray, "examples k"]
+    values: Float[np.ndarray, "examples k"]
     shares: Float[np.ndarray, "examples k"]
+    doubts: Float[np.ndarray, "examples k"]
+
+    def texts(self) -> list[str]:
+        """One line per example: "pressure 62 % (±4), flow 20 % (±11)"; what does not raise the score is left out."""
+        rows = zip(self.names, self.shares, self.doubts, strict=True)
+        return [
+            ", ".join(
+                f"{name} {100 * share:.0f} % (±{100 * doubt:.0f})"
+                for name, share, doubt in zip(*row, strict=True)
+                if share > 0
+            )
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,13 +104,18 @@ class Contributions:
     """What made the score of every example.
 
     Args:
-        names: of the features of a table (categories as "colour=red") or the sensors of windows.
+        names: of the columns of a table or the sensors of windows.
+        value_names: of the last axis of `values`: categories as "colour=red", otherwise the same.
+        typical: score of the typical training row, which the contributions are added to. 0 for models saved before it
+            was kept: their contributions add up to the score itself.
         values: every single value: (N, D) for tables, (N, L, K) for windows.
-        features: (N, D), the same as `values`; for windows (N, K), each sensor over all time steps.
+        features: (N, columns), each category over its one-hot columns; for windows (N, K), each sensor over all time.
         steps: (N, L), each time step over all sensors; None for tables.
     """
 
     names: tuple[str, ...]
+    value_names: tuple[str, ...]
+    typical: float
     values: Parts
     features: Parts
     steps: Parts | None
@@ -81,8 +123,13 @@ class Contributions:
     def __len__(self) -> int:
         return len(self.values.value)
 
+    @property
+    def score(self) -> Float[np.ndarray, " examples"]:
+        """Score of every example: the typical one and all contributions."""
+        return np.asarray(self.typical + self.features.value.sum(axis=1))
+
     def top(self, k: int = 3) -> Top:
-        """Names and shares of the k features or sensors that contribute most to each example's score.
+        """The k features or sensors that contribute most to each example's score.
 
         Args:
             k: how many; all, where there are fewer.
@@ -90,10 +137,53 @@ class Contributions:
         if k < 1:
             raise ConfigError(f"`k` must be at least 1, got {k}.")
         order = np.argsort(-self.features.value, axis=1, kind="stable")[:, :k]
-        return Top(
-            names=np.array(self.names, dtype=object)[order],
-            shares=np.take_along_axis(self.features.share, order, axis=1),
-        )
+        parts = (self.features.value, self.features.share, self.features.doubt)
+        values, shares, doubts = (np.take_along_axis(part, order, axis=1) for part in parts)
+        return Top(names=np.array(self.names, dtype=object)[order], values=values, shares=shares, doubts=doubts)
+
+    def taken(self, places: Int[np.ndarray, " chosen"]) -> Self:
+        """The contributions of some examples."""
+        steps = None if self.steps is None else self.steps.taken(places)
+        return replace(self, values=self.values.taken(places), features=self.features.taken(places), steps=steps)
+
+    def to_plain(self, example: int = 0, k: int | None = None) -> dict[str, Any]:
+        """One example as plain data for JSON: score, typical score, and contributions, the largest first.
+
+        Args:
+            example: which.
+            k: so many features or sensors; None gives all. Time steps are always all there, in order.
+        """
+        one = self.taken(np.array([example]))
+        order = np.argsort(-one.features.value[0], kind="stable")[:k]
+        parts = (one.features.value[0], one.features.spread[0], one.features.share[0])
+        names = ("contribution", "spread", "share")
+        plain: dict[str, Any] = {
+            "score": float(one.score[0]),
+            "typical": self.typical,
+            "features": [
+                {"name": self.names[place]}
+                | {name: float(part[place]) for name, part in zip(names, parts, strict=True)}
+                for place in order
+            ],
+        }
+        if one.steps is not None:
+            plain["steps"] = {"contribution": one.steps.value[0].tolist(), "spread": one.steps.spread[0].tolist()}
+        return plain
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explained:
+    """An assessment, and the reasons for what needs a look.
+
+    Args:
+        found: the assessment of all examples.
+        places: which of them are not accepted as inliers, ascending.
+        why: the contributions of these, in the same order; None where there are none.
+    """
+
+    found: Assessment
+    places: Int[np.ndarray, " chosen"]
+    why: Contributions | None
 
 
 def contributions(detector: Detector, X: Any) -> Contributions:
@@ -103,14 +193,42 @@ def contributions(detector: Detector, X: Any) -> Contributions:
         detector: a fitted detector.
         X: what `Detector.assess` takes.
     """
-    if not isinstance(detector, Detector):
-        raise ConfigError(
-            f"{type(detector).__name__} has no contributions: only an autoencoder's score is a sum over the values."
-        )
-    blocks = [_parts_of_block(block) for block in _nll_blocks(detector, X)]
-    values, *sums = (_joined(parts) for parts in zip(*blocks, strict=True))
-    features, steps = sums or (values, None)
-    return Contributions(names=detector.schema_.encoded_names, values=values, features=features, steps=steps)
+    typical = _typical(detector)
+    blocks = [_block(block, typical, detector.schema_) for block in _nll_blocks(detector, X)]
+    return _joined(blocks)
+
+
+def explained(detector: Detector, X: Any) -> Explained:
+    """Assess, and explain anomalies and referrals, in one pass through the network.
+
+    Args:
+        detector: a fitted detector.
+        X: what `Detector.assess` takes.
+    """
+    typical = _typical(detector)
+    blocks: list[Contributions] = []
+    kept: list[Int[np.ndarray, " chosen"]] = []
+    seen = 0
+
+    def watch(nll: Float[np.ndarray, "draws block ..."], looked_at: Bool[np.ndarray, " block"]) -> None:
+        nonlocal seen
+        chosen = np.flatnonzero(looked_at)
+        if len(chosen):
+            blocks.append(_block(nll[:, chosen], typical, detector.schema_))
+            kept.append(chosen + seen)
+        seen += len(looked_at)
+
+    found = detector.assess(X, watch=watch)
+    places = np.flatnonzero(found.verdict != Verdict.INLIER)
+    if not len(places):
+        return Explained(found=found, places=places, why=None)
+    which = np.searchsorted(np.concatenate(kept), places)  # a rule that sees all examples at once may spare some
+    return Explained(found=found, places=places, why=_joined(blocks).taken(which))
+
+
+def explained_names(schema: Schema) -> tuple[str, ...]:
+    """Names of what contributions are given for: sensors, or columns, a category as one; an empty one has none."""
+    return tuple(column.name for column in schema.columns if column.encoded)
 
 
 def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
@@ -130,6 +248,15 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
     return X[places] if hasattr(X, "__arrow_c_stream__") else np.asarray(X)[places]
 
 
+def _typical(detector: Detector) -> Float[np.ndarray, "draws ..."]:
+    if not isinstance(detector, Detector):
+        raise ConfigError(
+            f"{type(detector).__name__} has no contributions: only an autoencoder's score is a sum over the values."
+        )
+    kept = getattr(detector, "typical_nll_", None)
+    return np.zeros((detector.draws_.count, *detector.input_shape_)) if kept is None else kept.astype(np.float64)
+
+
 def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:
     size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.input_shape_)))
     for start in range(0, max(1, len(X)), size):  # no examples at all: the detector says so
@@ -137,15 +264,52 @@ def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws
         yield detector.nll_per_feature(chosen_examples(X, places))
 
 
-def _parts_of_block(nll: Float[np.ndarray, "draws examples ..."]) -> tuple[Parts, ...]:
-    """The single values; for windows also the sums over time and over sensors."""
-    each = nll.astype(np.float64) / prod(nll.shape[2:])
-    sums = (each,) if each.ndim == 3 else (each, each.sum(axis=2), each.sum(axis=3))
-    return tuple(Parts(value=mean_nll(part), spread=np.sqrt(var_nll(part))) for part in sums)
+def _block(
+    nll: Float[np.ndarray, "draws examples ..."], typical: Float[np.ndarray, "draws ..."], schema: Schema
+) -> Contributions:
+    """Single values, then the sums over one-hot columns, or over time and over sensors."""
+    count = prod(typical.shape[1:])
+    each = (nll.astype(np.float64) - typical[:, None]) / count
+    values, steps = _parts(each), None
+    if each.ndim == 4:
+        features, steps = _parts(each.sum(axis=2)), _parts(each.sum(axis=3))
+    else:
+        widths = [len(column.encoded) for column in schema.columns if column.encoded]
+        starts = np.cumsum([0, *widths[:-1]])
+        features = values if len(widths) == each.shape[2] else _parts(np.add.reduceat(each, starts, axis=2))
+    return Contributions(
+        names=explained_names(schema),
+        value_names=schema.encoded_names,
+        typical=float(typical.mean()),
+        values=values,
+        features=features,
+        steps=steps,
+    )
 
 
-def _joined(blocks: Sequence[Parts]) -> Parts:
+def _parts(each: Float[np.ndarray, "draws examples ..."]) -> Parts:
+    return Parts(value=mean_nll(each), spread=np.sqrt(var_nll(each)))
+
+
+def _joined(blocks: Sequence[Contributions]) -> Contributions:
+    if len(blocks) == 1:
+        return blocks[0]
+    values = _joined_parts([block.values for block in blocks])
+    first = blocks[0]
+    same = first.features is first.values
+    features = values if same else _joined_parts([block.features for block in blocks])
+    steps = [block.steps for block in blocks if block.steps is not None]
+    return replace(first, values=values, features=features, steps=_joined_parts(steps) if steps else None)
+
+
+def _joined_parts(blocks: Sequence[Parts]) -> Parts:
     return Parts(
         value=np.concatenate([block.value for block in blocks]),
         spread=np.concatenate([block.spread for block in blocks]),
     )
+
+
+def _relative(
+    part: Float[np.ndarray, "examples ..."], whole: Float[np.ndarray, "examples ..."]
+) -> Float[np.ndarray, "examples ..."]:
+    return np.asarray(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0))

@@ -12,11 +12,11 @@ for outliers.
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,10 +28,13 @@ from indubio.data.checks import require_numbers
 from indubio.data.incoming import named_rows, training_schema
 from indubio.data.windows import Windows
 from indubio.decision import Labelled, Referral
+from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError, ShapeError, quoted
 from indubio.probability import Conversion, FittedConversion, Reference
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, mean_nll, quantify
+
+Watch = Callable[[Float[np.ndarray, "draws block ..."], Bool[np.ndarray, " block"]], None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,7 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     largest_reference_nll_: float
     n_reference_: int
     n_training_: int
+    drift_reference_: DriftReference
 
     @abstractmethod
     def settings_in_use(self) -> ScoringSettings:
@@ -87,6 +91,13 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
         """Score of every example under every draw, a block of examples after the other."""
+
+    def _scores_and_values(
+        self,
+        prepared: Prepared,  # noqa: ARG002 - every model is called alike
+    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
+        """The scores with every value's part of them, in blocks that stay in the cache, for models that have parts."""
+        raise ConfigError(f"{type(self).__name__} scores examples as a whole: there are no parts to explain.")
 
     def refer_by(self, rule: Referral, X: Any = None, y: Any = None) -> Self:
         """Change the referral rule without training again.
@@ -109,17 +120,45 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.referral = rule
         return self
 
-    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
+    def assess(self, X: Any, *, groups: Any = None, watch: Watch | None = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the model.
 
         Args:
             X: as for `fit`.
             groups: the group of each example, for a model that is calibrated by group; None takes the group column of
                 a `Table`.
+            watch: told the score of every value, block by block, and which examples may need a look; how `explain`
+                looks on.
         """
         prepared = self._prepared(X)
         decider = self._decider(self.settings_in_use().referral)
-        return decider.assessment(X, self._found(prepared), prepared.inspected, groups)
+        return decider.assessment(X, self._found(prepared, watch), prepared.inspected, groups)
+
+    def monitored(
+        self,
+        X: Any,
+        p_value: Float[np.ndarray, " examples"],
+        monitor: DriftMonitor | None = None,
+        *,
+        test: DriftTest | None = None,
+    ) -> DriftMonitor | None:
+        """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
+
+        Args:
+            X: examples, in the order they came; without known anomalies.
+            p_value: theirs, from `assess`; NaN where the model has none.
+            monitor: the one from before; None starts a new one.
+            test: how strict a new one is.
+
+        Returns:
+            None for a model that was saved before references were kept.
+        """
+        check_is_fitted(self)
+        reference = getattr(self, "drift_reference_", None)
+        if reference is None:
+            return None
+        monitor = DriftMonitor.fresh(reference, test) if monitor is None else monitor
+        return monitor.updated(self._rows(X, fitting=False).values, p_value)
 
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
@@ -228,7 +267,9 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.intake_ = Intake.fit(
             trained, scaling=scaling, missing=self.missing, unseen=self.unseen, margin=self.range_margin
         )
-        return self._prepare(rows)
+        prepared = self._prepare(rows)  # refuses what no histogram could hold either
+        self.drift_reference_ = DriftReference.fit(rows.values, self.schema_.encoded_names)
+        return prepared
 
     def _prepare(self, rows: Rows) -> Prepared:
         return self.intake_.prepare(rows)
@@ -261,6 +302,7 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
         )
         self.n_reference_ = self.reference_.examples
+        self.drift_reference_ = self.drift_reference_.with_scores(self.reference_.fewest_at_once)
         self.largest_reference_nll_ = self.reference_.largest
         self.conversion_ = settings.conversion.fit(np.concatenate(own))
         self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion)
@@ -345,20 +387,35 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Uncertainty:
         return quantify(p, self._above_origin(nll), self.largest_reference_nll_, self.n_reference_)
 
-    def _found(self, prepared: Prepared) -> Scored:
+    def _found(self, prepared: Prepared, watch: Watch | None = None) -> Scored:
         """Mean scores and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
-        nlls, part_nlls, uncertainties = [], [], []
-        for nll in self._scores(prepared):
-            compared = self._above_origin(nll)
-            nlls.append(mean_nll(nll))
-            uncertainties.append(self._quantified(self.conversion_.probability(compared), nll))
-            if self.reference_ is not None:
-                part_nlls.append(self.reference_.part_means(compared))
+        if watch is None:
+            return _joined_scores([self._scored(nll) for nll in self._scores(prepared)])
+        blocks, start = [], 0
+        for nll, values in self._scores_and_values(prepared):
+            blocks.append(self._scored(nll))
+            block = slice(start, start + nll.shape[1])
+            watch(
+                values, self._looked_at(blocks[-1]) | prepared.inspected.bad[block] | prepared.inspected.outside[block]
+            )
+            start = block.stop
+        return _joined_scores(blocks)
+
+    def _scored(self, nll: Float[np.ndarray, "draws examples"]) -> Scored:
+        compared = self._above_origin(nll)
         return Scored(
-            nll=np.concatenate(nlls),
-            part_nll=np.concatenate(part_nlls, axis=1) if part_nlls else None,
-            uncertainty=_joined(uncertainties),
+            nll=mean_nll(nll),
+            part_nll=None if self.reference_ is None else self.reference_.part_means(compared),
+            uncertainty=self._quantified(self.conversion_.probability(compared), nll),
         )
+
+    def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
+        """Which examples are no plain inliers; where the rule decides over a batch, all may be."""
+        rule = self.settings_in_use().referral
+        evidence = self._decider(rule).evidence(None, found)
+        if rule.OVER_BATCH:
+            return np.ones(len(evidence), dtype=bool)
+        return np.asarray(evidence.prediction | rule.refers(evidence, self.referral_threshold_))
 
     def _decider(self, rule: Referral) -> Decider:
         return Decider(
@@ -380,6 +437,12 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return Labelled(evidence=evidence, wrong=evidence.prediction != labels.astype(bool))
 
 
-def _joined(blocks: Sequence[Uncertainty]) -> Uncertainty:
+def _joined_scores(blocks: Sequence[Scored]) -> Scored:
     names = [field.name for field in dataclasses.fields(Uncertainty)]
-    return Uncertainty(**{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
+    parts = [block.part_nll for block in blocks if block.part_nll is not None]
+    joined = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
+    return Scored(
+        nll=np.concatenate([block.nll for block in blocks]),
+        part_nll=np.concatenate(parts, axis=1) if parts else None,
+        uncertainty=Uncertainty(**joined),
+    )

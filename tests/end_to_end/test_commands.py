@@ -73,6 +73,18 @@ def test_verdicts_come_with_ids_reasons_and_top_features(folder):
     assert found["reason"].fillna("").str.startswith("uncertain").equals(found["verdict"] == "REFER")
 
 
+def test_contributions_are_columns_that_add_up_for_what_needs_a_look(folder):
+    target = folder / "why.parquet"
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", target, "--pass", "malignant", "--contributions")
+    found = pd.read_parquet(target)
+    parts = found[[name for name in found if name.startswith("contribution: ")]]
+    assert parts.shape[1] == 30
+    assert parts.notna().all(axis=1).equals(found["verdict"] != "INLIER")
+    looked_at = parts.dropna().sum(axis=1)
+    np.testing.assert_allclose(np.ptp(found.loc[looked_at.index, "nll"] - looked_at), 0, atol=1e-6)
+    assert (found.loc[looked_at.index, "spread: mean radius"] > 0).all()
+
+
 def test_the_formats_hold_the_same(folder):
     for name in ("same.csv", "same.parquet", "same.jsonl"):
         run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / name, "--pass", "malignant")
@@ -99,6 +111,27 @@ def test_json_is_all_that_is_on_stdout(folder):
     judged = run("evaluate", folder / "j.csv", "--label", "malignant", "--json")
     assert 0 <= json.loads(judged.stdout)["total"]["gss_w"] <= 1
     assert json.loads(run("inspect", folder / "model", "--json").stdout)["settings"]["posterior"]["members"] == 3
+
+
+def test_drift_is_told_kept_between_runs_and_can_fail_the_run(folder):
+    good = pd.read_csv(folder / "good.csv", dtype={"case": str})
+    moved = good.assign(**{"mean radius": good["mean radius"] + 5})
+    moved.to_csv(folder / "moved.csv", index=False)
+    arguments = ("-m", folder / "model", "-o", folder / "d.csv", "--drift-state", folder / "drift.json")
+    told = " ".join(run("assess", folder / "good.csv", *arguments).stderr.split())
+    assert "Drift: no drift found in 250 examples (P(any false alarm, ever) <= 0.01" in told
+    done = run("assess", folder / "moved.csv", *arguments, "--json", "--fail-on", "drift", code=3)
+    drift = json.loads(done.stdout)["drift"]
+    assert drift["alarm"]
+    assert drift["examples"] == 500
+    assert {one["name"] for one in drift["changed"]} == {"mean radius"}
+    assert all(one["since"] >= 250 for one in drift["changed"])
+
+
+def test_a_damaged_drift_state_is_refused(folder):
+    (folder / "broken.json").write_text("{")
+    arguments = ("-m", folder / "model", "--drift-state", folder / "broken.json")
+    assert "broken.json" in run("assess", folder / "good.csv", *arguments, code=1).stderr
 
 
 def test_evaluate_takes_the_columns_of_any_tool(folder):

@@ -1,16 +1,21 @@
 """What made the score: contributions of features, sensors and time steps."""
 
+import copy
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from indubio import Detector, Deterministic, Training, explain
+from indubio import Detector, Deterministic, NoReferral, Training, explain
+from indubio import detector as detector_module
 from indubio.autoencoders import GaussianLikelihood
 from indubio.data import Table
 from indubio.errors import ConfigError, DataError
-from indubio.explain import Parts, chosen_examples, contributions
+from indubio.explain import Parts, chosen_examples, contributions, explained
+from indubio.posteriors import Draws
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
 
@@ -25,29 +30,39 @@ def on_windows() -> Detector:
     return quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
 
 
-def test_the_contributions_of_features_add_up_to_the_score(on_rows):
+def test_the_contributions_of_features_add_up_to_the_difference_from_the_typical_row(on_rows):
     frame = pd.DataFrame(ROWS[:9], columns=NAMES)
-    found = contributions(on_rows, frame)
-    np.testing.assert_allclose(found.values.value.sum(axis=1), on_rows.assess(frame).nll, rtol=1e-5)
+    found, nll = contributions(on_rows, frame), on_rows.assess(frame).nll
+    typical = on_rows.nll(pd.DataFrame(ROWS, columns=NAMES)).mean()
+    assert found.typical == pytest.approx(typical, rel=1e-5)
+    np.testing.assert_allclose(found.values.value.sum(axis=1), nll - typical, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(found.score, nll, rtol=1e-5)
     assert found.features is found.values
     assert found.steps is None
 
 
-def test_the_contributions_of_sensors_and_of_steps_add_up_to_the_score(on_windows):
+def test_the_contributions_of_sensors_and_of_steps_add_up_too(on_windows):
     found = contributions(on_windows, windows(SIGNALS[:9]))
     nll = on_windows.assess(windows(SIGNALS[:9])).nll
     assert found.values.value.shape == (9, 30, 2)
     for parts in (found.values, found.features, found.steps):
-        np.testing.assert_allclose(parts.value.reshape(9, -1).sum(axis=1), nll, rtol=1e-5)
-        np.testing.assert_allclose(parts.share.reshape(9, -1).sum(axis=1), 1, rtol=1e-12)
+        np.testing.assert_allclose(parts.value.reshape(9, -1).sum(axis=1), nll - found.typical, rtol=1e-3, atol=1e-7)
+        np.testing.assert_allclose(np.abs(parts.share).reshape(9, -1).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_the_training_examples_contribute_nothing_on_average(on_rows, on_windows):
+    for detector, data in ((on_rows, pd.DataFrame(ROWS, columns=NAMES)), (on_windows, windows(SIGNALS))):
+        found = contributions(detector, data)
+        np.testing.assert_allclose(found.values.value.mean(axis=0), 0, atol=1e-4 * found.typical)
 
 
 def test_the_spread_of_a_sum_is_taken_over_the_draws_of_the_sum(on_windows):
     found = contributions(on_windows, windows(SIGNALS[:5]))
-    each = on_windows.nll_per_feature(windows(SIGNALS[:5])).astype(np.float64) / 60
-    np.testing.assert_allclose(found.values.spread, each.std(axis=0), rtol=1e-7, atol=1e-15)
-    np.testing.assert_allclose(found.features.spread, each.sum(axis=2).std(axis=0), rtol=1e-7, atol=1e-15)
-    np.testing.assert_allclose(found.steps.spread, each.sum(axis=3).std(axis=0), rtol=1e-7, atol=1e-15)
+    usual = on_windows.nll_per_feature(windows(SIGNALS)).astype(np.float64).mean(axis=1, keepdims=True)
+    each = (on_windows.nll_per_feature(windows(SIGNALS[:5])) - usual) / 60
+    np.testing.assert_allclose(found.values.spread, each.std(axis=0), rtol=1e-3, atol=1e-8)
+    np.testing.assert_allclose(found.features.spread, each.sum(axis=2).std(axis=0), rtol=1e-3, atol=1e-8)
+    np.testing.assert_allclose(found.steps.spread, each.sum(axis=3).std(axis=0), rtol=1e-3, atol=1e-8)
 
 
 @pytest.mark.parametrize("feature", range(4))
@@ -78,11 +93,82 @@ def test_features_without_names_are_numbered():
     assert contributions(detector, ROWS[:2]).names == ("x0", "x1", "x2", "x3")
 
 
-def test_the_columns_of_a_category_contribute_each_by_name():
-    features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 150})
+def test_the_columns_of_a_category_contribute_as_the_column_they_came_from():
+    features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 150, "flow": ROWS[:, 2]})
     data = Table(features=features, categorical={"colour": None})
     found = contributions(quick(training=Training(epochs=1)).fit(data), data)
-    assert found.names == ("size", "colour=blue", "colour=red")
+    assert found.names == ("size", "colour", "flow")
+    assert found.value_names == ("size", "colour=blue", "colour=red", "flow")
+    single = found.values.value
+    grouped = np.stack([single[:, 0], single[:, 1] + single[:, 2], single[:, 3]], axis=1)
+    np.testing.assert_allclose(found.features.value, grouped, rtol=1e-12)
+
+
+def counted_rows(patch) -> list[int]:
+    """How many rows each pass through the network has, from now on."""
+    passes, original = [], Draws._over_chunks
+
+    def over_chunks(self, function, rows, tail):
+        passes.append(len(rows))
+        return original(self, function, rows, tail)
+
+    patch.setattr(Draws, "_over_chunks", over_chunks)
+    return passes
+
+
+def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, monkeypatch):
+    for detector, data in (
+        (on_rows, pd.DataFrame(np.concatenate([ROWS[:40], ROWS[:9] + 5]), columns=NAMES)),
+        (on_windows, windows(np.concatenate([SIGNALS[:20], SIGNALS[:9] + 3]))),
+    ):
+        plain = detector.assess(data)
+        with monkeypatch.context() as patch:
+            passes = counted_rows(patch)
+            done = explained(detector, data)
+        assert sum(passes) == len(data)
+        np.testing.assert_array_equal(done.found.verdict, plain.verdict)
+        np.testing.assert_allclose(done.found.nll, plain.nll, rtol=1e-4)
+        np.testing.assert_array_equal(done.places, np.flatnonzero(plain.verdict != "INLIER"))
+        again = contributions(detector, chosen_examples(data, done.places))
+        np.testing.assert_allclose(done.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
+
+
+def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkeypatch):
+    data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
+    whole = explained(on_rows, data)
+    monkeypatch.setattr(detector_module, "VALUES_WATCHED", 4 * 4 * 3)  # three rows at a time
+    parts = explained(on_rows, data)
+    np.testing.assert_array_equal(parts.places, whole.places)
+    np.testing.assert_allclose(parts.why.features.value, whole.why.features.value, rtol=1e-4, atol=1e-8)
+
+
+def test_where_nothing_needs_a_look_there_is_nothing_to_explain(on_rows):
+    calm = quick(anomaly_threshold=1.0, referral=NoReferral()).fit(ROWS)
+    done = explained(calm, ROWS[np.argsort(calm.assess(ROWS).nll)[:3]])
+    assert done.why is None
+    assert len(done.places) == 0
+
+
+def test_one_example_as_plain_data_is_json_and_adds_up(on_rows, on_windows):
+    faulty = ROWS[:2].copy()
+    faulty[1, 2] += 20
+    plain = contributions(on_rows, pd.DataFrame(faulty, columns=NAMES)).to_plain(1)
+    assert plain == json.loads(json.dumps(plain))
+    assert plain["features"][0]["name"] == "flow"
+    added = sum(part["contribution"] for part in plain["features"])
+    assert plain["typical"] + added == pytest.approx(plain["score"])
+    windowed = contributions(on_windows, windows(SIGNALS[:1])).to_plain(k=1)
+    assert len(windowed["features"]) == 1
+    assert len(windowed["steps"]["contribution"]) == 30
+
+
+def test_a_model_that_did_not_keep_the_typical_row_explains_the_score_itself(on_rows):
+    older = copy.copy(on_rows)
+    del older.typical_nll_
+    frame = pd.DataFrame(ROWS[:3], columns=NAMES)
+    found = contributions(older, frame)
+    assert found.typical == 0
+    np.testing.assert_allclose(found.features.value.sum(axis=1), older.assess(frame).nll, rtol=1e-5)
 
 
 def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
@@ -97,6 +183,7 @@ def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
 def test_shares_of_learned_noise_keep_their_signs():
     detector = quick(likelihood=GaussianLikelihood(noise="per_feature")).fit(ROWS)
     found = contributions(detector, ROWS[:20])
+    assert found.typical < 0
     assert (found.values.value < 0).any()
     assert (np.sign(found.values.share) == np.sign(found.values.value)).all()
     np.testing.assert_allclose(np.abs(found.values.share).sum(axis=1), 1)

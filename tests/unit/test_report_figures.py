@@ -42,6 +42,10 @@ def parts(value, spread=None) -> Parts:
     return Parts(value=value, spread=np.zeros_like(value) if spread is None else spread)
 
 
+def made_of(names, features: Parts) -> Contributions:
+    return Contributions(names=names, value_names=names, typical=0.1, values=features, features=features, steps=None)
+
+
 # ----- distributions
 
 
@@ -140,19 +144,19 @@ def test_a_class_that_is_not_there_has_no_percentage(axes):
 
 def test_bars_are_the_largest_contributions_with_their_spread(axes):
     value = np.array([[0.1, 0.6, 0.3]])
-    found = Contributions(names=("a", "b", "c"), values=parts(value), features=parts(value, value / 10), steps=None)
+    found = made_of(("a", "b", "c"), parts(value, value / 10))
     plot_contributions(axes, found, 0, most=2)
     assert [bar.get_width() for bar in axes.patches] == [0.6, 0.3]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "c"]
     assert texts(axes) == ["60%", "30%"]
     ends = axes.collections[0].get_segments()
     np.testing.assert_allclose([segment[:, 0] for segment in ends], [[0.54, 0.66], [0.27, 0.33]])
-    assert axes.get_xlabel() == "part of the score [NLL]"
+    assert axes.get_xlabel() == "beyond the typical score [NLL]"
 
 
 def test_names_are_never_read_as_formulas_and_long_ones_are_cut(axes):
     names = (r"$\frac{", "$E_GH_FAULT_2 (I26S21)$", "x" * 300)
-    found = Contributions(names=names, values=parts(np.ones((1, 3))), features=parts(np.ones((1, 3))), steps=None)
+    found = made_of(names, parts(np.ones((1, 3))))
     plot_contributions(axes, found, 0)
     axes.figure.draw_without_rendering()
     shown = [label.get_text() for label in axes.get_yticklabels()]

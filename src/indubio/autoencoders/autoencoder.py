@@ -61,13 +61,18 @@ class Autoencoder:
         noise: Tensor | None = None,
     ) -> Float[Tensor, "c b"]:
         """Negative log-likelihood of every row: the mean over its values."""
-        return self.nll_per_feature(weights, rows, masks=masks, noise=noise).flatten(2).mean(2)
+        return nll_of_rows(self.nll_per_feature(weights, rows, masks=masks, noise=noise))
 
     def _code(self, weights: Weights, rows: Tensor, masks: Masks | None, noise: Tensor | None) -> Code:
         code = self.network.encode(weights, rows, masks)
         if noise is None:
             return code
         return noisy(code, noise)
+
+
+def nll_of_rows(per_feature: Float[Tensor, "c b ..."]) -> Float[Tensor, "c b"]:
+    """The score of a row: the mean over its values."""
+    return per_feature.flatten(2).mean(2)
 
 
 def noisy(code: Code, noise: Tensor) -> Code:

@@ -66,3 +66,26 @@ def training_groups(data: Any, given: Any, examples: int) -> Shaped[np.ndarray, 
     if groups is not None and groups.shape != (examples,):
         raise ShapeError(f"`groups` must have one name per example ({examples}), got {len(groups)}.")
     return groups
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Two sets of examples of the same form as one."""
+    if isinstance(first, Table) and isinstance(second, Table):
+        return Table.concatenated([first, second])
+    if isinstance(first, Windows) and isinstance(second, Windows):
+        return Windows.concatenated([first, second])
+    if isinstance(first, Table | Windows) or isinstance(second, Table | Windows):
+        raise DataError(
+            f"examples of one form are needed to put them together, got {type(first).__name__} and "
+            f"{type(second).__name__}."
+        )
+    if hasattr(first, "iloc") and hasattr(second, "iloc"):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    if hasattr(first, "vstack") and hasattr(second, "vstack"):
+        return first.vstack(second)
+    try:
+        return np.concatenate([np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)])
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"the examples cannot be put together: {error}.") from None

@@ -46,6 +46,7 @@ class AnchoredEnsemble(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,
     ) -> Draws:
         """Train the members, as many side by side as is fastest."""
 
@@ -59,7 +60,14 @@ class AnchoredEnsemble(Posterior):
             )
 
         trained = fit_networks(
-            fresh, autoencoder, rows, networks=self.members, training=training, seed=seed, report=report
+            fresh,
+            autoencoder,
+            rows,
+            networks=self.members,
+            training=training,
+            seed=seed,
+            report=report,
+            start=None if start is None else start.weights,
         )
         parts = list(map(WeightObjective.trained, trained))  # a loop's variable would keep an objective for too long
         weights = {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}

@@ -12,6 +12,7 @@ samples.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, pi
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -42,6 +43,8 @@ class BayesByBackprop(Posterior):
         initial_rho: initial rho; -3 makes sigma about 0.05.
     """
 
+    warm_start: ClassVar[bool] = False
+
     draws: AtLeastOne = 100
     samples: AtLeastOne = 5
     mixture: Fraction = MIXTURE
@@ -63,6 +66,7 @@ class BayesByBackprop(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,  # noqa: ARG002 - samples do not tell the means and spreads they came from
     ) -> Draws:
         """Train means and spreads, then draw the weight samples to keep."""
         (objective,) = fit_networks(

@@ -36,6 +36,7 @@ class Deterministic(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,
     ) -> Draws:
         """Train one network."""
         (objective,) = fit_networks(
@@ -51,5 +52,6 @@ class Deterministic(Posterior):
             training=training,
             seed=seed,
             report=report,
+            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
         )
         return Draws(autoencoder, 1, objective.trained())

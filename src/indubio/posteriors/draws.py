@@ -50,6 +50,23 @@ class Draws:
         """Negative log-likelihood of every value; its mean over an example's values is the example's NLL."""
         return self._over_chunks(self._nll_per_feature, rows, tuple(rows.shape[1:]))
 
+    def typical_nll(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws ..."]:
+        """Mean NLL of each value over the rows: that of a typical row."""
+        added = torch.zeros((self.count, *rows.shape[1:]), dtype=torch.float64, device=rows.device)
+
+        def add(draws: range, part: Tensor) -> Tensor:
+            values = self._nll_per_feature(draws, part)
+            added[draws.start : draws.stop] += values.sum(1, dtype=torch.float64)
+            return part.new_zeros(())
+
+        self._over_chunks(add, rows, ())
+        return added / len(rows)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `nll` has a faster way than `nll_per_feature`."""
+        return self._compiled is not None
+
     def reconstruction(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
         """What every draw takes every row for."""
         return self._over_chunks(self._reconstruction, rows, tuple(rows.shape[1:]))

@@ -51,6 +51,7 @@ class MCDropout(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,
     ) -> Draws:
         """Train one network under dropout, then draw the masks."""
         (objective,) = fit_networks(
@@ -67,6 +68,7 @@ class MCDropout(Posterior):
             training=training,
             seed=seed,
             report=report,
+            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
         )
         (generator,) = objective.generators
         units = autoencoder.network.dropout_units

@@ -25,6 +25,7 @@ def fit_parts(
     training: Training,
     seed: int,
     report: Report = silent,
+    start: Draws | None = None,
 ) -> Draws:
     """The draws of a plan: one fit of the posterior per part, on the part's rows.
 
@@ -36,7 +37,9 @@ def fit_parts(
         training: how.
         seed: of everything random; a plan of one part uses it as it is.
         report: told after every epoch.
+        start: draws to start from, for a plan of one part.
     """
+    assert start is None or len(plan.parts) == 1
     fitted = []
     for place, part in enumerate(plan.parts):
         whole = len(part.trained) == len(rows)
@@ -47,6 +50,7 @@ def fit_parts(
                 training=training,
                 seed=seed if len(plan.parts) == 1 else _part_seed(seed, place),
                 report=_report_of_part(report, place, len(plan.parts)),
+                start=start,
             )
         )
     return fitted[0] if len(fitted) == 1 else joined(fitted)

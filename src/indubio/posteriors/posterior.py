@@ -45,6 +45,7 @@ class Posterior(Settings, ABC):
         prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch.
     """
 
+    warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
 
@@ -68,8 +69,19 @@ class Posterior(Settings, ABC):
         training: Training,
         seed: int,
         report: Report,
+        start: Draws | None = None,
     ) -> Draws:
-        """Train on the rows and give the draws; their device and precision are those of the rows."""
+        """Train on the rows and give the draws; their device and precision are those of the rows.
+
+        Args:
+            autoencoder: what is trained.
+            rows: the training rows.
+            training: how.
+            seed: of everything random.
+            report: told after every epoch.
+            start: draws of the same autoencoder to start from instead of fresh weights. Priors stay what they are, the
+                anchors of an ensemble too. A method whose draws do not tell where its training ended starts afresh.
+        """
 
 
 class WeightObjective(Objective):
@@ -144,6 +156,12 @@ class WeightObjective(Objective):
         """Mean NLL without dropout or code noise."""
         return self.autoencoder.nll(self.weights, rows).mean(1)
 
+    @torch.no_grad()
+    def begin_at(self, weights: Weights) -> None:
+        """Put these weights in place of the fresh ones; anchors stay."""
+        for name, weight in self.weights.items():
+            weight.copy_(weights[name])
+
     def trained(self) -> Weights:
         """The weights as they are now, cut loose from autograd and from each other."""
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
@@ -173,6 +191,7 @@ def fit_networks(
     training: Training,
     seed: int,
     report: Report,
+    start: Weights | None = None,
 ) -> Iterator[ObjectiveT]:
     """Train so many networks, as many side by side as is fastest, and give their objectives one after the other.
 
@@ -186,6 +205,7 @@ def fit_networks(
         training: how.
         seed: of everything random.
         report: told after every epoch.
+        start: weights to start from, one set per network; None starts from fresh ones.
     """
     weights, widest = autoencoder.weight_count(), autoencoder.network.widest
     threads = training.threads or torch.get_num_threads()
@@ -199,6 +219,8 @@ def fit_networks(
         runs = list(chunks(networks, size))
         for run, members in enumerate(runs):
             objective = fresh(generators[members.start : members.stop])
+            if start is not None:
+                objective.begin_at({name: weight[members.start : members.stop] for name, weight in start.items()})
             before = run * training.epochs
             train(
                 objective,

@@ -70,8 +70,9 @@ class SGHMC(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,
     ) -> Draws:
-        """Train one network, then let the chain run."""
+        """Train one network, then let the chain run; it starts where the chain of `start` ended."""
         (objective,) = fit_networks(
             lambda generators: WeightObjective(
                 autoencoder,
@@ -85,6 +86,7 @@ class SGHMC(Posterior):
             training=training,
             seed=seed,
             report=report,
+            start=None if start is None else {name: weight[-1:] for name, weight in start.weights.items()},
         )
         with training_threads(training, autoencoder.weight_count()):
             chain = list(self._chain(objective, rows, training, report))

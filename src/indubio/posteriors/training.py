@@ -119,6 +119,10 @@ class Objective(ABC):
         del batch, threads
         return _TorchStepper(self, rows)
 
+    def begin_at(self, weights: dict[str, Tensor]) -> None:
+        """Start from these weights, stacked (C, ...), where the method can."""
+        raise NotImplementedError(f"{type(self).__name__} cannot start from given weights.")
+
     def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """Put the gradient, all but the decay, where the optimiser finds it, and give the loss."""
         for tensor in self.moved:

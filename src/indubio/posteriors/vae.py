@@ -50,6 +50,7 @@ class VAE(Posterior):
         training: Training,
         seed: int,
         report: Report = silent,
+        start: Draws | None = None,
     ) -> Draws:
         """Train one network with fresh noise for every row, then draw the noises to keep."""
         (objective,) = fit_networks(
@@ -66,6 +67,7 @@ class VAE(Posterior):
             training=training,
             seed=seed,
             report=report,
+            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
         )
         (generator,) = objective.generators
         shape = (self.draws, 1, *autoencoder.network.latent_shape)

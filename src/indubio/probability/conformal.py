@@ -94,6 +94,15 @@ class Reference:
         return self.examples if self.group is None else int(np.bincount(self.group.ravel()).min())
 
     @property
+    def fewest_at_once(self) -> int:
+        """Calibration examples of one part, in the smallest group; 0 where there is no p-value."""
+        if not self.unseen:
+            return 0
+        if self.group is None or self.groups is None:
+            return int(self.scores.shape[1])
+        return min(int(np.count_nonzero(row == place)) for row in self.group for place in range(len(self.groups)))
+
+    @property
     def largest(self) -> float:
         """The largest mean score of a calibration example."""
         return float(self.scores.max())

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from markupsafe import Markup
 
+from indubio.data import Column
 from indubio.detector import Detector
 from indubio.explain import Contributions, contributions
 from indubio.report.contributions import plot_contributions
@@ -134,36 +135,58 @@ def _largest(found: Contributions, index: int, most: int) -> list[int]:
 def _bars(found: Contributions, index: int, kind: str, drawing: Drawing) -> Markup:
     bars = min(BARS, len(found.names))
     return drawing.one(
-        f"Part of each {kind} in the score",
+        f"What each {kind} adds to the score",
         lambda axes: plot_contributions(axes, found, index, most=BARS),
         (WIDTH, 0.75 + ROW * max(bars, 3)),
     )
 
 
-def _furthest(subject: Subject, raw: Float[np.ndarray, " features"]) -> tuple[Value, ...]:
+def _furthest(subject: Subject, raw: Float[np.ndarray, " values"]) -> tuple[Value, ...]:
     """Features furthest from the middle of their training range: all that is known of a detector without parts."""
-    low, high = subject.training_ranges()
+    columns = [column for column in subject.detector.schema_.columns if column.encoded]
+    ends = np.array(
+        [(np.nan, np.nan) if c.smallest is None or c.largest is None else (c.smallest, c.largest) for c in columns]
+    )
+    low, high = ends.T
+    value = raw[np.cumsum([0, *(len(column.encoded) for column in columns)])[:-1]]
     with np.errstate(invalid="ignore", divide="ignore"):  # a constant feature is at the middle, or infinitely far away
-        distance = np.nan_to_num(np.abs(raw - (low + high) / 2) / (high - low), posinf=np.inf)
+        distance = np.nan_to_num(np.abs(value - (low + high) / 2) / (high - low), posinf=np.inf)
     return _values(subject, np.argsort(-distance, kind="stable")[:BARS].tolist(), raw)
 
 
 def _values(
     subject: Subject,
     places: list[int],
-    raw: Float[np.ndarray, " features"],
-    expected: Float[np.ndarray, " features"] | None = None,
+    raw: Float[np.ndarray, " values"],
+    expected: Float[np.ndarray, " values"] | None = None,
 ) -> tuple[Value, ...]:
-    low, high = subject.training_ranges()
-    return tuple(
-        Value(
-            name=subject.names[place],
-            value=number(raw[place]),
-            expected="-" if expected is None else number(expected[place]),
-            usual="-" if np.isnan(low[place]) else f"{number(low[place])} to {number(high[place])}",
-            outside=bool((raw[place] < low[place]) | (raw[place] > high[place])),
+    columns = [column for column in subject.detector.schema_.columns if column.encoded]
+    ends = np.cumsum([len(column.encoded) for column in columns])
+    chosen = []
+    for place in places:
+        own = slice(ends[place] - len(columns[place].encoded), ends[place])
+        chosen.append(_value(columns[place], raw[own], None if expected is None else expected[own]))
+    return tuple(chosen)
+
+
+def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.ndarray, " own"] | None) -> Value:
+    if column.kind == "category":
+        category = "missing" if np.isnan(raw).any() else "new" if not raw.any() else column.categories[raw.argmax()]
+        return Value(
+            name=column.name,
+            value=category,
+            expected="-" if expected is None else column.categories[expected.argmax()],
+            usual=f"{len(column.categories)} categories",
+            outside=category == "new",
         )
-        for place in places
+    low, high = column.smallest, column.largest
+    known = low is not None and high is not None
+    return Value(
+        name=column.name,
+        value=number(raw[0]),
+        expected="-" if expected is None else number(expected[0]),
+        usual=f"{number(low)} to {number(high)}" if low is not None and high is not None else "-",
+        outside=known and bool((raw[0] < low) | (raw[0] > high)),
     )
 
 

@@ -10,6 +10,8 @@ from indubio.report.style import BLUE, GREY, shortened
 def plot_contributions(axes: Axes, found: Contributions, example: int, *, most: int = 8) -> None:
     """Contributions of the largest features or sensors, the spread over the draws as a line, the share as a number.
 
+    They are what the score has beyond that of a typical training row; bars to the left speak for a normal example.
+
     Args:
         axes: where to draw.
         found: contributions of some examples.
@@ -22,13 +24,14 @@ def plot_contributions(axes: Axes, found: Contributions, example: int, *, most: 
     places = np.arange(len(order))
     axes.barh(places, value[order], height=0.7, color=BLUE, alpha=0.55)
     axes.errorbar(value[order], places, xerr=spread[order], fmt="none", ecolor=GREY, elinewidth=1.2, capsize=2)
-    reach = float(np.max(value + spread, initial=0))
+    highest, lowest = (value + spread)[order].max(initial=0), min(0.0, float((value - spread)[order].min()))
+    reach = float(highest - lowest)
     for place, feature in zip(places, order, strict=True):
         end = max(0.0, float(value[feature] + spread[feature]))
         axes.text(end + 0.02 * reach, float(place), f"{100 * share[feature]:.0f}%", va="center", fontsize=8)
     axes.set_yticks(places, [shortened(found.names[feature], 22) for feature in order], parse_math=False)
     axes.set_ylim(max(len(order), 3) - 0.4, -0.6)
-    axes.set_xlim(right=1.15 * reach or 1.0)
+    axes.set_xlim(right=highest + 0.15 * reach or 1.0)
     axes.locator_params(axis="x", nbins=4)
-    axes.set_xlabel("part of the score [NLL]")
+    axes.set_xlabel("beyond the typical score [NLL]" if found.typical else "part of the score [NLL]")
     axes.tick_params(axis="y", length=0)

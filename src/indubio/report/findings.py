@@ -4,22 +4,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool
-from scipy.stats import ks_2samp
 
 from indubio.data.windows import Windows
 from indubio.decision import NoReferral
+from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
 from indubio.report.subject import Subject
-from indubio.report.words import count, percent
+from indubio.report.words import count
 
-# Training examples are always within their own ranges and, where they are also what scores are compared with, score a
-# little better than new ones, so the bounds leave room.
-OUTSIDE = 0.05  # share of a feature's values outside its training range
-TIMES_EXPECTED = 3  # ... and at least this many times what chance would give
-TIMES_FLAGGED = 3  # flagged examples, relative to the reference examples
-KS_DISTANCE, KS_LEVEL = 0.4, 1e-3  # distance of the distributions of probabilities, and how surely it is there
-ENOUGH = 20  # examples; fewer say nothing of a distribution
 LISTED = 6
 REPAIRED = {
     "held": "repeating an older value",
@@ -44,23 +36,38 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def findings(subject: Subject, curve: RejectionCurve | None) -> list[Finding]:
+def findings(subject: Subject, curve: RejectionCurve | None, known: Drift | None) -> list[Finding]:
     """Everything to warn of.
 
     Args:
         subject: the detector and its examples.
         curve: the accuracy-rejection curve of the uncertainty that decides on referral; None without labels.
+        known: of drift; None where it could not be tested.
     """
-    made = (_unlike_training(subject), _referral(subject, curve), _data_quality(subject), _left_out(subject))
+    made = (_unlike_training(subject, known), _referral(subject, curve), _data_quality(subject), _left_out(subject))
     return [finding for finding in made if finding is not None]
 
 
-def _unlike_training(subject: Subject) -> Finding | None:
-    good = np.ones(len(subject), dtype=bool) if subject.labels is None else ~subject.labels
-    if not good.any():
+def drift(subject: Subject) -> Drift | None:
+    """Whether the examples, without known anomalies, are like the training data; None where it cannot be tested."""
+    good = np.arange(len(subject)) if subject.labels is None else np.flatnonzero(~subject.labels)
+    if not len(good):
         return None
-    details = [*_outside_ranges(subject, good), *_flagged_more(subject, good), *_other_scores(subject, good)]
-    if not details:
+    monitor = subject.detector.monitored(subject.chosen(good), subject.found.p_value[good])
+    return None if monitor is None else monitor.drift()
+
+
+def drift_in_words(known: Drift | None) -> str:
+    """One sentence, alarm or not."""
+    if known is None:
+        return "Drift was not tested: the model keeps no reference, or every example is a known anomaly."
+    if known.alarm:
+        return f"The data has changed since the training ({known.promise}); see below."
+    return f"No drift was found in {count(known.examples, 'example')} ({known.promise})."
+
+
+def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:
+    if known is None or not known.alarm:
         return None
     if subject.labels is None:
         text = (
@@ -69,49 +76,18 @@ def _unlike_training(subject: Subject) -> Finding | None:
         )
     else:
         text = (
-            "This holds for the examples that the labels call normal. Either the process, the sensors or the product "
-            "have changed since the training, or there were too few training examples to know what is normal. Train "
-            "again with more and newer good examples before you rely on the verdicts."
+            "This holds for the examples that the labels call normal: the process, the sensors or the product have "
+            "changed since the training. Train again with newer good examples before you rely on the verdicts."
         )
-    return Finding(title="The data looks unlike the training data", text=text, details=tuple(details))
-
-
-def _outside_ranges(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
-    low, high = subject.training_ranges()
-    values = subject.raw()[good].reshape(-1, len(low))
-    share = ((values < low) | (values > high)).mean(axis=0)
-    by_chance = 2 / (subject.detector.n_training_ + 1)  # of one more value that is like the others
-    worst = np.argsort(-share, kind="stable")
-    worst = worst[share[worst] > max(OUTSIDE, TIMES_EXPECTED * by_chance)]
-    if not len(worst):
-        return []
-    listed = ", ".join(f"{subject.names[place]} {percent(share[place])}" for place in worst[:LISTED])
-    more = f" and {len(worst) - LISTED} more" if len(worst) > LISTED else ""
-    return [f"Values outside the training range: {listed}{more}."]
-
-
-def _flagged_more(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
-    threshold = subject.detector.decision_threshold
-    expected = float(np.mean(subject.detector.reference_uncertainty_.probability >= threshold))
-    share, total = float(np.mean(subject.found.prediction[good])), int(good.sum())
-    error = np.sqrt(max(expected * (1 - expected), 1 / total) / total)
-    if share <= max(TIMES_FLAGGED * expected, expected + 3 * error):
-        return []
-    of = "of the examples that the detector was calibrated on"
-    return [f"{percent(share)} are called anomalies (before referral), against {percent(expected)} {of}."]
-
-
-def _other_scores(subject: Subject, good: Bool[np.ndarray, " examples"]) -> list[str]:
-    training, new = subject.detector.reference_uncertainty_.probability, subject.found.probability[good]
-    if min(len(training), len(new)) < ENOUGH:
-        return []
-    test = ks_2samp(training, new, method="asymp")
-    if test.statistic <= KS_DISTANCE or test.pvalue >= KS_LEVEL:
-        return []
-    return [
-        "The anomaly probabilities are distributed differently from those of the examples it was calibrated on "
-        f"(Kolmogorov-Smirnov distance {test.statistic:.2f}, where 0 is alike and 1 is apart)."
-    ]
+    more = len(known.changed) - LISTED
+    return Finding(
+        title="The data has drifted away from the training data",
+        text=f"{text} {known.promise}.",
+        details=(
+            *(f"{one}, noticed at example {one.since}" for one in known.changed[:LISTED]),
+            *([f"and {more} more"] if more > 0 else []),
+        ),
+    )
 
 
 def _referral(subject: Subject, curve: RejectionCurve | None) -> Finding | None:

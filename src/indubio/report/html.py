@@ -19,7 +19,7 @@ from indubio.report.cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
 from indubio.report.distributions import plot_distribution, plot_right_and_wrong
 from indubio.report.figures import POINTS, SMALL, WIDTH, Drawing
-from indubio.report.findings import findings
+from indubio.report.findings import drift, drift_in_words, findings
 from indubio.report.model import column_rows, model_in_short, model_rows
 from indubio.report.quality import Quality, quality
 from indubio.report.rejection import plot_rejection_curves
@@ -52,7 +52,7 @@ def html_report(
         remarks: sentences the reader must not miss, such as "The traces are generated."
     """
     subject = Subject.of(detector, X, found, labels)
-    known = quality(subject)
+    known, moved = quality(subject), drift(subject)
     drawing = Drawing()
     anomalous, uncertain = most_anomalous(subject), most_uncertain(subject)
     rows, unlisted = column_rows(subject)
@@ -62,7 +62,8 @@ def html_report(
         made=made.isoformat(sep=" ", timespec="minutes") if isinstance(made, datetime) else str(made or ""),
         version=indubio.__version__,
         remarks=list(remarks),
-        findings=findings(subject, None if known is None else known.curves[subject.referral.by]),
+        findings=findings(subject, None if known is None else known.curves[subject.referral.by], moved),
+        drift=drift_in_words(moved),
         subject=subject,
         in_short=model_in_short(subject),
         verdicts=[(verdict.value, subject.verdict_count(verdict)) for verdict in Verdict],

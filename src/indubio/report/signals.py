@@ -46,7 +46,7 @@ def plot_score_over_time(
 
     Args:
         axes: where to draw.
-        score: contribution of each step; they add up to the score of the window.
+        score: contribution of each step; they add up to what the window's score has beyond the typical one.
         spread: standard deviation over the draws.
         rate: samples per second; None counts time steps.
         most: draw no more than about this many points, keeping the peaks; None draws them all.

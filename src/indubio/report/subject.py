@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from indubio.assessment import Assessment
@@ -122,17 +122,3 @@ class Subject:
     def verdict_count(self, verdict: Verdict) -> int:
         """How many examples have this verdict."""
         return int(np.count_nonzero(self.found.verdict == verdict))
-
-    def training_ranges(self) -> Shaped[np.ndarray, "2 features"]:
-        """Smallest and largest training value of each feature or sensor; 0 and 1 for the columns of a category."""
-        ends = [
-            (
-                np.nan if column.smallest is None else column.smallest,
-                np.nan if column.largest is None else column.largest,
-            )
-            if column.kind == "number"
-            else (0.0, 1.0)
-            for column in self.detector.schema_.columns
-            for _ in column.encoded
-        ]
-        return np.array(ends, dtype=np.float64).T

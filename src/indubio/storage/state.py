@@ -13,6 +13,7 @@ from indubio.config import detector_from_plain, detector_to_plain
 from indubio.data import Intake, Schema
 from indubio.data.reading import Reading
 from indubio.detector import Detector
+from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, MCDropout
 from indubio.probability import FittedConversion, Reference
@@ -35,9 +36,12 @@ FITTED: dict[str, Any] = {
     "reference_uncertainty_": Summary,
     "reference_": Reference | None,
     "referral_threshold_": float,
+    "typical_nll_": Float[np.ndarray, "draws *shape"],
+    "drift_reference_": DriftReference,
     "reading_": Reading,
 }
 OPTIONAL = {"feature_names_in_", "reading_"}  # where the training data had names, and where it was read from files
+LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
 _FEATURES: type[np.ndarray] = Float[np.ndarray, " features"]  # type: ignore[assignment]
@@ -131,7 +135,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
 
 def _attributes(stored: Stored) -> dict[str, Any]:
     given = stored.fitted.keys()
-    if not FITTED.keys() - OPTIONAL <= given <= FITTED.keys():
+    if not FITTED.keys() - OPTIONAL - LATER <= given <= FITTED.keys():
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
     shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
@@ -166,11 +170,23 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the reference must be of as many draws": reference is None or len(reference.part) == layout.count,
         "the reference must have `n_reference_` examples": reference is None
         or reference.examples == attributes["n_reference_"],
+        "`typical_nll_` must have a finite value for every draw and value": _fits(
+            attributes.get("typical_nll_"), (layout.count, *shape)
+        ),
+        "`drift_reference_` must be of the features": _series_fit(attributes.get("drift_reference_"), shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
     if broken:
         raise ModelFileError(f"{broken[0]}.")
+
+
+def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:
+    return values is None or (values.shape == shape and bool(np.isfinite(values).all()))
+
+
+def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:
+    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) == 2)
 
 
 def check_probe(draws: Draws, kept: np.ndarray | None) -> None:

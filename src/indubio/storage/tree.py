@@ -21,6 +21,7 @@ from jaxtyping import AbstractArray
 from indubio.config import from_plain, to_plain
 from indubio.data import Column, FittedMinMax, Intake, Schema
 from indubio.data.quality import QualityLimits
+from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.probability import FittedConversion, Reference
 from indubio.settings import Settings
@@ -35,6 +36,7 @@ CLASSES: dict[str, type[Any]] = {
     "conversion": FittedConversion,
     "reference": Reference,
     "summary": Summary,
+    "drift_reference": DriftReference,
 }
 
 CLASS = "class"  # no field can have this name

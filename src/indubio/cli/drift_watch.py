@@ -1,0 +1,72 @@
+"""Drift while `indubio assess` runs: what was seen so far, kept in a file between runs where the user wants that."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indubio.assessment import Assessment
+    from indubio.data.tables import Table
+    from indubio.data.windows import Windows
+    from indubio.detector import Detector
+    from indubio.drift import DriftMonitor
+    from indubio.export import OnnxModel
+
+
+class DriftWatch:
+    """Sees every part that is assessed.
+
+    Args:
+        scorer: what assesses.
+        alpha: largest probability of ever raising a false alarm.
+        path: file to go on from and to write to; None starts anew and forgets.
+    """
+
+    def __init__(self, scorer: "Detector | OnnxModel", alpha: float, path: Path | None) -> None:
+        self._scorer, self._alpha, self._path = scorer, alpha, path
+        self._monitor = self._kept()
+
+    def see(self, part: "Table | Windows", found: "Assessment") -> None:
+        """One more part, without the rows that are labelled as anomalies."""
+        import numpy as np
+
+        from indubio.export import OnnxModel
+
+        if isinstance(self._scorer, OnnxModel):
+            return
+        from indubio.drift import DriftTest
+        from indubio.explain import chosen_examples
+
+        p_value, labels = found.p_value, getattr(part, "labels", None)
+        if labels is not None and labels.any():
+            part, p_value = chosen_examples(part, np.flatnonzero(~labels)), p_value[~labels]
+        if len(p_value):
+            test = DriftTest(alpha=self._alpha)
+            self._monitor = self._scorer.monitored(part, p_value, self._monitor, test=test)
+
+    def told(self) -> tuple[str, dict[str, Any] | None, bool]:
+        """In words, as plain data (None where nothing could be tested), and whether there is an alarm."""
+        from indubio.export import OnnxModel
+
+        if self._monitor is None:
+            why = "an ONNX model" if isinstance(self._scorer, OnnxModel) else "this model, of an earlier version,"
+            return f"not tested: {why} keeps no reference", None, False
+        if self._path is not None:
+            from indubio.data.sinks import whole_file
+
+            with whole_file(self._path) as file:
+                file.write(json.dumps(self._monitor.to_plain()).encode())
+        drift = self._monitor.drift()
+        return str(drift), drift.to_plain(), drift.alarm
+
+    def _kept(self) -> "DriftMonitor | None":
+        reference = getattr(self._scorer, "drift_reference_", None)
+        if reference is None or self._path is None or not self._path.exists():
+            return None
+        from indubio.drift import DriftMonitor
+        from indubio.errors import DataError
+
+        try:
+            return DriftMonitor.resumed(reference, json.loads(self._path.read_text()))
+        except ValueError as error:
+            raise DataError(f"{self._path}: {error} Give another file to --drift-state.") from None
