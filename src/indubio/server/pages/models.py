@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from starlette.responses import Response
 
+from indubio.decision import Reason
 from indubio.errors import ConfigError
 from indubio.server.pages.insights import asked_share, other_threshold
 from indubio.server.pages.visits import Visit
 from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import final_labels
+from indubio.server.store.tables import cases
 from indubio.server.store.versions import activation_history, active_version, versions
 
 MEASURES = {
@@ -40,12 +42,23 @@ def models(visit: Visit) -> Response:
                     "history": past[::-1][:10],
                     "training": name in visit.desk.jobs.training,
                 }
+                | _labels(connection, name)
             )
-        labels = list(final_labels(connection).values())
-        confirmed = {"inliers": labels.count("I"), "anomalies": labels.count("A")}
-        return {"models": found, "jobs": all_jobs(connection, limit=10), "confirmed": confirmed}
+        return {"models": found, "jobs": all_jobs(connection, limit=10)}
 
-    return visit.page("models.html", measures=MEASURES, **visit.read(looked_up))
+    seen = visit.read(looked_up)
+    page = visit.page("models.html", measures=MEASURES, **seen)
+    if visit.request.headers.get("hx-target") == "jobs" and not any(job.status == "running" for job in seen["jobs"]):
+        page.headers["HX-Refresh"] = "true"  # the last job has ended: show the version that it made
+    return page
+
+
+def _labels(connection: Connection, name: str) -> dict[str, int]:
+    """How many cases of a model people called what; bad input trains nothing."""
+    said = final_labels(connection)
+    wanted = select(cases.c.id).where(cases.c.model == name, cases.c.reason != Reason.BAD_INPUT.value)
+    labels = [said.get(number) for number in connection.execute(wanted).scalars()]
+    return {"inliers": labels.count("I"), "anomalies": labels.count("A")}
 
 
 def recalibrate(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from indubio.decision import Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.report.words import doubt_in_words, percent, verdict_in_words
+from indubio.report.words import doubt_in_words, level_in_words, percent, verdict_in_words
 from indubio.server.pages.drawing import assessment_of
 from indubio.server.pages.visits import Visit
 from indubio.server.store.cases import (
@@ -168,6 +168,7 @@ def one_case(visit: Visit) -> Response:
         picture=picture,
         decision=verdict_in_words(assessment, 0),
         doubt=doubt_in_words(assessment, 0),
+        level=level_in_words,
         probability=percent(case.probability),
         reason=REASONS[case.reason or CONTROL],
         **found,
