@@ -20,11 +20,13 @@ SECONDS = 30_000  # milliseconds to wait for a page: the machine may be busy
 # The lowest contrast of any text, and what is too small to touch; the colour behind a text is its nearest painted one.
 MEASURE = """() => {
   const light = (c) => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number).map(v => v / 255)
-      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
       if (!/, 0\\)$/.test(c) && c !== "transparent") return c; } return "rgb(255, 255, 255)"; };
   const texts = [...document.querySelectorAll("body *")].filter(e => e.checkVisibility()
-      && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) && !e.closest(":disabled, option, noscript"));
+      && !e.closest(":disabled, option, noscript")
+      && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()));
   const contrasts = texts.map(e => { const s = getComputedStyle(e), ink = e.closest("svg") ? s.fill : s.color;
       const [a, b] = [light(ink), light(behind(e))].sort((x, y) => y - x);
       return [(a + 0.05) / (b + 0.05), e.textContent.trim().slice(0, 30)]; });
