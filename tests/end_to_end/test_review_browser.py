@@ -15,7 +15,7 @@ from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, quick, table
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
-SECONDS = 30_000  # milliseconds to wait for a page: the machine may be busy
+SECONDS, JOB = 60_000, 240_000  # milliseconds to wait for a page, and for a job: the machine may be busy
 
 # The lowest contrast of any text, and what is too small to touch; the colour behind a text is its nearest painted one.
 MEASURE = """() => {
@@ -191,8 +191,8 @@ def test_a_model_is_trained_anew_compared_activated_and_rolled_back(browser, ser
         page.goto("/review/models")
         page.click("text=Train anew")
         page.wait_for_selector(".job.running progress")
-        page.wait_for_selector(".job.done")
-        page.wait_for_selector("article[data-version='2'] table")
+        page.wait_for_selector("article[data-version='2'] table", timeout=JOB)
+        assert page.locator(".job.done").count() == 1
         assert page.locator("article[data-version='2'] tbody tr").count() >= 5
         assert server.service.registry.model().version == 1, "a new version waits for a click"
 
@@ -213,7 +213,7 @@ def test_a_budget_becomes_a_version_with_another_threshold(browser, server):
         page.goto("/review/insights?share=40")
         wanted = page.text_content("#budget td:nth-child(3)")
         page.click("text=Make a version with this threshold")
-        page.wait_for_selector("article[data-version='2'] table")
+        page.wait_for_selector("article[data-version='2'] table", timeout=JOB)
         assert f"refers above {wanted} total" in page.text_content("article[data-version='2']")
 
 

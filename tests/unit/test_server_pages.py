@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -32,11 +33,12 @@ def server(tmp_path_factory) -> Iterator[Running]:
         yield started
 
 
-def logged_in(server: Running, name: str) -> httpx.Client:
-    client = httpx.Client(base_url=server.url, follow_redirects=True, timeout=60)
-    answer = client.post("/login", data={"key": server.keys[name], "token": token(client, "/login")})
-    assert answer.url.path == "/review"
-    return client
+@contextmanager
+def logged_in(server: Running, name: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
+        answer = client.post("/login", data={"key": server.keys[name], "token": token(client, "/login")})
+        assert answer.url.path == "/review"
+        yield client
 
 
 def token(client: httpx.Client, path: str = "/review") -> str:

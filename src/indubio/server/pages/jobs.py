@@ -19,6 +19,7 @@ from indubio.server.store.versions import Origin, Version, add_version, version_
 
 log = logging.getLogger("indubio.server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "retrain": "retrained"}
+PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = "the server stopped while it ran"
 
 
@@ -35,6 +36,7 @@ class Jobs:
         self._store, self._registry, self.training = store, registry, dict(training)
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._threads: list[threading.Thread] = []
         self._closed = False
 
     def recalibrate(self, name: str, *, uncertainty: str, threshold: float, by: str) -> int:
@@ -62,6 +64,8 @@ class Jobs:
             running = dict(self._running)
         for process in running.values():
             process.kill()
+        for thread in self._threads:
+            thread.join(PATIENCE)
 
     def _start(
         self, kind: str, name: str, parameters: dict[str, Any], by: str, upload: tuple[str, bytes] | None = None
@@ -82,6 +86,7 @@ class Jobs:
             target=self._run, args=(number, kind, parent, parameters, upload, by), name=f"indubio-job-{number}"
         )
         work.daemon = True
+        self._threads = [*(thread for thread in self._threads if thread.is_alive()), work]
         work.start()
         return number
 
