@@ -112,7 +112,8 @@ def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
         if not equals and len(sources) == 1:
             name, path = next(iter(sources)), one
         if name not in sources:
-            raise typer.BadParameter(f"--training {one}: say of which model, as NAME=FILE; there are {', '.join(sources)}.")
+            known = ", ".join(sources)
+            raise typer.BadParameter(f"--training {one}: say of which model, as NAME=FILE; there are {known}.")
         if not Path(path).exists():
             raise typer.BadParameter(f"--training {one}: there is no file {path}.")
         files[name] = Path(path)
