@@ -75,7 +75,7 @@ def pictures(url: str, key: str) -> None:
         page.fill("#key", key)
         page.press("#key", "Enter")
         page.wait_for_url("**/review")
-        page.goto("/review/next?order=uncertainty&reason=uncertain")
+        page.goto("/review/next?order=uncertainty")
         page.screenshot(path=IMAGES / "review_case.png", full_page=True)
         page.goto("/review/insights?share=15")
         page.screenshot(path=IMAGES / "review_insights.png", full_page=True)

@@ -69,10 +69,16 @@ def test_there_is_no_curve_before_three_anomalies_are_labelled():
     }
 
 
-def test_only_cases_of_the_model_count_and_bad_input_does_not(store):
+def test_only_cases_of_the_model_count_and_none_that_its_data_referred(store):
     cases = stored(
         store,
-        [assessed(total=0.1), assessed(total=0.2), assessed(reason="bad_input"), assessed(model="saw")],
+        [
+            assessed(total=0.1),
+            assessed(total=0.2),
+            assessed(reason="bad_input"),
+            assessed(reason="out_of_range"),
+            assessed(model="saw"),
+        ],
     )
     store.write(lambda c: review(c, cases[0].id, "ada", "A"))
     store.write(lambda c: review(c, cases[1].id, "ada", "U"))

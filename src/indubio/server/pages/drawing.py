@@ -106,8 +106,10 @@ class Drawings:
 
 def assessment_of(case: Case) -> Assessment:
     """What was found of a case, as when it was assessed."""
-    names = [field.name for field in fields(Assessment) if field.name != "passed"]
-    return Assessment(**{name: np.array([getattr(case, name)]) for name in names})
+    kept = {field.name for field in fields(Case)} & {field.name for field in fields(Assessment)}
+    columns: dict[str, Any] = {name: np.array([getattr(case, name)]) for name in kept}
+    unknown: dict[str, Any] = {"p_value": np.full(1, np.nan), "smallest_p": np.full(1, np.nan), "promise": ""}
+    return Assessment(**unknown | columns)
 
 
 def styled_by_attributes(svg: Markup) -> Markup:

@@ -19,6 +19,7 @@ from indubio.server.store.tables import cases
 from indubio.uncertainty import UncertaintyName
 
 SHOWN: tuple[UncertaintyName, ...] = ("total", "epistemic", "aleatoric")
+OF_THE_DATA = (Reason.BAD_INPUT.value, Reason.OUT_OF_RANGE.value)  # no uncertainty decided on these
 CLEAR = 0.05  # p-value of Fisher's exact test, below which two error rates are called different
 COLUMNS = ("id", "at", "version", "verdict", "prediction", "epistemic", "aleatoric", "total", "exceed", "var_nll")
 
@@ -46,8 +47,7 @@ class OtherThreshold:
     """What another threshold would have referred.
 
     Args:
-        share: of all verdicts that may be referred.
-        threshold: of the uncertainty; what is above is referred.
+        threshold: of the uncertainty; what is above is referred. None where it is not known.
         referred: verdicts that would have been referred.
         of: all verdicts.
         caught: labelled errors of the detector among them.
@@ -55,8 +55,7 @@ class OtherThreshold:
         right: labelled cases that would have been referred although the detector was right.
     """
 
-    share: float
-    threshold: float
+    threshold: float | None
     referred: float
     of: float
     caught: float
@@ -66,7 +65,7 @@ class OtherThreshold:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """The kept cases of a model as arrays; those with bad input are left out, no uncertainty decided on them.
+    """The kept cases of a model as arrays; those referred for their data are left out, no uncertainty decided on them.
 
     Args:
         labels: 1 anomaly, 0 inlier, NaN where nobody decided.
@@ -154,21 +153,26 @@ class Evidence:
         above = sums[-1] - sums[np.searchsorted(values[order], candidates, side="right")]
         fits = above <= share * sums[-1] * (1 + 1e-12)
         threshold = float(candidates[np.argmax(fits)])
-        return self.at_threshold(threshold, by, share)
+        return self._done(values > threshold, threshold)
 
-    def at_threshold(self, threshold: float, by: str, share: float | None = None) -> OtherThreshold:
-        """What a threshold would have done."""
-        sent, weight = self.uncertainties[by] > threshold, self.weight
+    def at_present(self, threshold: float | None) -> OtherThreshold:
+        """What was referred.
+
+        Args:
+            threshold: of the rule in use; None where it goes by more than one uncertainty.
+        """
+        return self._done(self.referred, threshold)
+
+    def _done(self, sent: Bool[np.ndarray, " cases"], threshold: float | None) -> OtherThreshold:
+        weight = self.weight
 
         def total(which: Bool[np.ndarray, " cases"]) -> float:
             return float(weight[which].sum())
 
-        referred, everything = total(sent), float(weight.sum())
         return OtherThreshold(
-            share=referred / everything if share is None and everything else share or 0.0,
             threshold=threshold,
-            referred=referred,
-            of=everything,
+            referred=total(sent),
+            of=float(weight.sum()),
             caught=total(sent & self.wrong),
             missed=total(~sent & self.wrong),
             right=total(sent & self.labelled & ~self.wrong),
@@ -185,7 +189,7 @@ def evidence(connection: Connection, model: str, *, version: int | None, control
         control_share: share of the verdicts other than referrals that is kept.
     """
     wanted = select(*(cases.c[name] for name in COLUMNS)).where(
-        cases.c.model == model, cases.c.reason != Reason.BAD_INPUT.value
+        cases.c.model == model, cases.c.reason.not_in(OF_THE_DATA)
     )
     if version is not None:
         wanted = wanted.where(cases.c.version == version)

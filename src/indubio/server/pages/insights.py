@@ -80,9 +80,10 @@ def _rule(visit: Visit, name: str) -> dict[str, Any]:
 
 
 def _budget(visit: Visit, found: Evidence, name: str, version: int | None) -> dict[str, Any]:
-    rule = _rule(visit, name)
-    by, threshold = rule["referral_by"], float(rule["referral_threshold"])
-    present = found.at_threshold(threshold, by) if len(found) else None
+    rule, detector = _rule(visit, name), visit.desk.registry.model(name).detector
+    by = rule["referral_by"]
+    plain = detector is None or detector.settings_in_use().referral.by_threshold
+    present = found.at_present(float(rule["referral_threshold"]) if plain else None) if len(found) else None
     share = asked_share(visit.query.get("share", ""))
     if share is None and present is not None:
         share = present.referred / present.of

@@ -29,7 +29,7 @@ def models(visit: Visit) -> Response:
     """The page."""
 
     def looked_up(connection: Connection) -> dict[str, Any]:
-        found = []
+        found: list[dict[str, Any]] = []
         for name in visit.desk.registry.names:
             active, past = active_version(connection, name), activation_history(connection, name)
             before = [one.version for one in past if active is not None and one.version != active.version]
@@ -41,8 +41,8 @@ def models(visit: Visit) -> Response:
                     "previous": before[-1] if before else None,
                     "history": past[::-1][:10],
                     "training": name in visit.desk.jobs.training,
+                    **_labels(connection, name),
                 }
-                | _labels(connection, name)
             )
         return {"models": found, "jobs": all_jobs(connection, limit=10)}
 
@@ -68,7 +68,7 @@ def recalibrate(visit: Visit) -> Response:
     if share is None:
         raise ConfigError("say which share may be referred.")
     other = other_threshold(visit, name, int(version) if version.isdecimal() else None, share)
-    if other is None:
+    if other is None or other.threshold is None:
         raise ConfigError(f"no case of {name!r} is kept yet: there is nothing to find a threshold on.")
     by = visit.desk.registry.model(name).model.rule["referral_by"]
     visit.desk.jobs.recalibrate(name, uncertainty=by, threshold=other.threshold, by=visit.name)

@@ -32,7 +32,13 @@ from indubio.server.store.tables import claims
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[Order, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
-REASONS = {**{reason.value: reason.value.replace("_", " ") for reason in Reason}, CONTROL: "kept for control"}
+REASONS: dict[str, str] = {
+    Reason.EPISTEMIC: "uncertain: too little seen like it",
+    Reason.ALEATORIC: "uncertain: ambiguous",
+    Reason.OUT_OF_RANGE: "out of range",
+    Reason.BAD_INPUT: "bad input",
+    CONTROL: "kept for control",
+}
 TRIES = 5  # to claim a case before somebody else does
 
 
@@ -170,7 +176,7 @@ def one_case(visit: Visit) -> Response:
         doubt=doubt_in_words(assessment, 0),
         level=level_in_words,
         probability=percent(case.probability),
-        reason=REASONS[case.reason or CONTROL],
+        reason=REASONS.get(case.reason or CONTROL, case.reason),
         **found,
         **_told(visit),
     )
