@@ -43,6 +43,10 @@ def serve(
     most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
     largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    training: Annotated[
+        list[str] | None,
+        typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
 ) -> None:
@@ -76,7 +80,8 @@ def serve(
         from indubio.server.service import Service
 
         log_to_stderr()
-        service = Service(store, _sources(model), state, settings)
+        sources = _sources(model)
+        service = Service(store, sources, state, settings, _training(training or [], sources))
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
             run(configured(build_app(service), host=host, port=port, **pem))
@@ -98,6 +103,21 @@ def _sources(given: list[str]) -> dict[str, Path]:
             raise typer.BadParameter(f"two models are named {name!r}: name them as NAME=FOLDER.")
         sources[name] = folder
     return sources
+
+
+def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not equals and len(sources) == 1:
+            name, path = next(iter(sources)), one
+        if name not in sources:
+            known = ", ".join(sources)
+            raise typer.BadParameter(f"--training {one}: say of which model, as NAME=FILE; there are {known}.")
+        if not Path(path).exists():
+            raise typer.BadParameter(f"--training {one}: there is no file {path}.")
+        files[name] = Path(path)
+    return files
 
 
 def _alarm(text: str) -> "AlarmRule":

@@ -73,12 +73,17 @@ def verdict_in_words(found: Assessment, example: int) -> str:
     return f"referred to a person because {why}; left alone, it would be {leaning}"
 
 
+def level_in_words(uncertainty: float) -> str:
+    """How much doubt a total uncertainty, or one of its two parts, is."""
+    percentage = 100 * uncertainty / LARGEST_TOTAL
+    return next((words for bound, words in LEVELS if percentage < bound), "strong doubt")
+
+
 def doubt_in_words(found: Assessment, example: int) -> str:
     """How much doubt there is, and of which kind."""
     total, epistemic = float(found.total[example]), float(found.epistemic[example])
-    percentage = 100 * total / LARGEST_TOTAL
-    level = next((words for bound, words in LEVELS if percentage < bound), "strong doubt")
-    if percentage < LEVELS[0][0]:
+    level = level_in_words(total)
+    if level == LEVELS[0][1]:
         return level
     share = epistemic / total
     if share >= ONE_SIDED:

@@ -23,15 +23,15 @@ from indubio.server.store.keys import Key, Role, hashed, keys_in_use, session_ke
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
-OPEN_PATHS = {"/v2", "/v2/health/live", "/v2/health/ready", "/login"}
-OPEN_FOLDER = "/static/"
+OPEN_PATHS = {"/v2", "/v2/health/live", "/v2/health/ready", "/login", "/"}
+OPEN_FOLDERS = "/static/", "/review"  # the pages send whoever has not logged in to /login
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 FAILURES = 1.0, 20.0  # wrong keys per second and address, and how many at once
 MOST_BUCKETS = 10_000
 SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
@@ -140,7 +140,7 @@ class Guard:
         headers = scope["headers"]
         actor = await self._actor(scope, headers)
         scope.setdefault("state", {})["actor"] = actor
-        if actor is None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDER):
+        if actor is None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDERS):
             require(actor, Role.SCORER)
         if self._rates is not None:
             name = _address(scope) if actor is None or actor is LOCAL else actor.name

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,20 @@ class Service:
         sources: folder or ONNX file of each model, by name.
         state: folder for copies of the models' versions and the anchors of the audit trail.
         settings: how the server behaves.
+        training: training data of models, by name, for training them anew.
     """
 
     def __init__(
-        self, store: Store, sources: Mapping[str, Path], state: Path, settings: ServerSettings | None = None
+        self,
+        store: Store,
+        sources: Mapping[str, Path],
+        state: Path,
+        settings: ServerSettings | None = None,
+        training: Mapping[str, Path] | None = None,
     ) -> None:
         self.store, self.state = store, state
+        self.training = dict(training or {})
+        self.closing: list[Callable[[], None]] = []
         self.settings = settings or ServerSettings()
         state.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics()
@@ -90,6 +98,8 @@ class Service:
     def close(self) -> None:
         """Answer what waits, write what waits, and end."""
         self._ended.set()
+        for end in self.closing:
+            end()
         for batcher in self._batchers.values():
             batcher.close()
         try:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select
+from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select, tuple_
 
 from indubio.errors import NotFoundError
 from indubio.server.store.chain import digest, now
@@ -181,6 +181,35 @@ def cases_waiting(
     first = cases.c.at.asc() if order == "age" else cases.c.total.desc()
     ordered = wanted.order_by(cases.c.overflow, first, cases.c.id).limit(limit).offset(offset)
     return [_case(row) for row in connection.execute(ordered)]
+
+
+def next_to(
+    connection: Connection,
+    case: Case,
+    order: Order = "age",
+    filters: Filters = EVERYTHING,
+    *,
+    reviewer: str | None = None,
+    before: bool = False,
+    at: datetime | None = None,
+) -> Case | None:
+    """The case after (or before) this one in the queue, whether or not this one still waits; None at the end.
+
+    Args:
+        connection: to read with.
+        case: where to start from.
+        order: as in `cases_waiting`.
+        filters: which cases.
+        reviewer: as in `cases_waiting`.
+        before: look the other way.
+        at: now.
+    """
+    parts = (cases.c.overflow, cases.c.at if order == "age" else -cases.c.total, cases.c.id)
+    here = tuple_(*(select(part).where(cases.c.id == case.id).scalar_subquery() for part in parts))
+    beyond = tuple_(*parts) < here if before else tuple_(*parts) > here
+    wanted = _waiting(filters, reviewer, at or now()).where(beyond)
+    row = connection.execute(wanted.order_by(*(p.desc() if before else p.asc() for p in parts)).limit(1)).one_or_none()
+    return None if row is None else _case(row)
 
 
 def count_waiting(

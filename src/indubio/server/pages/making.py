@@ -1,0 +1,259 @@
+"""A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
+
+It reads one JSON object from standard input (see `Order`), writes one JSON object a line to standard output while it
+works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
+ends too.
+
+A third of the reviewed cases, chosen by their references, never trains anything: both versions are compared on those,
+and on the anomalies, which are never trained on.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from jaxtyping import Bool
+from sklearn.base import clone
+
+from indubio.assessment import Assessment
+from indubio.data import Table, Windows
+from indubio.data.reading import Reading
+from indubio.data.tables import Roles
+from indubio.decision import Reason, UncertaintyThreshold, Verdict, uncertainty_values
+from indubio.detector import Detector
+from indubio.errors import ConfigError, DataError, IndubioError
+from indubio.evaluation import evaluate
+from indubio.posteriors.training import Progress
+from indubio.server.inputs import ModelInput
+from indubio.server.store.cases import Case, Filters, chosen_cases
+from indubio.server.store.database import Database
+from indubio.server.store.reviews import final_labels
+from indubio.storage import load, save
+from indubio.uncertainty import UncertaintyName
+
+Kind = Literal["recalibrate", "retrain"]
+Told = Callable[[float, str], None]
+HELD_OUT = 3  # every third case
+EVERY = 0.3  # seconds between two lines
+POLITE = 10  # niceness: scoring comes first
+
+
+class Order(msgspec.Struct, kw_only=True, frozen=True):
+    """What is to be made.
+
+    Args:
+        url: of the store.
+        kind: a new referral threshold, or new training.
+        name: of the model.
+        path: files of the version to start from.
+        out: folder for the new one.
+        by: uncertainty that the new threshold is of. threshold: the new threshold.
+        training: file with the training data, for new training.
+    """
+
+    url: str
+    kind: Kind
+    name: str
+    path: str
+    out: str
+    by: UncertaintyName = "total"
+    threshold: float | None = None
+    training: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reviewed:
+    """Cases that people decided, as the detector takes them.
+
+    Args:
+        data: the examples.
+        anomaly: what people say.
+        held_out: never to be trained on.
+    """
+
+    data: Table | Windows
+    anomaly: Bool[np.ndarray, " cases"]
+    held_out: Bool[np.ndarray, " cases"]
+
+    def __len__(self) -> int:
+        return len(self.anomaly)
+
+
+def made(order: Order, told: Told) -> dict[str, Any]:
+    """Make the new version; what was measured of both."""
+    told(0.0, "reading the model and the reviews")
+    present = load(order.path)
+    reviewed = reviewed_cases(order, present)
+    if order.kind == "retrain":
+        new, trained_on = _retrained(order, present, reviewed, told)
+        compared_on = None if reviewed is None else reviewed.anomaly | reviewed.held_out
+    else:
+        if order.threshold is None:
+            raise ConfigError("a new threshold needs `threshold`.")
+        new = load(order.path).refer_by(UncertaintyThreshold(by=order.by, threshold=order.threshold))
+        trained_on = 0
+        compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
+    told(0.93, "comparing both versions on the reviewed cases")
+    measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
+    told(0.97, "saving")
+    Path(order.out).parent.mkdir(parents=True, exist_ok=True)
+    save(new, order.out)
+    return {"confirmed": trained_on, **measured}
+
+
+def retrained(
+    detector: Detector, training: Table | Windows, confirmed: Table | Windows | None, report: Callable[[Progress], None]
+) -> Detector:
+    """The same settings fitted anew, on the training data and the inliers that people confirmed.
+
+    Args:
+        detector: fitted; stays as it is.
+        training: good examples.
+        confirmed: further good examples.
+        report: called with the progress.
+    """
+    together = _joined([_bare(training)] if confirmed is None else [_bare(training), _bare(confirmed)])
+    new: Detector = clone(detector).fit(together, progress=report)
+    if hasattr(detector, "reading_"):
+        new.reading_ = detector.reading_
+    return new
+
+
+def training_data(detector: Detector, path: str) -> Table | Windows:
+    """The good examples of a file, read as the model's own training file was."""
+    known: Reading | None = getattr(detector, "reading_", None)
+    reading = (known or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
+    found = reading.read(path)
+    return found.inliers() if isinstance(found, Table) else found
+
+
+def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
+    """Every case of the model that people decided; None where there is none. Bad input is left out."""
+    database = Database(order.url)
+    try:
+        found = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
+    finally:
+        database.close()
+    said = found[1]
+    cases = [case for case in found[0] if case.id in said and case.reason != Reason.BAD_INPUT]
+    if not cases:
+        return None
+    takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
+    return Reviewed(
+        data=_joined([_example(takes, case) for case in cases]),
+        anomaly=np.array([said[case.id] == "A" for case in cases]),
+        held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
+    )
+
+
+def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
+    """Both versions on the same reviewed cases."""
+    if not on.any():
+        return {"cases": 0, "anomalies": 0, "present": None, "new": None}
+    data, anomaly = reviewed.data.select(on), reviewed.anomaly[on]
+    return {
+        "cases": int(on.sum()),
+        "anomalies": int(anomaly.sum()),
+        "present": measured(present, data, anomaly),
+        "new": measured(new, data, anomaly),
+    }
+
+
+def measured(detector: Detector, data: Table | Windows, anomaly: Bool[np.ndarray, " cases"]) -> dict[str, float | None]:
+    """What a version does with the cases; None for what cannot be said of so few."""
+    found = detector.assess(data)
+    referred = found.verdict == Verdict.REFER
+    wrong = found.prediction != anomaly
+    by = detector.settings_in_use().referral.by
+    numbers = {
+        "referred": float(referred.mean()),
+        "wrong": float(wrong.mean()),
+        "wrong_accepted": float((wrong & ~referred).mean()),
+        "referral_threshold": float(detector.referral_threshold_),
+        **_with_both_classes(found, anomaly, by),
+    }
+    return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
+
+
+def _with_both_classes(found: Assessment, anomaly: Bool[np.ndarray, " cases"], by: UncertaintyName) -> dict[str, float]:
+    if anomaly.all() or not anomaly.any():
+        return {}
+    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=found.nll)
+    return {
+        "gss": float(scored.metrics["gss"]),
+        "auroc": float(scored.metrics["auroc"]),
+        "w": scored.gss.weighted_average,
+        "gain": scored.gss.gain,
+    }
+
+
+def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
+    if order.training is None:
+        raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
+    training = training_data(present, order.training)
+    chosen = None if reviewed is None else ~reviewed.anomaly & ~reviewed.held_out
+    confirmed = None if reviewed is None or chosen is None or not chosen.any() else reviewed.data.select(chosen)
+    count = 0 if confirmed is None else len(confirmed)
+
+    def report(progress: Progress) -> None:
+        done = progress.done / max(1, progress.total)
+        told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total} epochs")
+
+    told(0.05, f"training on {len(training)} good examples and {count} confirmed ones")
+    return retrained(present, training, confirmed, report), count
+
+
+def _example(takes: ModelInput, case: Case) -> Table | Windows:
+    try:
+        return takes.detector_data(takes.from_input(case.input))
+    except (msgspec.DecodeError, DataError) as error:
+        raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
+
+
+def _joined(parts: Sequence[Table | Windows]) -> Table | Windows:
+    windows = [part for part in parts if isinstance(part, Windows)]
+    if windows:
+        return Windows.concatenated([replace(part, rate=windows[0].rate) for part in windows])
+    return Table.concatenated([part for part in parts if isinstance(part, Table)])
+
+
+def _bare(data: Table | Windows) -> Table | Windows:
+    """Without what tells examples apart: it differs between a file and the store."""
+    if isinstance(data, Windows):
+        import pyarrow as pa
+
+        return replace(data, origin=pa.table({"window": np.arange(len(data))}))
+    return replace(data, passed=None, labels=None)
+
+
+def main() -> None:
+    """Read the order, work, and tell."""
+    os.nice(POLITE)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    last = 0.0
+
+    def say(**line: Any) -> None:
+        out.write(json.dumps(line) + "\n")
+        out.flush()
+
+    def told(share: float, message: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            say(progress=share, message=message)
+
+    try:
+        say(result=made(msgspec.json.decode(sys.stdin.buffer.read(), type=Order), told))
+    except (IndubioError, OSError) as error:
+        say(error=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A server with people's pages, for tests: a real one, on a port of its own."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import uvicorn
+
+from indubio.server.app import build_app
+from indubio.server.service import Service
+from indubio.server.settings import ServerSettings
+from indubio.server.store import Store
+from indubio.server.store.keys import Role, add_key
+from indubio.storage import save
+
+PEOPLE = {"ada": Role.REVIEWER, "bob": Role.REVIEWER, "eve": Role.ADMIN, "line": Role.SCORER}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A server that runs."""
+
+    url: str
+    keys: dict[str, str]
+    store: Store
+    service: Service
+
+    def assess(self, rows: np.ndarray, machine: str = "press-1") -> None:
+        """Score rows as a machine would."""
+        names = self.service.registry.model().schema.names
+        plain = [dict(zip(names, row.T.tolist(), strict=True)) for row in rows]
+        headers = {"X-API-Key": self.keys["line"]}
+        answer = httpx.post(f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
+@contextlib.contextmanager
+def running(detector, folder: Path, *, training: Path | None = None, **settings) -> Iterator[Running]:
+    """Serve a detector as "press"."""
+    save(detector, folder / "press")
+    with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
+        keys = {
+            name: store.write(lambda c, name=name, role=role: add_key(c, name, role, actor="test"))
+            for name, role in PEOPLE.items()
+        }
+        known = {} if training is None else {"press": training}
+        service = Service(store, {"press": folder / "press"}, folder / "state", ServerSettings(**settings), known)
+        server = uvicorn.Server(uvicorn.Config(build_app(service), port=0, log_config=None, ws="none"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.02)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            yield Running(url=f"http://127.0.0.1:{port}", keys=keys, store=store, service=service)
+        finally:
+            server.should_exit = True
+            thread.join()
+            service.close()

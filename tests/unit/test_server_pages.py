@@ -1,0 +1,244 @@
+"""The reviewers' pages over HTTP: who may what, what is kept, what comes out escaped."""
+
+import csv
+import io
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from indubio import Budget
+from indubio.report.figures import Drawing
+from indubio.server.pages.drawing import styled_by_attributes
+from indubio.server.pages.visits import safe_path
+from indubio.server.store.cases import cases_waiting, next_to
+from indubio.server.store.chain import entries
+from indubio.server.store.reviews import claim, final_labels, history, review, undo
+from tests.review_server import Running, running
+from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
+from tests.stored_cases import assessed, stored
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Running]:
+    detector = quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    with running(detector, tmp_path_factory.mktemp("server"), control_share=1.0) as started:
+        started.assess(ROWS[50:], HOSTILE)
+        yield started
+
+
+@contextmanager
+def logged_in(server: Running, name: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
+        answer = client.post("/login", data={"key": server.keys[name], "token": token(client, "/login")})
+        assert answer.url.path == "/review"
+        yield client
+
+
+def token(client: httpx.Client, path: str = "/review") -> str:
+    return re.search(r'name="token" value="(\w+)"', client.get(path).text)[1]
+
+
+def waiting(server: Running, count: int = 1) -> list:
+    """Cases that nobody holds."""
+    return server.store.read(lambda c: cases_waiting(c, reviewer="nobody", limit=count))
+
+
+def test_a_session_is_a_cookie_that_scripts_and_other_sites_cannot_use(server):
+    with httpx.Client(base_url=server.url) as client:
+        answer = client.post("/login", data={"key": server.keys["ada"], "token": token(client, "/login")})
+        cookie = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("indubio_session"))
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert client.get("/review").status_code == 200
+        secret = client.cookies["indubio_session"]
+        client.post("/review/logout", data={"token": token(client)})
+        client.cookies.set("indubio_session", secret)
+        assert client.get("/review").headers["location"] == "/login?then=%2Freview"
+
+
+@pytest.mark.parametrize("name", ["line", None])
+def test_neither_a_scorer_nor_a_stranger_can_log_in(server, name):
+    with httpx.Client(base_url=server.url) as client:
+        key = server.keys.get(name, "indubio_guess")
+        answer = client.post("/login", data={"key": key, "token": token(client, "/login")})
+        assert answer.status_code == 401
+        assert "indubio_session" not in client.cookies
+
+
+def test_a_form_needs_the_token_of_its_own_session(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada, logged_in(server, "bob") as bob:
+        for wrong in ("", token(bob), "0" * 64):
+            answer = ada.post(f"/review/cases/{case.id}", data={"label": "A", "token": wrong})
+            assert answer.status_code == 403
+        assert ada.post("/review/undo").status_code == 403
+    assert not server.store.read(lambda c: history(c, case.id))
+
+
+def test_only_an_admin_changes_models(server):
+    with logged_in(server, "ada") as ada:
+        for action in ("activate", "retrain", "recalibrate"):
+            answer = ada.post(f"/review/models/press/{action}", data={"version": "1", "token": token(ada)})
+            assert answer.status_code == 403
+            assert "admin" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["?order=best", "?reason=none", "?since=yesterday", "?from=-1", "/cases/999999", "/insights?share=101",
+     "/insights?version=x", "/insights?model=none"],
+)  # fmt: skip
+def test_an_address_that_makes_no_sense_is_told_so(server, path):
+    with logged_in(server, "ada") as ada:
+        answer = ada.get(f"/review{path}")
+        assert answer.status_code in (400, 404)
+        assert "That did not work" in answer.text
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "", "javascript:1"])
+def test_logging_in_never_leads_to_another_site(path):
+    assert safe_path(path) == "/review"
+    assert safe_path("/review/cases/3?order=age") == "/review/cases/3?order=age"
+
+
+def test_what_machines_and_people_write_is_escaped_everywhere(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada:
+        ada.post(f"/review/cases/{case.id}/comment", data={"comment": HOSTILE, "token": token(ada)})
+        for path in ("", f"/cases/{case.id}", "/status", "/insights", "/models"):
+            text = ada.get(f"/review{path}").text
+            assert HOSTILE not in text
+            assert not re.search(r'\sstyle="|\son\w+="|<style', text), "the content security policy forbids them"
+        assert HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in ada.get(f"/review/cases/{case.id}").text
+
+
+def test_a_second_opinion_is_given_blind(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada, logged_in(server, "bob") as bob:
+        form = {"label": "A", "comment": "crack at the edge", "token": token(ada)}
+        ada.post(f"/review/cases/{case.id}", data=form)
+        assert "crack at the edge" not in bob.get(f"/review/cases/{case.id}?second=yes").text
+        assert f"/review/cases/{case.id}?second=yes" in bob.get("/review?second=yes").text
+        bob.post(f"/review/cases/{case.id}?second=yes", data={"label": "I", "token": token(bob)})
+        assert "crack at the edge" in bob.get(f"/review/cases/{case.id}?second=yes").text
+        assert f"case {case.id}</a>" in bob.get("/review/insights").text, "what they disagree on is listed"
+
+
+def test_a_case_that_somebody_holds_cannot_be_labelled_by_another(server):
+    case = waiting(server)[0]
+    server.store.write(lambda c: claim(c, case.id, "bob"))
+    with logged_in(server, "ada") as ada:
+        answer = ada.post(f"/review/cases/{case.id}", data={"label": "A", "token": token(ada)})
+        assert answer.status_code == 409
+        assert "held by bob" in answer.text
+
+
+def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(server):
+    case, other = waiting(server, 2)
+    server.store.write(lambda c: review(c, case.id, "bob", "I", '=HYPERLINK("x")'))
+    with logged_in(server, "ada") as ada:
+        rows = list(csv.DictReader(io.StringIO(ada.get("/review/exchange/reviews.csv").text)))
+        row = next(row for row in rows if row["reference"] == case.reference)
+        assert (row["label"], row["reviewer"], float(row["total"])) == ("inlier", "bob", case.total)
+        assert row["comment"].startswith("'="), "a spreadsheet must not compute it"
+        text = f"reference,label,comment\n{other.reference},anomaly,seen by eye\n"
+        ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": ("a.csv", text.encode())})
+    said = server.store.read(lambda c: history(c, other.id))[-1]
+    assert (said.reviewer, said.label, said.comment) == ("ada", "A", "seen by eye")
+    kinds = [entry.kind for entry in server.store.read(lambda c: list(entries(c)))]
+    assert {"exported", "imported"} <= set(kinds)
+    server.store.write(lambda c: undo(c, "ada"))
+    server.store.write(lambda c: undo(c, "bob"))
+
+
+def test_label_studio_tasks_come_back_with_their_annotations(server):
+    with logged_in(server, "ada") as ada:
+        tasks = ada.get("/review/exchange/label-studio.json").json()
+        case = waiting(server)[0]
+        chosen = next(task for task in tasks if task["data"]["reference"] == case.reference)
+        assert chosen["predictions"][0]["result"][0]["value"]["choices"][0] in ("inlier", "anomaly")
+        assert set(chosen["data"]["values"]) == {"temperature", "pressure", "flow", "speed"}
+        annotation = {"result": [chosen["predictions"][0]["result"][0] | {"value": {"choices": ["unsure"]}}]}
+        file = json.dumps([chosen | {"annotations": [annotation, {"was_cancelled": True, "result": []}]}]).encode()
+        answer = ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": ("a.json", file)})
+        assert "1 label taken over" in answer.text
+    assert server.store.read(lambda c: history(c, case.id))[-1].label == "U"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.csv", "reference,label\n{good},A\nnone,A\n", "line 3: there is no case"),
+        ("a.csv", "reference,label\n{good},perhaps\n", "line 2: the label must be"),
+        ("a.csv", "{good},A\n", "must name the columns"),
+        ("a.csv", "reference,label\n", "there are no labels"),
+        ("a.json", '[{{"data": {{"reference": "{good}"}}, "annotations": [{{}}]}}]', "task 0 is no task of ours"),
+        ("a.json", '{{"tasks": 1}}', "a list of tasks"),
+        ("a.json", "[", "no json"),
+    ],
+)
+def test_a_file_that_is_not_right_is_refused_whole_and_says_where(server, name, content, told):
+    before = server.store.read(final_labels)
+    with logged_in(server, "ada") as ada:
+        file = content.format(good=waiting(server)[0].reference).encode()
+        answer = ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": (name, file)})
+    assert answer.status_code == 400
+    assert told in re.search(r"<p>(.+)</p>", answer.text)[1].lower()
+    assert server.store.read(final_labels) == before
+
+
+def test_a_job_that_cannot_be_done_ends_with_the_reason(server):
+    with logged_in(server, "eve") as eve:
+        answer = eve.post("/review/models/press/retrain", data={"token": token(eve)})
+        assert "upload it" in answer.text
+        files = {"training": ("good.csv", b"temperature,pressure\n1,2\n")}
+        eve.post("/review/models/press/retrain", data={"token": token(eve)}, files=files)
+        again = eve.post("/review/models/press/retrain", data={"token": token(eve)}, files=files)
+        assert again.status_code == 409, "one job at a time"
+        while 'class="job running"' in (page := eve.get("/review/models").text):
+            time.sleep(0.2)
+        assert 'class="job failed"' in page
+        assert "flow" in page, "the column that is missing is named"
+    assert len(server.service.registry.known("press")) == 1
+
+
+def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
+    detector = quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+    with running(detector, tmp_path, control_share=1.0) as started:
+        started.assess(SIGNALS[:1])
+        with logged_in(started, "ada") as ada:
+            text = ada.get("/review/next").text
+        assert "expected, ±1 s.d. of the draws" in text
+        assert "torque" in text
+        gone = stored(started.store, [assessed(version=99)])[0]
+        with logged_in(started, "ada") as ada:
+            text = ada.get(f"/review/cases/{gone.id}").text
+        assert "There is no plot" in text
+        assert "5.25" in text, "the values are there all the same"
+
+
+def test_the_next_case_is_the_one_that_the_queue_shows_below(store):
+    totals = [0.1, 0.2, 0.2, 0.05]
+    stored(store, [assessed(total=total, overflow=total == 0.05) for total in totals])
+    for order in ("age", "uncertainty"):
+        queue = store.read(lambda c, order=order: cases_waiting(c, order))
+        after = [store.read(lambda c, case=case, order=order: next_to(c, case, order)) for case in queue]
+        assert after == [*queue[1:], None]
+        earlier = [store.read(lambda c, case=case, order=order: next_to(c, case, order, before=True)) for case in queue]
+        assert earlier == [None, *queue[:-1]]
+
+
+def test_a_figure_keeps_its_looks_without_inline_styles():
+    figure = Drawing().one("a line", lambda axes: axes.plot([0, 1], label="x"))
+    plain = styled_by_attributes(figure)
+    assert " style=" not in plain
+    for name, value in re.findall(r"(stroke-width|stroke-dasharray|fill|text-anchor): ([^;\"]+)", figure):
+        assert f'{name}="{value}"' in plain
+    assert 'font-size="' in plain
