@@ -107,7 +107,8 @@ class Drawings:
 def assessment_of(case: Case) -> Assessment:
     """What was found of a case, as when it was assessed."""
     kept = {field.name for field in fields(Case)} & {field.name for field in fields(Assessment)}
-    columns: dict[str, Any] = {name: np.array([getattr(case, name)]) for name in kept}
+    values = {name: getattr(case, name) for name in kept}
+    columns: dict[str, Any] = {name: np.array([value]) for name, value in values.items() if value is not None}
     unknown: dict[str, Any] = {"p_value": np.full(1, np.nan), "smallest_p": np.full(1, np.nan), "promise": ""}
     return Assessment(**unknown | columns)
 

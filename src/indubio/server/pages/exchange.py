@@ -20,7 +20,7 @@ from indubio.server.store.cases import Case, case_by_reference, chosen_cases, in
 from indubio.server.store.chain import append
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
 
-NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll")
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "p_value")
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute

@@ -67,7 +67,7 @@ def asked_share(text: str) -> float | None:
 
 def other_threshold(visit: Visit, name: str, version: int | None, share: float) -> OtherThreshold | None:
     """What this budget would have meant for the kept cases."""
-    return _evidence(visit, name, version).at_share(share, _rule(visit, name)["referral_by"])
+    return _evidence(visit, name, version).at_share(share, _rule(visit, name)["referral"]["by"])
 
 
 def _evidence(visit: Visit, name: str, version: int | None) -> Evidence:
@@ -81,7 +81,7 @@ def _rule(visit: Visit, name: str) -> dict[str, Any]:
 
 def _budget(visit: Visit, found: Evidence, name: str, version: int | None) -> dict[str, Any]:
     rule, detector = _rule(visit, name), visit.desk.registry.model(name).detector
-    by = rule["referral_by"]
+    by = rule["referral"]["by"]
     plain = detector is None or detector.settings_in_use().referral.by_threshold
     present = found.at_present(float(rule["referral_threshold"]) if plain else None) if len(found) else None
     share = asked_share(visit.query.get("share", ""))

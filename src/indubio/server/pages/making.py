@@ -42,7 +42,7 @@ Kind = Literal["recalibrate", "retrain"]
 Told = Callable[[float, str], None]
 HELD_OUT = 3  # every third case
 EVERY = 0.3  # seconds between two lines
-POLITE = 10  # niceness: scoring comes first
+POLITE = 5  # niceness: scoring comes first
 
 
 class Order(msgspec.Struct, kw_only=True, frozen=True):

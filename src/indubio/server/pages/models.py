@@ -70,7 +70,7 @@ def recalibrate(visit: Visit) -> Response:
     other = other_threshold(visit, name, int(version) if version.isdecimal() else None, share)
     if other is None or other.threshold is None:
         raise ConfigError(f"no case of {name!r} is kept yet: there is nothing to find a threshold on.")
-    by = visit.desk.registry.model(name).model.rule["referral_by"]
+    by = visit.desk.registry.model(name).model.rule["referral"]["by"]
     visit.desk.jobs.recalibrate(name, uncertainty=by, threshold=other.threshold, by=visit.name)
     return visit.to("/review/models")
 
