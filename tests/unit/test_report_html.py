@@ -227,7 +227,7 @@ def test_a_card_has_ids_numbers_and_the_values_that_made_the_score(detector, pla
 def test_warnings_stand_before_the_figures(detector):
     html = html_report(detector, table(GOOD + 50), labels=np.zeros(60), made=datetime(2026, 11, 2, 8, 5, 1))
     assert sections(html)[:3] == ["summary", "warnings", "distributions"]
-    assert "The data looks unlike the training data" in html
+    assert "The data has drifted away from the training data" in html
     assert "2026-11-02 08:05 ·" in Page(html).text
     # One class only: no curve, and a sentence instead.
     assert "too few anomalies" in html
