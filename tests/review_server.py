@@ -35,7 +35,9 @@ class Running:
         names = self.service.registry.model().schema.names
         plain = [dict(zip(names, row.T.tolist(), strict=True)) for row in rows]
         headers = {"X-API-Key": self.keys["line"]}
-        answer = httpx.post(f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers)
+        answer = httpx.post(
+            f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers, timeout=120
+        )
         assert answer.status_code == 200, answer.text
 
 

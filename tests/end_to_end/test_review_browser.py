@@ -176,7 +176,7 @@ def test_labels_become_a_curve_and_the_slider_shows_what_another_budget_would_ha
         before = page.text_content("#budget td:nth-child(3)")
         page.focus("#share")
         page.keyboard.press("End")
-        page.wait_for_selector(f"#budget td:nth-child(3):not(:text-is('{before}'))")
+        page.wait_for_selector(f"#budget tbody tr:first-child td:nth-child(3):not(:text-is('{before}'))")
         now, other = (cell.split(" of ")[0] for cell in page.locator("#budget tr:nth-child(2) td").all_text_contents())
         assert int(other) > int(now), "a larger budget refers more"
         assert page.locator("#budget button").count() == 0, "only an admin makes versions"
