@@ -6,13 +6,11 @@ Ten refits on bootstrap samples are their draws. Settings are scikit-learn's own
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
 from sklearn.cluster import KMeans
 from sklearn.ensemble import IsolationForest
 from sklearn.svm import OneClassSVM
 
-from indubio.compat import EnsembleDetector
+from indubio.compat import EnsembleDetector, distance_to_centre
 from indubio.data import MinMax
 
 MEMBERS = 10  # as many as the ensemble of autoencoders has
@@ -30,7 +28,7 @@ def one_class_svm(seed: int) -> EnsembleDetector:
 
 def k_means(seed: int) -> EnsembleDetector:
     """Distance to the nearest of eight cluster centres."""
-    return _ensemble(KMeans(n_clusters=8, n_init=1), seed, distance_to_nearest_centre)
+    return _ensemble(KMeans(n_clusters=8, n_init=1), seed, distance_to_centre)
 
 
 BASELINES: dict[str, Callable[[int], EnsembleDetector]] = {
@@ -38,12 +36,6 @@ BASELINES: dict[str, Callable[[int], EnsembleDetector]] = {
     "One-class SVM": one_class_svm,
     "K-means": k_means,
 }
-
-
-def distance_to_nearest_centre(fitted: KMeans, rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-    """How far every row is from where the training rows gather."""
-    distance: Float[np.ndarray, " n"] = fitted.transform(rows).min(axis=1)
-    return distance
 
 
 def _ensemble(base: Any, seed: int, scored_by: Callable[..., Any] | None = None) -> EnsembleDetector:
