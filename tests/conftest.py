@@ -1,6 +1,10 @@
 """What all tests share."""
 
+import logging
+from collections.abc import Iterator
+
 import hypothesis
+import pytest
 import torch
 
 from tests.data_folder import data_folder
@@ -13,3 +17,14 @@ hypothesis.settings.register_profile("indubio", deadline=None)
 hypothesis.settings.load_profile("indubio")
 # Tests run in two processes on two cores: more threads only fight each other.
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_they_were() -> Iterator[None]:
+    """`indubio serve` sends its logs to the stderr of the test that calls it, which is closed when the next one runs."""
+    loggers = [logging.getLogger(name) for name in ("indubio.server", "uvicorn.error")]
+    before = [(one.handlers[:], one.propagate, one.level) for one in loggers]
+    yield
+    for one, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        one.handlers, one.propagate = handlers, propagate
+        one.setLevel(level)
