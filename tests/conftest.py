@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True)
 def loggers_as_they_were() -> Iterator[None]:
-    """`indubio serve` sends its logs to the stderr of the test that calls it, which is closed when the next one runs."""
+    """`indubio serve` sends its logs to the stderr of the test that calls it, closed when the next one runs."""
     loggers = [logging.getLogger(name) for name in ("indubio.server", "uvicorn.error")]
     before = [(one.handlers[:], one.propagate, one.level) for one in loggers]
     yield
