@@ -116,18 +116,19 @@ def counted_rows(patch) -> list[int]:
     return passes
 
 
-@pytest.fixture(params=["torch", "compiled where it can be"])
-def engine(request, monkeypatch) -> str:
-    if request.param == "torch":
-        monkeypatch.setattr(Draws, "_compiled", None)
-    return request.param
+def by_torch(patch, detector: Detector) -> None:
+    """Score without the compiled engine, as large and own networks are."""
+    patch.setitem(vars(detector.draws_), "_compiled", None)
 
 
-def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, engine, monkeypatch):
+@pytest.mark.parametrize("compiled", [False, True], ids=["torch", "compiled where it can be"])
+def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, compiled, monkeypatch):
     for detector, data in (
         (on_rows, pd.DataFrame(np.concatenate([ROWS[:40], ROWS[:9] + 5]), columns=NAMES)),
         (on_windows, windows(np.concatenate([SIGNALS[:20], SIGNALS[:9] + 3]))),
     ):
+        if not compiled:
+            by_torch(monkeypatch, detector)
         plain = detector.assess(data)
         with monkeypatch.context() as patch:
             passes = counted_rows(patch)
@@ -141,7 +142,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, e
 
 
 def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkeypatch):
-    monkeypatch.setattr(Draws, "_compiled", None)
+    by_torch(monkeypatch, on_rows)
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
     whole = explained(on_rows, data)
     monkeypatch.setattr(detector_module, "VALUES_WATCHED", 4 * 4 * 3)  # three rows at a time
