@@ -308,7 +308,7 @@ def test_a_row_is_scored_alike_alone_and_among_many(served: Served) -> None:
 
 def test_referrals_are_kept_with_their_input_and_the_rest_leaves_its_trace(served: Served) -> None:
     rows = [{"weight": None, "colour": "red"}, {"weight": 0.0, "colour": "blue"}]
-    served.service.store.write(lambda _: None)  # comes after the traces of earlier answers, which do not wait for theirs
+    served.service.store.write(lambda _: None)  # comes after the traces of earlier answers
     before = served.service.store.read(verify)
     answer = assess(served, {"rows": rows, "machine": ["scale 1", "scale 2"], "ids": ["a", "b"]}, "parts").json()
     reference = answer["results"][0]["case"]
