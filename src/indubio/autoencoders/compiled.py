@@ -72,11 +72,12 @@ class Engine:
     def nll(self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."]) -> Float[Tensor, "m n"]:
         """Negative log-likelihood of every row under every network."""
         from indubio.autoencoders import kernel
+        from indubio.autoencoders.products import one_mkl_thread
 
         flat = np.ascontiguousarray(rows.detach().flatten(1).numpy())
         out = np.empty((len(weights), len(rows)), flat.dtype)
         size = max(1, min(ROWS_AT_ONCE, len(rows)))
-        with one_blas_thread():
+        with one_blas_thread(), one_mkl_thread():
             kernel.score(
                 self.plan,
                 self.place,
@@ -136,7 +137,7 @@ class Engine:
 
     def space(self, examples: int, dtype: np.dtype[Any]) -> Values:
         """Room for a batch of so many examples."""
-        return np.empty(examples * self._layout[1], dtype)
+        return room(examples * self._layout[1], dtype)
 
 
 def _shape(row: Int[np.ndarray, " fields"], layer: Layer) -> int:
@@ -152,6 +153,11 @@ def _shape(row: Int[np.ndarray, " fields"], layer: Layer) -> int:
     row[[kernel.KERNEL, kernel.STRIDE, kernel.PADDING]] = layer.kernel, layer.stride, layer.padding
     row[[kernel.SHORT, kernel.LONG, kernel.CHANNELS]] = short[1], long[1], long[0]
     return columns * short[1]
+
+
+def room(values: int, dtype: np.dtype[Any]) -> Values:
+    """Memory that begins at a multiple of 64 bytes, as torch's does: MKL's rounding depends on where values lie."""
+    return torch.empty(values, dtype=torch.float32 if dtype == np.float32 else torch.float64).numpy()
 
 
 class Trainer:
@@ -205,24 +211,26 @@ class Trainer:
 
     def _epoch_of(self, member: int, order: Int[np.ndarray, " n"], rates: Values, roots: Values) -> float:
         from indubio.autoencoders import kernel
+        from indubio.autoencoders.products import one_mkl_thread
 
         engine, (space, gradient) = self._engine, self._room()
-        found: float = kernel.train(
-            engine.plan,
-            engine.place,
-            self._numbers,
-            engine.squash,
-            self._weights[member],
-            self._moments[member],
-            self._anchors[member],
-            self._rows,
-            order,
-            self._batch,
-            rates,
-            roots,
-            space,
-            gradient,
-        )
+        with one_mkl_thread():
+            found: float = kernel.train(
+                engine.plan,
+                engine.place,
+                self._numbers,
+                engine.squash,
+                self._weights[member],
+                self._moments[member],
+                self._anchors[member],
+                self._rows,
+                order,
+                self._batch,
+                rates,
+                roots,
+                space,
+                gradient,
+            )
         return found
 
     def _room(self) -> tuple[Values, Values]:
@@ -232,9 +240,9 @@ class Trainer:
         if not hasattr(self._local, "room"):
             plan, dtype = self._engine.plan, self._rows.dtype
             largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), int(plan[:, kernel.OUTPUTS].max()))
-            self._local.room = self._engine.space(self._batch, dtype), np.empty(largest, dtype)
-        room: tuple[Values, Values] = self._local.room
-        return room
+            self._local.room = self._engine.space(self._batch, dtype), room(largest, dtype)
+        both: tuple[Values, Values] = self._local.room
+        return both
 
 
 _lock = threading.Lock()

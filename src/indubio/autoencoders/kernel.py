@@ -16,6 +16,8 @@ but for rounding; tests compare both in float64.
 import numpy as np
 from numba import njit
 
+from indubio.autoencoders.products import large_product, product
+
 LINEAR, DOWN, UP = 0, 1, 2
 
 # Columns of the plan, one row per layer. Sizes: of an example coming in and going out, of the weight as a matrix, of
@@ -28,10 +30,7 @@ FIELDS = 18
 # Places of the numbers that come in the precision of the data: a literal would make every product with it float64.
 SLOPE, DECAY, BETA1, BETA2, REST1, REST2, EPSILON, ZERO, ONE = range(9)
 
-BLOCK = 2**15  # weights whose gradient and Adam are done together: they stay in a core's cache
-
-SMALL_PRODUCT = 10**6  # multiplications up to which OpenBLAS has kernels that copy nothing, measured with AVX-512
-FEWEST_ROWS = 20  # of a part of a product: with fewer, adding the parts up costs more than it gains, measured
+BLOCK = 2**16  # weights whose gradient and Adam are done together: they stay in a core's cache
 
 # Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -114,17 +113,14 @@ def _gather(rows, order, place, x):
 
 
 @_compiled
-def _product(weight, x, z, room):
-    """W^T x, to z; a large product of few examples in parts, which OpenBLAS does without copying the weights first."""
-    size = SMALL_PRODUCT // z.size
-    if size < FEWEST_ROWS or size >= len(weight):
-        np.dot(weight.T, x, z)
+def _linear(weight, x, z):
+    """W^T x, to z; large weights in blocks, which stay in the cache while the library turns them around."""
+    size = max(1, BLOCK // weight.shape[1])
+    if size >= len(weight):
+        product(weight, True, x, False, z)
         return
-    np.dot(weight[:size].T, x[:size], z)
-    flat = z.reshape(z.size)
-    for at in range(size, len(weight), size):
-        np.dot(weight[at : at + size].T, x[at : at + size], room.reshape(z.shape))
-        _sum(flat, room, flat)
+    for at in range(0, len(weight), size):
+        large_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
 
 
 @_compiled
@@ -133,16 +129,16 @@ def _layer(layer, weights, space, capacity, examples, given, z):
     rows, columns = layer[ROWS], layer[COLUMNS]
     weight = _matrix(weights, layer[WEIGHT], rows, columns)
     if layer[KIND] == LINEAR:
-        _product(weight, given.reshape(rows, examples), z.reshape(columns, examples), space[: z.size])
+        _linear(weight, given.reshape(rows, examples), z.reshape(columns, examples))
     else:
         start, wide = layer[WINDOWS] * capacity, layer[SHORT] * examples
         windows = _matrix(space, start, columns, wide)
         flat = space[start : start + columns * wide]
         if layer[KIND] == DOWN:
             _windows(given, layer, examples, flat)
-            np.dot(weight, windows, z.reshape(rows, wide))
+            product(weight, False, windows, False, z.reshape(rows, wide))
         else:
-            np.dot(weight.T, given.reshape(rows, wide), windows)
+            product(weight, True, given.reshape(rows, wide), False, windows)
             _overlapped(flat, layer, examples, z)
     if layer[BIAS] >= 0:
         channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
@@ -226,8 +222,8 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
         for at in range(0, rows, size):
             count = min(size, rows - at)
             if i > 0:
-                np.dot(weight[at : at + count], up, d[at : at + count])
-            np.dot(x[at : at + count], up.T, _matrix(gradient, 0, count, columns))
+                product(weight[at : at + count], False, up, False, d[at : at + count])
+            product(x[at : at + count], False, up, True, _matrix(gradient, 0, count, columns))
             _update(
                 start + at * columns, count * columns, weights, gradient, first, second, anchors, numbers, rate, root
             )
@@ -238,15 +234,15 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
     whole = _matrix(gradient, 0, rows, columns)
     if layer[KIND] == DOWN:
         up = u.reshape(rows, wide)
-        np.dot(up, windows.T, whole)
+        product(up, False, windows, True, whole)
         if i > 0:  # the windows have served
-            np.dot(weight.T, up, windows)
+            product(weight, True, up, False, windows)
             _overlapped(flat, layer, examples, dx)
     else:
         _windows(u, layer, examples, flat)
-        np.dot(given.reshape(rows, wide), windows.T, whole)
+        product(given.reshape(rows, wide), False, windows, True, whole)
         if i > 0:
-            np.dot(weight, windows, dx.reshape(rows, wide))
+            product(weight, False, windows, False, dx.reshape(rows, wide))
     _update(start, rows * columns, weights, gradient, first, second, anchors, numbers, rate, root)
 
 
