@@ -3,7 +3,8 @@
 import csv
 import io
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from indubio.probability import Level
 from indubio.reproduction.cells import NO_SENSORS, Cell
-from indubio.reproduction.choice import Choice
+from indubio.reproduction.choice import Choice, judged_as_chosen
 from indubio.reproduction.claims import claims
 from indubio.reproduction.statistics import (
     Comparison,
@@ -218,32 +219,47 @@ def _p(p: float) -> str:
 
 
 def _auroc(records: Sequence[Record]) -> Sheet:
-    found = auroc_by_series(records)
-    tasks = list(dict.fromkeys(series.task for series in found))
-    models = list(dict.fromkeys(series.model for series in found))
-    by_place = {(series.task, series.model): mean for series, mean in found.items()}
-    rows = tuple(
-        (task, *(mean_text(by_place[task, model]) if (task, model) in by_place else "-" for model in models))
-        for task in tasks
-    )
-    return Sheet("AUROC of the mean score, nothing rejected", ("task", *models), rows)
+    found = {(series.task, series.model): mean for series, mean in auroc_by_series(records).items()}
+    return _crossed("AUROC of the mean score, nothing rejected", "task", found)
 
 
 def sensor_sheet(records: Iterable[Record]) -> Sheet:
     """AUROC by sensor and task: which sensor carries the fault."""
-    found = auroc_by_series(records)
-    sensors = list(dict.fromkeys(series.sensors for series in found))
-    tasks = list(dict.fromkeys(series.task for series in found))
-    by_place = {(series.sensors, series.task): mean for series, mean in found.items()}
+    found = {(series.sensors, series.task): mean for series, mean in auroc_by_series(records).items()}
+    return _crossed("AUROC by sensor", "sensor", found, "Mean ± standard error over the seeds, in percent.")
+
+
+def _crossed(title: str, of_rows: str, found: Mapping[tuple[str, str], Mean], note: str = "") -> Sheet:
+    """A table of means by what is in a row and what is in a column."""
+    columns = list(dict.fromkeys(column for _, column in found))
     rows = tuple(
-        (sensor, *(mean_text(by_place[sensor, task]) if (sensor, task) in by_place else "-" for task in tasks))
-        for sensor in sensors
+        (row, *(mean_text(found[row, column]) if (row, column) in found else "-" for column in columns))
+        for row in dict.fromkeys(row for row, _ in found)
     )
-    return Sheet("AUROC by sensor", ("sensor", *tasks), rows, "Mean ± standard error over the seeds, in percent.")
+    return Sheet(title, (of_rows, *columns), rows, note)
 
 
-def variant_sheet(made: Sequence[Experiment]) -> Sheet:
-    """What one setting changes: W^GSS by total uncertainty with either choice of conversion, and AUROC."""
+def variant_sheets(made: Sequence[Experiment]) -> list[Sheet]:
+    """What one setting changes, on the mean and task by task."""
+    return [_variants(made), *(_variants_by_task(made, model) for model in _models(made))]
+
+
+def _models(made: Sequence[Experiment]) -> list[str]:
+    return list(dict.fromkeys(record.cell.model for experiment in made for record in experiment.records))
+
+
+def _variants_by_task(made: Sequence[Experiment], model: str) -> Sheet:
+    runs: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
+    for experiment in made:
+        for cell, one in judged_as_chosen(experiment.records, level=experiment.level, choice="oracle"):
+            if (cell.model, one.uncertainty, one.metric) == (model, "total", "gss"):
+                runs[cell.variant, cell.task].append((cell.seed, one.weighted_average))
+    found = {place: Mean.over(of_place) for place, of_place in runs.items()}
+    return _crossed(f"{model}: W^GSS by total uncertainty, oracle, task by task", "variant", found)
+
+
+def _variants(made: Sequence[Experiment]) -> Sheet:
+    """W^GSS by total uncertainty with either choice of conversion, and AUROC."""
     header = ("variant", "model", "W^GSS, oracle", "W^GSS, ECDF + scale", "AUROC")
     rows = []
     for experiment in made:
@@ -253,7 +269,7 @@ def variant_sheet(made: Sequence[Experiment]) -> Sheet:
             for choice in CHOICES
         ]
         aurocs = auroc_by_series(experiment.records)
-        for model in dict.fromkeys(record.cell.model for record in experiment.records):
+        for model in _models([experiment]):
             gss = [
                 mean_text(entry.weighted_average)
                 for entries in tables

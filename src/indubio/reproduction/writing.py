@@ -19,7 +19,7 @@ from indubio.reproduction.page import (
     to_csv,
     to_html,
     to_markdown,
-    variant_sheet,
+    variant_sheets,
 )
 from indubio.reproduction.store import Store
 
@@ -68,7 +68,7 @@ def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, fig
             (
                 "One setting at a time",
                 f"{whole[0].first.collection}-{whole[0].first.protocol}-variants",
-                [variant_sheet(whole)],
+                variant_sheets(whole),
             )
         ]
     if swept:
