@@ -26,6 +26,10 @@ class TrainingError(IndubioError, RuntimeError):
     """Training failed, for example because the loss diverged."""
 
 
+class WorkersError(IndubioError, RuntimeError):
+    """The processes or the cluster that should do the work cannot be reached, or went away."""
+
+
 class MissingExtraError(IndubioError, ImportError):
     """A package is missing that this needs and the core does not."""
 

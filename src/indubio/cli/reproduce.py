@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,7 +36,11 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
         "results"
     ),
-    processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Processes here; default: one for each core.")] = None,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
     figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
@@ -44,7 +50,9 @@ def reproduce(
     from rich.console import Console
 
     from indubio.reproduction import Store, experiments, quick_grid, run_grid, sensor_names, write_results
+    from indubio.workers import Workers
 
+    workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     chosen: list[Collection] = ["odds", "zema", "strath"] if collection == "all" else [collection]
     looked_at = sensor_names() if sensors == ["each"] else sensors
     cells = quick_grid(
@@ -61,7 +69,7 @@ def reproduce(
     store = Store(out)
     if not remake:
         with _cell_bar() as tell:
-            run_grid(cells, store, processes=processes, tell=tell)
+            run_grid(cells, store, workers=workers, tell=tell)
     written = write_results(experiments(cells, store), store, out, figures=figures)
     console = Console()
     for path in written:

@@ -1,20 +1,18 @@
-"""Runs the cells that are not done yet, over processes, and tells how far it is.
+"""Runs the cells that are not done yet, over processes or a cluster, and tells how far it is.
 
-Any `concurrent.futures` executor will do: cells are plain values, and each writes its own files when it is done.
+Any `concurrent.futures` executor will do: cells are plain values, and each writes its own files when it is done. The
+workers of a cluster must see the folder of results.
 """
 
-import multiprocessing
-import multiprocessing.connection
-import os
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 
 from indubio.errors import IndubioError, TrainingError
 from indubio.reproduction.cells import Cell, run
 from indubio.reproduction.store import Store
+from indubio.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def run_grid(
     store: Store,
     *,
     executor: Executor | None = None,
-    processes: int | None = None,
+    workers: Workers | None = None,
     tell: Callable[[Advance], None] = lambda _: None,
 ) -> None:
     """Run what is not done. A cell that cannot be trained does not stop the others; it is named at the end.
@@ -47,8 +45,8 @@ def run_grid(
     Args:
         cells: all that should be there in the end.
         store: where results are and go.
-        executor: runs the cells; None starts `processes` processes of one thread each.
-        processes: None takes one for each core.
+        executor: runs the cells; None takes that of `workers`.
+        workers: where they run; None is a process for each core.
         tell: called at the start and after every cell.
     """
     waiting = [cell for cell in cells if not store.is_done(cell)]
@@ -59,7 +57,7 @@ def run_grid(
     if executor is not None:
         _run(executor, waiting, store, estimate, tell)
         return
-    with _processes(processes or _cores()) as pool:
+    with (workers or Workers()).executor() as pool:
         _run(pool, waiting, store, estimate, tell)
 
 
@@ -84,36 +82,12 @@ def _run(
                 estimate.add(cell, store.record(cell).cpu_seconds)
                 tell(estimate.advance(cell))
     except BaseException:  # Ctrl-C, or a worker that was killed: what is written stays, the rest need not start
-        executor.shutdown(wait=False, cancel_futures=True)
+        for job in jobs:
+            job.cancel()
         raise
     if failures:
         first, why = next(iter(failures.items()))
         raise TrainingError(f"{len(failures)} of {len(waiting)} cells failed, first {first.name}: {why}")
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _processes(count: int) -> ProcessPoolExecutor:
-    # Spawned: a forked process would share torch's locks in whatever state they are.
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
-
-
-def _start_worker() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-
-
-def _end_with_the_parent() -> None:
-    """A pool's worker outlives a parent that was killed, waiting for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
 
 
 class _Estimate:

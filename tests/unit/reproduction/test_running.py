@@ -180,9 +180,10 @@ def test_a_run_killed_again_and_again_ends_with_the_results_of_an_undisturbed_on
     run_grid(cells, undisturbed, executor=ThreadPoolExecutor(1))
     program = (
         "from indubio.reproduction import *\n"
+        "from indubio.workers import Workers\n"
         "if __name__ == '__main__':\n"
         f"    cells = [Cell(**one) for one in {[dataclasses.asdict(cell) for cell in cells]!r}]\n"
-        f"    run_grid(cells, Store({str(killed.folder)!r}), processes=1)\n"
+        f"    run_grid(cells, Store({str(killed.folder)!r}), workers=Workers(processes=1))\n"
     )
     script = tmp_path / "driver.py"
     script.write_text(program)

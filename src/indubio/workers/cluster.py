@@ -1,0 +1,95 @@
+"""The workers of a Dask cluster."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from indubio.errors import ConfigError, MissingExtraError, WorkersError
+from indubio.workers.one_core import keep_to_one_core
+
+try:
+    from distributed import Client, Security, Worker, WorkerPlugin
+    from distributed.cfexecutor import ClientExecutor
+except ImportError:
+    raise MissingExtraError('a cluster needs the dask extra: pip install "indubio[dask]".') from None
+
+
+class _Started(WorkerPlugin):
+    """Starts every worker that is there and every one that joins.
+
+    Args:
+        start: to call on each.
+        args: what to call it with.
+    """
+
+    name = "indubio"  # a later one takes its place
+
+    def __init__(self, start: Callable[..., object] | None, args: tuple[Any, ...]) -> None:
+        self._version = version("indubio")
+        self._start, self._args = start, args
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask, on the worker."""
+        if version("indubio") != self._version:
+            raise WorkersError(f"{worker.address} has version {version('indubio')}")
+        keep_to_one_core()
+        if self._start is not None:
+            self._start(*self._args)
+
+
+class _Executor(ClientExecutor):
+    """Dask's own, which does not know `cancel_futures`."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait and not cancel_futures)
+
+
+@contextmanager
+def cluster_workers(
+    cluster: str,
+    tls: tuple[Path | None, ...] | None,
+    start: Callable[..., object] | None,
+    args: tuple[Any, ...],
+) -> Iterator[_Executor]:
+    """An executor on a cluster for as long as the block runs.
+
+    Args:
+        cluster: address or scheduler file.
+        tls: certificate of the authority, certificate and key of this client.
+        start: what every worker calls first.
+        args: what with.
+    """
+    with _connected(cluster, tls) as client:
+        try:
+            client.register_plugin(_Started(start, args))
+        except Exception as error:  # noqa: BLE001 - whatever the workers raised
+            raise WorkersError(
+                f"{cluster}: its workers cannot run indubio {version('indubio')} ({error}). "
+                "Install that version there, with the same extras."
+            ) from None
+        executor = _Executor(client, pure=False)
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        finally:
+            executor.shutdown()
+
+
+def _connected(cluster: str, tls: tuple[Path | None, ...] | None) -> Client:
+    in_file = cluster.endswith(".json")
+    if in_file and not Path(cluster).is_file():
+        raise ConfigError(f"{cluster}: there is no such scheduler file.")
+    options: dict[str, Any] = {"scheduler_file": cluster} if in_file else {"address": cluster}
+    if tls is not None:
+        ca, cert, key = (None if path is None else str(path) for path in tls)
+        options["security"] = Security(
+            tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key or cert, require_encryption=True
+        )
+    try:
+        return Client(**options, set_as_default=False, name="indubio")
+    except (OSError, ValueError, TypeError) as error:
+        raise WorkersError(f"{cluster}: no Dask scheduler answers there ({error}).") from None

@@ -1,0 +1,146 @@
+"""Where work runs: processes of this machine and a Dask cluster behave alike."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import as_completed
+from pathlib import Path
+
+import pytest
+
+from indubio.errors import ConfigError, IndubioError, WorkersError
+from indubio.workers import Workers
+
+KEPT = {}
+
+
+def keep(word):
+    KEPT["word"] = word
+
+
+def kept():
+    return KEPT["word"], os.getpid()
+
+
+def threads():
+    import pyarrow as pa
+    from threadpoolctl import threadpool_info
+
+    return {pa.cpu_count(), *(library["num_threads"] for library in threadpool_info())}
+
+
+def fail():
+    raise IndubioError("said on the worker")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["processes", "cluster"])
+def workers(request):
+    if request.param == "processes":
+        return Workers(processes=2)
+    return Workers(cluster=request.getfixturevalue("cluster").scheduler_address)
+
+
+def test_what_a_worker_starts_with_is_there_for_every_task(workers):
+    with workers.executor(keep, ("hello",)) as executor:
+        found = [job.result() for job in as_completed([executor.submit(kept) for _ in range(8)])]
+    assert {word for word, _ in found} == {"hello"}
+    assert os.getpid() not in {pid for _, pid in found}
+
+
+def test_a_worker_keeps_to_one_thread(workers):
+    with workers.executor() as executor:
+        assert executor.submit(threads).result() == {1}
+
+
+def test_an_error_comes_back_as_it_was_raised(workers):
+    with workers.executor() as executor, pytest.raises(IndubioError, match="said on the worker"):
+        executor.submit(fail).result()
+
+
+def test_an_exception_in_the_block_leaves_what_has_not_started(workers):
+    jobs = []
+
+    def interrupted():
+        with workers.executor() as executor:
+            jobs.extend(executor.submit(time.sleep, 0.2) for _ in range(200))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert all(job.done() for job in jobs)
+    assert any(job.cancelled() or job.exception() for job in jobs)
+
+
+def test_processes_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import os, time\n"
+        "from indubio.workers import Workers\n"
+        "if __name__ == '__main__':\n"
+        "    with Workers(processes=1).executor() as executor:\n"
+        "        print(executor.submit(os.getpid).result(), flush=True)\n"
+        "        executor.submit(time.sleep, 600)\n"
+        "        time.sleep(600)\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    _wait_for_the_end_of(child)
+
+
+def test_ctrl_c_ends_processes_in_the_middle_of_their_work():
+    pids = []
+
+    def interrupted():
+        with Workers(processes=1).executor() as executor:
+            pids.append(executor.submit(os.getpid).result())
+            job = executor.submit(time.sleep, 600)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            job.result()
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    _wait_for_the_end_of(pids[0])
+
+
+def test_a_cluster_is_found_by_its_scheduler_file(cluster, tmp_path):
+    import json
+
+    path = tmp_path / "scheduler.json"
+    path.write_text(json.dumps(cluster.scheduler.identity(), default=str))
+    with Workers(cluster=str(path)).executor(keep, ("by file",)) as executor:
+        assert executor.submit(kept).result()[0] == "by file"
+
+
+def test_wrong_places_are_named():
+    with pytest.raises(ConfigError, match=r"nowhere\.json: there is no such scheduler file"):
+        Workers(cluster="nowhere.json").executor().__enter__()
+    with pytest.raises(WorkersError, match="tcpx://localhost:1: no Dask scheduler answers there"):
+        Workers(cluster="tcpx://localhost:1").executor().__enter__()
+    with pytest.raises(ConfigError, match="not both"):
+        Workers(cluster="tcp://localhost:1", processes=2)
+    with pytest.raises(ConfigError, match="TLS needs"):
+        Workers(cluster="tls://localhost:1", tls_ca=Path("ca.pem"))
+
+
+def _wait_for_the_end_of(pid):
+    for _ in range(600):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {pid} is still there")
