@@ -22,6 +22,10 @@ class ShapeError(DataError):
     """The data has another shape than the model or the stage needs."""
 
 
+class OutputError(DataError):
+    """What was found cannot be written: a full disk, a folder that may not be written to."""
+
+
 class TrainingError(IndubioError, RuntimeError):
     """Training failed, for example because the loss diverged."""
 

@@ -6,21 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+
 if TYPE_CHECKING:
-    from collections import Counter
-
-    import pyarrow as pa
-
-    from indubio.assessment import Assessment
-    from indubio.data import Schema
-    from indubio.data.reading import Reading
-    from indubio.data.tables import Table
-    from indubio.data.windows import Windows
-    from indubio.detector import Detector
-    from indubio.explain import Explained
-    from indubio.export import OnnxModel
+    from collections.abc import Mapping
 
 FAILED_ON = 3  # exit code when --fail-on found what it looked for
+QUARANTINED = 4  # exit code when workers put files aside that cannot be assessed
 
 
 class FailOn(StrEnum):
@@ -43,7 +35,10 @@ class OutFormat(StrEnum):
 def assess(
     source: Annotated[str, typer.Argument(help='CSV or Parquet: a file, folder, "pattern*", or - for CSV on stdin.')],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="CSV, Parquet or JSON lines file, or - for stdout.")] = "-",
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", help="CSV, Parquet or JSON lines file, or - for stdout; with workers, a folder."),
+    ] = "-",
     out_format: Annotated[
         OutFormat | None, typer.Option("--format", help="Format to write; default: by the file's name.")
     ] = None,
@@ -69,32 +64,70 @@ def assess(
     fail_on: Annotated[
         FailOn | None, typer.Option(help=f"Exit with code {FAILED_ON} when there is such a verdict, or drift.")
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Assess shard by shard over so many processes; --out is a folder then."),
+    ] = None,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    shard_rows: Annotated[
+        int | None, typer.Option(min=1, help="With workers: rows of a Parquet file that are one piece of work.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary on stdout (not with --out -).")] = False,
 ) -> None:
-    """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory."""
+    """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory.
+
+    With --workers or --cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
+    """
     from collections import Counter
 
     from rich.console import Console
 
-    from indubio.cli.batch import Batch
+    from indubio.batch.assessing import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.progress import counter
-    from indubio.cli.reading import reading_for
+    from indubio.cli.selecting import Selecting
     from indubio.cli.streams import named_source
     from indubio.data.sinks import json_text, sink
 
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
-    scorer, known, schema = _loaded(model)
+    if processes is not None or cluster is not None:
+        from indubio.cli.assess_batch import assess_batch
+        from indubio.workers import Workers
+
+        workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
+        refused = {"--fdr": fdr, "--drift-state": drift_state, "--fail-on drift": fail_on is FailOn.DRIFT or None}
+        outcome = assess_batch(
+            source,
+            model,
+            out,
+            workers,
+            refused=[name for name, value in refused.items() if value is not None],
+            as_json=as_json,
+            format=out_format.value if out_format else None,
+            passed=tuple(passed or ()),
+            top=top,
+            contributions=contributions,
+            shard_rows=shard_rows,
+        )
+        if outcome.quarantined:
+            raise typer.Exit(QUARANTINED)
+        if fail_on is not None and _found(outcome.verdicts, False, fail_on):
+            raise typer.Exit(FAILED_ON)
+        return
+    assessor = Assessor.load(model)
     verdicts: Counter[str] = Counter()
-    batch, watch = Batch(fdr), DriftWatch(scorer, drift_alpha, drift_state)
+    batch, watch = Selecting(fdr), DriftWatch(assessor.scorer, drift_alpha, drift_state)
     with named_source(source) as path, sink(out, out_format.value if out_format else None) as writer:
-        reading = reading_for(known, schema, path, passed or [])
+        reading = assessor.reading(path, tuple(passed or ()))
         with counter("assessed") as count:
-            for part in [reading.read(path)] if _decides_over_all(scorer) else reading.stream(path):
-                found, why = _assessed(scorer, part, schema, top, contributions)
-                for table in batch.ready(_table(part, found, reading, why), found):
-                    writer.write(table)
+            for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
+                found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
+                for ready in batch.ready(table, found):
+                    writer.write(ready)
                 verdicts.update(found.verdict.tolist())
                 watch.see(part, found)
                 count(len(found))
@@ -114,77 +147,6 @@ def assess(
         raise typer.Exit(FAILED_ON)
 
 
-def _loaded(model: Path) -> "tuple[Detector | OnnxModel, Reading | None, Schema]":
-    if model.suffix.lower() == ".onnx":  # this path must not import torch
-        from indubio.export import OnnxModel
-
-        exported = OnnxModel(model)
-        return exported, exported.metadata.reading, exported.metadata.schema
-    from indubio.storage import load
-
-    detector = load(model)
-    return detector, getattr(detector, "reading_", None), detector.schema_
-
-
-def _decides_over_all(scorer: "Detector | OnnxModel") -> bool:
-    """Whether the referral rule must see all examples at once."""
-    from indubio.export import OnnxModel
-
-    rule = scorer.metadata.referral if isinstance(scorer, OnnxModel) else scorer.settings_in_use().referral
-    return rule.OVER_BATCH
-
-
-def _assessed(
-    scorer: "Detector | OnnxModel", part: "Table | Windows", schema: "Schema", top: int, contributions: bool
-) -> "tuple[Assessment, dict[str, pa.Array]]":
-    """The assessment, and the columns that say why."""
-    from indubio.export import OnnxModel
-
-    if isinstance(scorer, OnnxModel) or not (top or contributions):  # an ONNX graph has no scores per feature
-        return scorer.assess(part), {}
-    from indubio.explain import explained
-
-    done = explained(scorer, part)
-    return done.found, _why(done, schema, top, contributions)
-
-
-def _why(done: "Explained", schema: "Schema", top: int, contributions: bool) -> "dict[str, pa.Array]":
-    """What made the scores of what needs a look; "" or nothing for inliers."""
-    import numpy as np
-    import pyarrow as pa
-
-    from indubio.explain import explained_names
-
-    columns: dict[str, pa.Array] = {}
-    if top:
-        texts = np.full(len(done.found), "", dtype=object)
-        if done.why is not None:
-            texts[done.places] = done.why.top(top).texts()
-        columns["top_features"] = pa.array(texts, pa.string())
-    if contributions:
-        for kind in ("value", "spread"):
-            values = np.full((len(done.found), len(explained_names(schema))), np.nan)
-            if done.why is not None:
-                values[done.places] = getattr(done.why.features, kind)
-            for name, column in zip(explained_names(schema), values.T, strict=True):
-                word = "contribution" if kind == "value" else kind
-                columns[f"{word}: {name}"] = pa.array(column, from_pandas=True)  # NaN becomes an empty cell
-    return columns
-
-
-def _table(part: "Table | Windows", found: "Assessment", reading: "Reading", why: "dict[str, pa.Array]") -> "pa.Table":
-    import pyarrow as pa
-
-    from indubio.data.tables import Table
-
-    table = found.to_arrow()
-    if isinstance(part, Table) and part.labels is not None and reading.table is not None:
-        table = table.append_column(reading.table.label, pa.array(part.labels.astype("int8")))
-    for name, column in why.items():
-        table = table.append_column(name, column)
-    return table
-
-
-def _found(verdicts: "Counter[str]", drift: bool, wanted: FailOn) -> bool:
+def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:
     names = ("ANOMALY", "REFER") if wanted is FailOn.ANY else (wanted.value.upper(),)
     return any(verdicts[name] for name in names) or (drift and wanted in (FailOn.ANY, FailOn.DRIFT))

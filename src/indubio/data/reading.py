@@ -1,11 +1,12 @@
 """How a detector's data is read: kept with the model, so that new files are read as the training files were."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from indubio.data.recordings import Long, Wide, read_windows, stream_windows
 from indubio.data.recordings.sources import opened
+from indubio.data.schema import Schema
 from indubio.data.tables import Roles, Table, stream_tables
 from indubio.data.windows import Windowing, Windows
 from indubio.errors import ConfigError, DataError
@@ -59,3 +60,33 @@ class Reading(Settings):
             return self
         there = all(self.table.label in file.schema.names for file in opened(source))
         return self if there else replace(self, table=replace(self.table, label=None))
+
+
+def reading_for(
+    known: Reading | None,
+    schema: Schema,
+    source: Any,
+    passed: Sequence[str],
+    label: str | None = None,
+    anomaly: Sequence[str] | None = None,
+) -> Reading:
+    """How new files are read for a model: as its training files were, with some columns more.
+
+    Args:
+        known: how the model's training files were read; None for one that was not fitted on files: it knows its
+            columns by name.
+        schema: of the model.
+        source: what is to be read.
+        passed: further columns to pass through.
+        label: label column, where it is not the one the model knows.
+        anomaly: its values that mean anomaly.
+    """
+    reading = known or Reading(table=Roles(columns=schema.names))
+    if not passed and label is None:
+        return reading.for_new_data(source)
+    if reading.table is None:
+        raise ConfigError("windows take no --pass and no --label: they say where they came from.")
+    table = replace(reading.table, ids=(*reading.table.ids, *passed))
+    if label is not None:
+        table = replace(table, label=label, anomaly_values=tuple(anomaly) if anomaly else None)
+    return replace(reading, table=table).for_new_data(source)

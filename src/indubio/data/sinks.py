@@ -1,7 +1,7 @@
 """Where results go: CSV, Parquet or JSON lines, written part by part, appearing only when they are whole.
 
 A file is written under another name in the same folder, synced, and renamed when all is well; after an error or Ctrl-C
-nothing is left of it. "-" is standard output.
+nothing is left of it. A target may be a URL that fsspec knows. "-" is standard output.
 """
 
 import json
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
-from indubio.errors import ConfigError, DataError
+from indubio.data.remote import RemotePath, is_remote, local_path
+from indubio.errors import ConfigError, OutputError
 
 Format = Literal["csv", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -96,11 +97,15 @@ def sink(target: str | Path, chosen: Format | None = None) -> Iterator[Sink]:
 @contextmanager
 def whole_file(target: str | Path) -> Iterator[IO[bytes]]:
     """A binary file that takes the place of the target when the block ends without an error, and never before."""
-    path = Path(target)
+    if is_remote(target):
+        with RemotePath(str(target)).whole() as stream:
+            yield stream
+        return
+    path = local_path(target)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
+        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -110,7 +115,7 @@ def whole_file(target: str | Path) -> Iterator[IO[bytes]]:
         part.chmod(0o666 & ~_umask())
         part.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}).") from None
+        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
     finally:
         part.unlink(missing_ok=True)
 

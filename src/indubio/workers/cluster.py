@@ -1,5 +1,6 @@
 """The workers of a Dask cluster."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -24,11 +25,11 @@ class _Started(WorkerPlugin):
         args: what to call it with.
     """
 
-    name = "indubio"  # a later one takes its place
-
     def __init__(self, start: Callable[..., object] | None, args: tuple[Any, ...]) -> None:
+        self.name = f"indubio-{uuid.uuid4().hex}"  # others may use the same cluster at the same time
         self._version = version("indubio")
         self._start, self._args = start, args
+        self._stop: object = None
 
     def setup(self, worker: Worker) -> None:
         """Called by Dask, on the worker."""
@@ -36,7 +37,12 @@ class _Started(WorkerPlugin):
             raise WorkersError(f"{worker.address} has version {version('indubio')}")
         keep_to_one_core()
         if self._start is not None:
-            self._start(*self._args)
+            self._stop = self._start(*self._args)
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
+        """Called by Dask, on the worker, when the client is done with it."""
+        if callable(self._stop):
+            self._stop()
 
 
 class _Executor(ClientExecutor):
@@ -61,9 +67,10 @@ def cluster_workers(
         start: what every worker calls first.
         args: what with.
     """
+    started = _Started(start, args)
     with _connected(cluster, tls) as client:
         try:
-            client.register_plugin(_Started(start, args))
+            client.register_plugin(started)
         except Exception as error:  # noqa: BLE001 - whatever the workers raised
             raise WorkersError(
                 f"{cluster}: its workers cannot run indubio {version('indubio')} ({error}). "
@@ -77,6 +84,7 @@ def cluster_workers(
             raise
         finally:
             executor.shutdown()
+            client.unregister_worker_plugin(started.name)
 
 
 def _connected(cluster: str, tls: tuple[Path | None, ...] | None) -> Client:

@@ -1,5 +1,6 @@
 """`Workers`: how many, and where."""
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ class Workers(Settings):
 
         Args:
             start: what every worker calls before its first task, also one that joins later; a function of a module.
+                On a cluster, what it returns is called at the end, if it can be.
             args: what it is called with; sent to a worker once.
         """
         if self.cluster is None:
@@ -61,3 +63,9 @@ class Workers(Settings):
         tls = None if self.tls_ca is None else (self.tls_ca, self.tls_cert, self.tls_key)
         with cluster_workers(self.cluster, tls, start, args) as executor:
             yield executor
+
+
+def ended_its_workers(error: BaseException) -> bool:
+    """Whether a task was given up because every worker that took it died; only a cluster tries a task again."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(error, distributed.KilledWorker)

@@ -1,13 +1,15 @@
 """Where recordings come from: CSV and Parquet files, one, many or a folder, and tables in memory.
 
-Files are read batch by batch, and only the columns that are asked for.
+Files are read batch by batch, and only the columns that are asked for. They may be remote: see `data.remote`.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
+from indubio.data.remote import RemotePath, is_remote, local_path
 from indubio.errors import DataError, quoted
 
 ROWS_AT_ONCE = 2**16
@@ -77,7 +80,7 @@ class Source(ABC):
 class CsvSource(Source):
     """A CSV file with a header."""
 
-    path: Path
+    path: Path | RemotePath
 
     row_word = "line"
     first_row = 2  # the header is line 1
@@ -105,7 +108,7 @@ class CsvSource(Source):
         # One thread: it is the one way to learn the line of an error.
         reading = arrow_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False)
         try:
-            return arrow_csv.open_csv(self.path, read_options=reading, convert_options=options)
+            return arrow_csv.open_csv(_content(self.path), read_options=reading, convert_options=options)
         except pa.ArrowInvalid as error:
             raise self._explained(error) from None
         except (OSError, UnicodeDecodeError) as error:
@@ -128,9 +131,19 @@ class CsvSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource(Source):
-    """A Parquet file."""
+    """A Parquet file, or some of its rows.
 
-    path: Path
+    Args:
+        name: for error messages.
+        label: for the origin of a window.
+        path: the file.
+        start: first row to read.
+        stop: the row to end before; None for all.
+    """
+
+    path: Path | RemotePath
+    start: int = 0
+    stop: int | None = None
 
     def _read_schema(self) -> pa.Schema:
         with self._opened() as file:
@@ -139,7 +152,10 @@ class ParquetSource(Source):
     def batches(self, types: Mapping[str, pa.DataType | None]) -> Iterator[pa.RecordBatch]:
         """The columns that are named."""
         with self._opened() as file:
-            batches = file.iter_batches(batch_size=ROWS_AT_ONCE, columns=list(types))
+            groups, first = self._row_groups(file)
+            if not groups:
+                return
+            batches = file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=groups, columns=list(types))
             while True:
                 try:
                     batch = next(batches)
@@ -147,14 +163,40 @@ class ParquetSource(Source):
                     return
                 except (pa.ArrowException, OSError) as error:
                     raise DataError(f"{self.name}: the file is damaged: {error}") from None
-                yield batch.select(list(types))
+                begin, end = max(self.start - first, 0), batch.num_rows
+                end = end if self.stop is None else min(end, self.stop - first)
+                first += batch.num_rows
+                if begin < end:
+                    yield batch.slice(begin, end - begin).select(list(types))
 
-    def _opened(self) -> Any:
+    def place(self, row: int) -> str:
+        """Where a row is in the whole file."""
+        return super().place(self.start + row)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the whole file has."""
+        with self._opened() as file:
+            return int(file.metadata.num_rows)
+
+    def _row_groups(self, file: Any) -> tuple[list[int], int]:
+        """The row groups that hold the rows asked for, and the first row of the first of them."""
+        bounds = [0]
+        for group in range(file.num_row_groups):
+            bounds.append(bounds[-1] + file.metadata.row_group(group).num_rows)
+        stop = bounds[-1] if self.stop is None else self.stop
+        groups = [place for place, (a, b) in enumerate(pairwise(bounds)) if a < stop and b > self.start]
+        return groups, bounds[groups[0]] if groups else 0
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
         try:
             # With pre_buffer, what was read would be kept until the file is closed: all of it, in the end.
-            return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER)
+            file = parquet.ParquetFile(_content(self.path), pre_buffer=False, buffer_size=PARQUET_BUFFER)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.name}: not a Parquet file that can be read: {error}") from None
+        with file:
+            yield file
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +217,12 @@ KINDS = {".csv": CsvSource, ".parquet": ParquetSource}
 
 
 def opened(source: Any) -> list[Source]:
-    """What a source names: a path, a folder, a pattern such as "runs/*.csv", several paths, or a table in memory."""
+    """What a source names: a path, a folder, a pattern such as "runs/*.csv", several paths, or a table in memory.
+
+    Paths may be URLs that fsspec knows, such as s3://bucket/runs. What was opened already is taken as it is.
+    """
+    if isinstance(source, Sequence) and source and all(isinstance(item, Source) for item in source):
+        return list(source)
     if isinstance(source, str | Path):
         paths = _paths(source)
     elif isinstance(source, Sequence) and source and all(isinstance(item, str | Path) for item in source):
@@ -189,19 +236,22 @@ def opened(source: Any) -> list[Source]:
     return [KINDS[path.suffix.lower()](str(path), path.name if unique else str(path), path) for path in paths]
 
 
-def _paths(source: str | Path) -> list[Path]:
-    path = Path(source)
+def _content(path: Path | RemotePath) -> Any:
+    """What Arrow's readers take: a path, or an open file."""
+    return path.opened() if isinstance(path, RemotePath) else path
+
+
+def _paths(source: str | Path) -> Sequence[Path | RemotePath]:
+    if is_remote(source):
+        remote = RemotePath(str(source))
+        there = remote.found()
+        return there if [one.url for one in there] == [remote.url] else _of_one_kind(there, str(source))
+    path = local_path(source)
     if path.is_dir():
-        found = [item for item in path.iterdir() if item.suffix.lower() in KINDS and not item.name.startswith(".")]
-        kinds = sorted({item.suffix.lower() for item in found})
-        if len(kinds) > 1:
-            raise DataError(f'{path}: holds {" and ".join(kinds)} files. Choose with a pattern: "{path}/*{kinds[0]}".')
-        if not found:
-            raise DataError(f"{path}: holds no recordings ({', '.join(KINDS)}).")
-        return sorted(found, key=natural_order)
+        return _of_one_kind(list(path.iterdir()), str(path))
     if path.is_file():
         return [path]
-    if re.search(r"[*?\[]", str(source)):
+    if re.search(r"[*?\[]", str(path)):
         root = Path(path.anchor)
         found = [item for item in root.glob(str(path.relative_to(root))) if item.is_file()]
         if not found:
@@ -210,7 +260,18 @@ def _paths(source: str | Path) -> list[Path]:
     raise DataError(f"{path}: no such file or folder.")
 
 
-def natural_order(name: str | Path) -> list[str | int]:
+def _of_one_kind(paths: Sequence[Path | RemotePath], folder: str) -> Sequence[Path | RemotePath]:
+    """Those of a folder that are meant by it, in their natural order."""
+    found = [item for item in paths if item.suffix.lower() in KINDS and not item.name.startswith(".")]
+    kinds = sorted({item.suffix.lower() for item in found})
+    if len(kinds) > 1:
+        raise DataError(f'{folder}: holds {" and ".join(kinds)} files. Choose with a pattern: "{folder}/*{kinds[0]}".')
+    if not found:
+        raise DataError(f"{folder}: holds no recordings ({', '.join(KINDS)}).")
+    return sorted(found, key=natural_order)
+
+
+def natural_order(name: str | Path | RemotePath) -> list[str | int]:
     """A key that sorts run2 before run10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", str(name)))]
 

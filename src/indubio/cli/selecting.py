@@ -10,7 +10,7 @@ from indubio.assessment import Assessment
 from indubio.probability import fewest_selected, select_anomalies
 
 
-class Batch:
+class Selecting:
     """Tables of results: passed on at once, or with a false-discovery rate held until all are there."""
 
     def __init__(self, fdr: float | None) -> None:

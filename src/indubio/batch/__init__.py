@@ -1,0 +1,12 @@
+"""Batches: many files, assessed shard by shard, here or on a cluster.
+
+files -> shards (ranges of rows, or groups of windows) -> workers -> one file of results per shard, and a manifest
+
+A shard's file of results appears whole or not at all, under a name made of the input's name, its range and the model's
+hash. So a run may be killed at any moment and run again, and what comes out never depends on the workers.
+"""
+
+from indubio.batch.progress import Advance, WorkerState
+from indubio.batch.running import Batch, Outcome, run_batch
+
+__all__ = ["Advance", "Batch", "Outcome", "WorkerState", "run_batch"]

@@ -1,0 +1,129 @@
+"""`indubio assess` over workers: a folder of files in, a folder of results out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from indubio.batch import Advance, Batch, Outcome, run_batch
+from indubio.data.sinks import json_text
+from indubio.workers import Workers
+
+TELL_EVERY = 30.0  # seconds between two lines where nobody looks
+MOST_WORKERS = 16  # shown, the slowest first
+MOST_REASONS = 10  # shown; the manifest has all
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+
+
+def assess_batch(
+    source: str,
+    model: Path,
+    out: str,
+    workers: Workers,
+    *,
+    refused: Sequence[str],
+    as_json: bool,
+    **options: Any,
+) -> Outcome:
+    """Run it, show how far it is, and say what came of it.
+
+    Args:
+        source: files.
+        model: folder or ONNX file.
+        out: folder.
+        workers: where.
+        refused: options that were given and do not go with workers.
+        as_json: the summary for machines.
+        options: of the batch; None for the default.
+    """
+    if refused:
+        raise typer.BadParameter(
+            f"{', '.join(refused)} needs all examples in one place and in order: it does not go with workers."
+        )
+    if "-" in (source, out):
+        raise typer.BadParameter("workers read files and write a folder: give a source and --out that are no stream.")
+    given = {name: value for name, value in options.items() if value is not None}
+    batch = Batch(source=source, model=model, out=out, **given)
+    console = Console(stderr=True)
+    last: list[Advance] = []
+    with _display(console) as show:
+
+        def tell(advance: Advance) -> None:
+            last[:] = [advance]
+            show(advance)
+
+        try:
+            found = run_batch(batch, workers, tell=tell)
+        except KeyboardInterrupt:
+            done = f"{last[0].done} of {last[0].total} shards are done and kept" if last else "nothing was begun"
+            console.print(f"Stopped: {done}. Run the same command again to go on.", highlight=False)
+            raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        typer.echo(json_text(asdict(found) | {"examples": found.examples, "out": out}))
+    else:
+        for line in _words(found, out):
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+    return found
+
+
+def _words(found: Outcome, out: str) -> Iterator[str]:
+    counts = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
+    earlier = f", {found.before} of them by earlier runs" if found.before else ""
+    yield f"{found.examples:,} examples: {counts}."
+    yield f"{found.shards} shards in {out}{earlier}."
+    if found.quarantined:
+        yield f"{len(found.quarantined)} could not be assessed and were put aside:"
+        for name, reason in list(found.quarantined.items())[:MOST_REASONS]:
+            yield f"  {name}: {reason}"
+        if len(found.quarantined) > MOST_REASONS:
+            yield f"  and {len(found.quarantined) - MOST_REASONS} more, in _indubio/manifest.json there."
+    yield "Drift: not tested over workers."
+
+
+@contextmanager
+def _display(console: Console) -> Iterator[Callable[[Advance], None]]:
+    """A bar with a line for each worker, or now and then a line where nobody looks."""
+    if console.is_terminal:
+        with Live(console=console, transient=True, refresh_per_second=4) as live:
+            yield lambda advance: live.update(_drawn(advance))
+        return
+    due = TELL_EVERY
+
+    def tell(advance: Advance) -> None:
+        nonlocal due
+        if advance.seconds >= due:
+            due = advance.seconds + TELL_EVERY
+            console.print(_line(advance), highlight=False)
+
+    yield tell
+
+
+def _line(advance: Advance) -> str:
+    left = "" if advance.left is None else f", about {_time(advance.left)} left"
+    aside = f", {advance.refused} put aside" if advance.refused else ""
+    return (
+        f"{advance.done} of {advance.total} shards{aside}, {advance.examples:,} examples, "
+        f"{advance.rate:,.0f} a second{left}"
+    )
+
+
+def _drawn(advance: Advance) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(ProgressBar(total=1.0, completed=advance.share, width=40), _line(advance))
+    slowest = sorted(advance.workers.items(), key=lambda worker: worker[1].rate)
+    for name, state in slowest[:MOST_WORKERS]:
+        grid.add_row(f"  {name}", f"{state.shards} shards, {state.rate:,.0f} examples a second, last {state.latest}")
+    return grid
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
