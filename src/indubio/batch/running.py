@@ -20,6 +20,7 @@ from indubio.batch.work import Order, Refused, Report, assess_shard, keep, look_
 from indubio.data.recordings.sources import CsvSource, ParquetSource, opened
 from indubio.data.remote import RemotePath, is_remote, local_path
 from indubio.data.sinks import Format
+from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
 from indubio.settings import AtLeastOne, NotNegativeInt, Settings
 from indubio.workers import Workers, ended_its_workers
@@ -190,7 +191,7 @@ def _assessed(
     verdicts: Counter[str] = Counter()
     for one in manifest.done.values():
         verdicts.update(one.verdicts)
-    counts = {name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")}
+    counts = {name.value: verdicts[name] for name in Verdict}
     return Outcome(shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined))
 
 

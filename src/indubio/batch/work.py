@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+import numpy as np
 import pyarrow as pa
 
 from indubio.batch.assessing import Assessor
@@ -18,6 +19,7 @@ from indubio.batch.model import SentModel
 from indubio.batch.shards import Looked, Shard, look
 from indubio.data.recordings.sources import Source
 from indubio.data.sinks import Format, sink
+from indubio.decision import Verdict
 from indubio.errors import DataError, OutputError
 
 
@@ -105,10 +107,11 @@ def assess_shard(key: str, shard: Shard) -> Report:
             for table, found in _tables(order, shard):
                 target.write(table)
                 counts.update(found)
-        verdicts = {name: counts[name] for name in ("INLIER", "ANOMALY", "REFER")}
-        outcome: Done | Refused = Done(
-            out, shard.file, shard.version, order.out.size(out), sum(verdicts.values()), verdicts
-        )
+            if not counts.total():
+                raise DataError(f"{shard.file}: there are no rows.")
+        verdicts = {name.value: counts[name] for name in Verdict}
+        outcome: Done | Refused
+        outcome = Done(out, shard.file, shard.version, order.out.size(out), counts.total(), verdicts)
     except OutputError:
         raise  # nothing is wrong with the shard
     except DataError as error:
@@ -116,7 +119,7 @@ def assess_shard(key: str, shard: Shard) -> Report:
     return Report(outcome, f"{socket.gethostname()}:{os.getpid()}", time.perf_counter() - begun)
 
 
-def _tables(order: Order, shard: Shard) -> Iterator[tuple[pa.Table, Counter[str]]]:
+def _tables(order: Order, shard: Shard) -> Iterator[tuple[pa.Table, dict[str, int]]]:
     """Tables of results, and how many of each verdict are in them."""
     assessor = order.assessor
     try:
@@ -124,6 +127,6 @@ def _tables(order: Order, shard: Shard) -> Iterator[tuple[pa.Table, Counter[str]
         reading = assessor.reading(sources, order.passed)
         for part in reading.stream(sources):
             found, table = assessor.assessed(part, reading, top=order.top, contributions=order.contributions)
-            yield table, Counter(found.verdict.tolist())
+            yield table, {name: int(np.count_nonzero(found.verdict == name)) for name in Verdict}
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{shard.file}: {error}") from None

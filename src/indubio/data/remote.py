@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -143,21 +144,26 @@ class RemotePath:
 
     @property
     def _place(self) -> tuple[Any, str]:
-        """The file system (fsspec keeps one for each), and the path in it."""
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise MissingExtraError(f'{self.url} needs fsspec: pip install "indubio[dask]".') from None
-        try:
-            fs, path = url_to_fs(self.url)
-        except ImportError as error:
-            raise MissingExtraError(f"{self.url}: {error}") from None
-        except ValueError as error:
-            raise DataError(f"{self.url}: {error}") from None
-        return fs, path
+        """The file system, and the path in it."""
+        return _resolved(self.url)
 
     def _sibling(self, fs: Any, path: str) -> "RemotePath":
         head, chain, rest = self.url.partition("::")
         if chain:  # zip://*.csv::archive.zip: the first part is the path inside
             return RemotePath(f"{head.partition('://')[0]}://{path.lstrip('/')}{chain}{rest}")
         return RemotePath(fs.unstrip_protocol(path))
+
+
+@lru_cache(maxsize=256)  # an archive that nobody holds is closed, with the files that are read from it
+def _resolved(url: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError(f'{url} needs fsspec: pip install "indubio[dask]".') from None
+    try:
+        fs, path = url_to_fs(url)
+    except ImportError as error:
+        raise MissingExtraError(f"{url}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{url}: {error}") from None
+    return fs, path

@@ -1,0 +1,123 @@
+"""A batch as a user runs it: by the command, over processes and over a cluster whose workers and driver are killed."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
+
+import pytest
+
+from indubio.batch import Batch, run_batch
+from indubio.batch.manifest import NAME
+from indubio.cli import main
+from indubio.export import export_onnx
+from indubio.storage import load
+from tests.batches import digests, saved_model, written
+
+SHARD_ROWS = 500
+PROGRAM = [sys.executable, "-c", "from indubio.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files, one of them poison, a model, its export, and what runs give that nothing happens to."""
+    folder = tmp_path_factory.mktemp("batch")
+    written(folder / "in", 4, 20_000)
+    (folder / "in" / "poison.parquet").write_bytes((folder / "in" / "0.parquet").read_bytes()[:-100])
+    export_onnx(load(saved_model(folder / "model")), folder / "model.onnx")
+    for model in ("model", "model.onnx"):
+        out = str(folder / f"{model} undisturbed")
+        batch = Batch(source=str(folder / "in"), model=folder / model, out=out, shard_rows=SHARD_ROWS)
+        with ThreadPoolExecutor(1) as executor:
+            run_batch(batch, executor=executor)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster
+
+
+def arguments(folder, out, *more, model="model"):
+    files = ("assess", str(folder / "in"), "--model", str(folder / model), "--out", str(folder / out))
+    return [*files, "--shard-rows", str(SHARD_ROWS), *map(str, more)]
+
+
+def started(folder, out, *more, model="model"):
+    command = [*PROGRAM, *arguments(folder, out, *more, model=model)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def shards_done(folder, out):
+    path = folder / out / NAME
+    return len(json.loads(path.read_text())["done"]) if path.exists() else 0
+
+
+def wait_for(folder, out, count, driver):
+    deadline = time.monotonic() + 300
+    while shards_done(folder, out) < count:
+        assert driver.poll() is None, driver.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster):
+    first = started(folder, "killed", "--cluster", cluster.scheduler_address)
+    wait_for(folder, "killed", 2, first)
+    for nanny in list(cluster.workers.values()):
+        os.kill(nanny.pid, signal.SIGKILL)
+    wait_for(folder, "killed", shards_done(folder, "killed") + 2, first)  # Dask starts new workers, and they go on
+    first.kill()
+    first.communicate()
+    before = shards_done(folder, "killed")
+    assert before < 160
+    again = started(folder, "killed", "--cluster", cluster.scheduler_address, "--json")
+    out, err = again.communicate(timeout=300)
+    assert again.returncode == 4, err  # one file is poison
+    summary = json.loads(out)
+    assert (summary["examples"], summary["shards"]) == (80_000, 160)
+    assert summary["before"] >= before
+    assert list(summary["quarantined"]) == ["poison.parquet"]
+    assert digests(folder / "killed") == digests(folder / "model undisturbed")
+
+
+def test_ctrl_c_stops_processes_and_the_next_run_goes_on(folder):
+    driver = started(folder, "stopped", "--workers", "2", model="model.onnx")
+    wait_for(folder, "stopped", 1, driver)
+    driver.send_signal(signal.SIGINT)
+    _, err = driver.communicate(timeout=120)
+    assert driver.returncode == 130, err
+    assert "shards are done and kept. Run the same command again to go on." in err
+    assert "Traceback" not in err
+    again = started(folder, "stopped", "--workers", "2", model="model.onnx")
+    _, err = again.communicate(timeout=300)
+    assert again.returncode == 4, err
+    assert "of them by earlier runs" in err
+    assert "poison.parquet: " in err
+    assert digests(folder / "stopped") == digests(folder / "model.onnx undisturbed")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--workers", "1", "--fdr", "0.1"), "--fdr needs all examples in one place"),
+        (("--workers", "1", "--fail-on", "drift"), "does not go with workers"),
+        (("--workers", "1", "--cluster", "tcp://localhost:1"), "not both"),
+        (("--cluster", "nowhere.json"), "no such scheduler file"),
+    ],
+)
+def test_what_does_not_go_with_workers_is_said(folder, more, said):
+    err = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(err):
+        patch.setattr(sys, "argv", ["indubio", *arguments(folder, "refused", *more)])
+        with pytest.raises(SystemExit):
+            main()
+    assert said in " ".join(err.getvalue().replace("│", "").split())
