@@ -121,7 +121,7 @@ def on_cluster(folder: Path, shard_rows: int) -> Measured:
     """The same on a cluster as Dask sets it up."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         return batch_run(folder, shard_rows, Workers(cluster=cluster.scheduler_address), 2, 0)
 
 

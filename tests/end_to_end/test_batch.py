@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 def cluster():
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster
 
 
@@ -69,24 +69,26 @@ def wait_for(folder, out, count, driver):
         time.sleep(0.01)
 
 
-def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster):
-    first = started(folder, "killed", "--cluster", cluster.scheduler_address)
-    wait_for(folder, "killed", 2, first)
+@pytest.mark.parametrize("model", ["model.onnx", pytest.param("model", marks=pytest.mark.slow)])  # torch imports slowly
+def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster, model):
+    out = f"{model} killed"
+    first = started(folder, out, "--cluster", cluster.scheduler_address, model=model)
+    wait_for(folder, out, 2, first)
     for nanny in list(cluster.workers.values()):
         os.kill(nanny.pid, signal.SIGKILL)
-    wait_for(folder, "killed", shards_done(folder, "killed") + 2, first)  # Dask starts new workers, and they go on
+    wait_for(folder, out, shards_done(folder, out) + 2, first)  # Dask starts new workers, and they go on
     first.kill()
     first.communicate()
-    before = shards_done(folder, "killed")
+    before = shards_done(folder, out)
     assert before < 160
-    again = started(folder, "killed", "--cluster", cluster.scheduler_address, "--json")
-    out, err = again.communicate(timeout=300)
+    again = started(folder, out, "--cluster", cluster.scheduler_address, "--json", model=model)
+    printed, err = again.communicate(timeout=300)
     assert again.returncode == 4, err  # one file is poison
-    summary = json.loads(out)
+    summary = json.loads(printed)
     assert (summary["examples"], summary["shards"]) == (80_000, 160)
     assert summary["before"] >= before
     assert list(summary["quarantined"]) == ["poison.parquet"]
-    assert digests(folder / "killed") == digests(folder / "model undisturbed")
+    assert digests(folder / out) == digests(folder / f"{model} undisturbed")
 
 
 def test_ctrl_c_stops_processes_and_the_next_run_goes_on(folder):

@@ -1,6 +1,7 @@
 """Where work runs: processes of this machine and a Dask cluster behave alike."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def fail():
 def cluster():
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster
 
 
@@ -123,6 +124,30 @@ def test_a_cluster_is_found_by_its_scheduler_file(cluster, tmp_path):
     path.write_text(json.dumps(cluster.scheduler.identity(), default=str))
     with Workers(cluster=str(path)).executor(keep, ("by file",)) as executor:
         assert executor.submit(kept).result()[0] == "by file"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl")
+def test_a_cluster_may_speak_tls(tmp_path):
+    from distributed import LocalCluster, Security
+
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run([*made, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    ends = {
+        f"tls_{end}_{kind}": str(path)
+        for end in ("scheduler", "worker", "client")
+        for kind, path in (("cert", cert), ("key", key))
+    }
+    security = Security(tls_ca_file=str(cert), require_encryption=True, **ends)
+    with LocalCluster(
+        n_workers=1, processes=False, protocol="tls://", security=security, dashboard_address=":0"
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        with Workers(cluster=address, tls_ca=cert, tls_cert=cert, tls_key=key).executor(keep, ("safe",)) as executor:
+            assert executor.submit(kept).result()[0] == "safe"
+        with pytest.raises(WorkersError, match="no Dask scheduler answers there"):
+            Workers(cluster=address).executor().__enter__()
 
 
 def test_wrong_places_are_named():
