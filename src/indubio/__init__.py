@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from indubio.assessment import Assessment
     from indubio.autoencoders import Conv1d, Dense, OwnNetwork
     from indubio.calibration import CrossFit, HoldOut, TrainScores
+    from indubio.data.streams import ExampleStream
     from indubio.decision import AtMost, Budget, Cost, NoReferral, TargetRisk, UncertaintyThreshold, Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
@@ -56,6 +57,7 @@ __all__ = [
     "Dense",
     "Detector",
     "Deterministic",
+    "ExampleStream",
     "HoldOut",
     "MCDropout",
     "NoReferral",
@@ -77,6 +79,7 @@ _HOMES = {
     "indubio.assessment": ("Assessment",),
     "indubio.autoencoders": ("Conv1d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
+    "indubio.data.streams": ("ExampleStream",),
     "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),

@@ -20,7 +20,9 @@ from indubio.autoencoders.autoencoder import nll_of_rows
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
 from indubio.data.incoming import joined, training_groups
+from indubio.data.streams import ExampleStream
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
+from indubio.drift import DriftReference
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
 from indubio.posteriors.parts import fit_parts
@@ -28,6 +30,7 @@ from indubio.posteriors.training import Report, silent
 from indubio.probability import Conversion, Ecdf
 from indubio.scoring import ScoringModel, ScoringSettings
 from indubio.settings import Settings
+from indubio.streaming import ScaledRows, Split, survey
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
@@ -133,12 +136,14 @@ class Detector(ScoringModel):
 
         Args:
             X: good examples only: array (N, D) or windows (N, L, K), DataFrame (pandas or polars),
-                `Table` or `Windows`.
+                `Table`, `Windows`, or an `ExampleStream` of files larger than memory, which is read in every epoch.
             y: ignored; scikit-learn's pipelines pass it.
             groups: the machine, product or other group of each example, within which p-values hold; None takes the
                 group column of a `Table`, if it has one.
             progress: called with a `Progress` after every epoch.
         """
+        if isinstance(X, ExampleStream):
+            return self._fit_stream(X, groups, progress)
         return self._fit(X, groups, progress)
 
     def update(
@@ -166,6 +171,11 @@ class Detector(ScoringModel):
             progress: called with a `Progress` after every epoch.
         """
         check_is_fitted(self)
+        if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
+            raise ConfigError(
+                "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
+                "training files, and fit again on all of them."
+            )
         new = Detector(**self.get_params(deep=False))
         return new._fit(joined(training_data, confirmed), groups, progress, start=self.draws_, warm_epochs=epochs)
 
@@ -177,11 +187,6 @@ class Detector(ScoringModel):
         draws = settings.posterior.count
         plan = settings.calibration_for(len(rows)).plan(len(rows), draws, self.seed)
         scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
-        network = settings.architecture_for(self.input_shape_).build(
-            self.input_shape_,
-            code_noise=settings.posterior.code_noise,
-            output_noise=settings.likelihood.output_noise,
-        )
         warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
@@ -193,7 +198,7 @@ class Detector(ScoringModel):
             training = training.replaced(epochs=warm_epochs)
         self.draws_: Draws = fit_parts(
             settings.posterior,
-            Autoencoder(network, settings.likelihood),
+            settings.autoencoder_for(self.input_shape_),
             scaled,
             plan,
             training=training,
@@ -203,6 +208,40 @@ class Detector(ScoringModel):
         )
         self.typical_nll_ = self.draws_.typical_nll(scaled).cpu().numpy().astype(np.float32)
         self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
+        return self
+
+    def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report) -> Self:
+        settings, outline = self.settings_in_use(), stream.outline
+        if groups is not None:
+            raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
+        if stream.fits:
+            return self._fit(stream.read(), None, progress)
+        calibration = settings.calibration_for(outline.examples)
+        known = survey(
+            stream,
+            outline,
+            Split.of(calibration, stream, outline.examples, self.seed),
+            scaling=settings.scaling,
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            report=progress,
+        )
+        names = outline.schema.encoded_names
+        self.schema_, self.intake_, self.input_shape_ = outline.schema, known.intake, outline.shape
+        self.n_training_, self.n_features_in_ = outline.examples, outline.shape[0]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.drift_reference_ = DriftReference.fit(known.sample, names)
+        self.draws_ = settings.posterior.fit(
+            settings.autoencoder_for(outline.shape),
+            ScaledRows(known, self.device, self.seed),
+            training=settings.training,
+            seed=self.seed,
+            report=progress,
+        )
+        sample = torch.from_numpy(known.intake.scaled(known.sample)).to(self.device)
+        self.typical_nll_ = self.draws_.typical_nll(sample).cpu().numpy().astype(np.float32)
+        self._fit_verdicts(*known.reference_scores(self.draws_, self.device, progress))
         return self
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
@@ -265,6 +304,13 @@ class DetectorSettings(ScoringSettings):
         if self.architecture is not None:
             return self.architecture
         return Dense() if len(input_shape) == 1 else Conv1d()
+
+    def autoencoder_for(self, input_shape: tuple[int, ...]) -> Autoencoder:
+        """What is trained on examples of this shape."""
+        network = self.architecture_for(input_shape).build(
+            input_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
+        )
+        return Autoencoder(network, self.likelihood)
 
     def calibration_for(self, examples: int) -> Calibration:
         """The calibration asked for, or the one that suits so many rows.

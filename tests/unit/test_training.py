@@ -115,7 +115,7 @@ def test_early_stopping_keeps_the_best_weights_not_the_last():
         schedule=fixed(0.3),
         generators=alone,
         held_out=rows[30:],
-        after_epoch=lambda epoch, loss: seen.append(objective.held_out_loss(rows[None, 30:]).item()),
+        tell=lambda done, loss: seen.append(objective.held_out_loss(rows[None, 30:]).item()),
     )
     assert len(seen) < 200
     assert np.argmin(seen) == len(seen) - 4

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.util import find_spec
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,7 +30,19 @@ ROWS_AT_ONCE = 128  # when scoring: larger products leave what the caches and th
 Values = Float[np.ndarray, "..."]
 
 
-def engine_for(autoencoder: Autoencoder, like: Tensor) -> "Engine | None":
+class Placed(Protocol):
+    """What has a place and a precision, as tensors have."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Its precision."""
+
+
+def engine_for(autoencoder: Autoencoder, like: Placed) -> "Engine | None":
     """The compiled engine for this autoencoder on rows of this kind; None where there is none."""
     if find_spec("numba") is None or like.device.type != "cpu" or like.dtype not in (torch.float32, torch.float64):
         return None
@@ -55,14 +67,13 @@ class Engine:
         self,
         weights: Float[Tensor, "c p"],
         anchors: Float[Tensor, "c p"] | None,
-        rows: Float[Tensor, "n ..."],
         *,
         decay: float,
         batch: int,
         threads: int = 1,
     ) -> "Trainer":
-        """What trains these networks, one row of weights each, on these rows."""
-        return Trainer(self, weights, anchors, rows, decay=decay, batch=batch, threads=threads)
+        """What trains these networks, one row of weights each, on batches of so many rows."""
+        return Trainer(self, weights, anchors, decay=decay, batch=batch, threads=threads)
 
     def flat(self, weights: Weights) -> Float[Tensor, "m p"]:
         """A row of weights for each network, in the order of the plan; a loaded model has another."""
@@ -168,38 +179,38 @@ class Trainer:
         engine: Engine,
         weights: Float[Tensor, "c p"],
         anchors: Float[Tensor, "c p"] | None,
-        rows: Float[Tensor, "n ..."],
         *,
         decay: float,
         batch: int,
         threads: int,
     ) -> None:
         self._engine, self._batch, self._threads = engine, batch, threads
-        self._weights, self._rows = weights.numpy(), np.ascontiguousarray(rows.flatten(1).numpy())
-        self._moments = np.zeros((len(weights), 2, weights.shape[1]), self._rows.dtype)
-        none = np.empty(0, self._rows.dtype)
+        self._weights = weights.numpy()
+        self._moments = np.zeros((len(weights), 2, weights.shape[1]), self._weights.dtype)
+        none = np.empty(0, self._weights.dtype)
         self._anchors = [none] * len(weights) if anchors is None else anchors.numpy()
-        self._numbers = engine.numbers(self._rows.dtype, decay=decay)
+        self._numbers = engine.numbers(self._weights.dtype, decay=decay)
         self._local = threading.local()
-        self._torch_dtype = rows.dtype
         self._steps = 0
 
-    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
+    def steps(
+        self, rows: Float[Tensor, "n ..."], order: Int[Tensor, "c n"], rates: Sequence[float]
+    ) -> Float[Tensor, " c"]:
         """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
-        assert batch == self._batch  # the room is made for it
+        flat = np.ascontiguousarray(rows.flatten(1).numpy())
         steps = np.arange(self._steps + 1, self._steps + 1 + len(rates))
         self._steps += len(rates)
-        over = (np.array(rates) / (1 - BETA1**steps)).astype(self._rows.dtype)
-        roots = np.sqrt(1 - BETA2**steps).astype(self._rows.dtype)
-        members = [(member, one, over, roots) for member, one in enumerate(order.numpy())]
+        over = (np.array(rates) / (1 - BETA1**steps)).astype(flat.dtype)
+        roots = np.sqrt(1 - BETA2**steps).astype(flat.dtype)
+        members = [(member, flat, one, over, roots) for member, one in enumerate(order.numpy())]
         with one_blas_thread():
             # A network is trained on one thread, and the kernel lets go of Python's lock: the number of threads changes
             # nothing but the time.
             if self._worth_threads(order):
-                losses = list(self._pool.map(lambda one: self._epoch_of(*one), members))
+                losses = list(self._pool.map(lambda one: self._steps_of(*one), members))
             else:
-                losses = [self._epoch_of(*one) for one in members]
-        return torch.tensor(losses, dtype=torch.float64).to(self._torch_dtype)
+                losses = [self._steps_of(*one) for one in members]
+        return torch.tensor(losses, dtype=torch.float64).to(rows.dtype)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -209,7 +220,7 @@ class Trainer:
         products = order.numel() * self._weights.shape[1]
         return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
 
-    def _epoch_of(self, member: int, order: Int[np.ndarray, " n"], rates: Values, roots: Values) -> float:
+    def _steps_of(self, member: int, rows: Values, order: Int[np.ndarray, " n"], rates: Values, roots: Values) -> float:
         from indubio.autoencoders import kernel
         from indubio.autoencoders.products import one_mkl_thread
 
@@ -223,7 +234,7 @@ class Trainer:
                 self._weights[member],
                 self._moments[member],
                 self._anchors[member],
-                self._rows,
+                rows,
                 order,
                 self._batch,
                 rates,
@@ -238,7 +249,7 @@ class Trainer:
         from indubio.autoencoders import kernel
 
         if not hasattr(self._local, "room"):
-            plan, dtype = self._engine.plan, self._rows.dtype
+            plan, dtype = self._engine.plan, self._weights.dtype
             largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), int(plan[:, kernel.OUTPUTS].max()))
             self._local.room = self._engine.space(self._batch, dtype), room(largest, dtype)
         both: tuple[Values, Values] = self._local.room

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from indubio.data.reading import Reading
+    from indubio.data.streams import ExampleStream
     from indubio.data.tables import Table
     from indubio.data.windows import Windows
     from indubio.detector import Detector
 
 DATA, WINDOWS, MODEL = "How the file is read", "Windows of a recording", "The model"
+IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 
 
 def fit(
@@ -32,6 +35,20 @@ def fit(
     ] = None,
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of categories; repeatable.", rich_help_panel=DATA)
+    ] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Read the files in every epoch instead of holding them in memory; default: above 2^27 values.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    buffer: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Examples that a stream mixes at a time; default: 128 MB of them.", rich_help_panel=DATA
+        ),
     ] = None,
     window: Annotated[
         int | None, typer.Option(min=1, help="Samples per window: makes windows.", rich_help_panel=WINDOWS)
@@ -88,7 +105,6 @@ def fit(
     from indubio.cli.configuration import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
     from indubio.cli.streams import named_source
-    from indubio.data.tables import Table
     from indubio.errors import ModelFileError
     from indubio.storage import save
 
@@ -113,13 +129,21 @@ def fit(
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
     with named_source(source) as path:
-        data = reading.read(path)
-    data = data.inliers() if isinstance(data, Table) else data
-    with fit_bar() as report:
-        detector.fit(data, progress=report)
+        data = _data(path, reading, stream, buffer)
+        with fit_bar() as report:
+            detector.fit(data, progress=report)
     detector.reading_ = reading
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, as_json)
+
+
+def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Table | Windows | ExampleStream":
+    from indubio.data.streams import ExampleStream
+
+    streamed = ExampleStream(path, reading, buffer)
+    if stream is None:
+        stream = buffer is not None or streamed.value_count() > IN_MEMORY
+    return streamed if stream else streamed.read()
 
 
 def _kind(config: dict[str, Any]) -> str | None:
@@ -170,12 +194,16 @@ def _windows(
     return {"layout": layout, "windowing": windowing}
 
 
-def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: bool) -> None:
+def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, as_json: bool) -> None:
     from rich.console import Console
 
     from indubio.data.sinks import json_text
+    from indubio.data.streams import ExampleStream
     from indubio.data.windows import Windows
 
+    streamed = isinstance(data, ExampleStream) and not data.fits
+    cut = data.report if isinstance(data, Windows) else None
+    cut = data.outline.report if isinstance(data, ExampleStream) else cut
     told = {
         "model": str(out),
         "examples": detector.n_training_,
@@ -184,16 +212,18 @@ def _tell(detector: "Detector", data: "Table | Windows", out: Path, as_json: boo
         "referral_threshold": detector.referral_threshold_,
         "calibration_examples": detector.n_reference_,
         "p_values": bool(detector.reference_ and detector.reference_.unseen),
-        "read": str(data.report) if isinstance(data, Windows) else None,
+        "streamed": streamed,
+        "read": None if cut is None else str(cut),
     }
     if as_json:
         typer.echo(json_text(told))
         return
     console = Console()
-    what = "windows" if isinstance(data, Windows) else "rows"
+    what = "windows" if cut is not None else "rows"
     size = " x ".join(map(str, detector.input_shape_))
     console.print(
-        f"Trained {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values; saved to {out}.",
+        f"Trained {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
+        f"{', streamed' if streamed else ''}; saved to {out}.",
         highlight=False,
         soft_wrap=True,
     )

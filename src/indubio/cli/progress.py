@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isnan
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -27,16 +28,17 @@ def fit_bar() -> "Iterator[Report]":
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.2e}"),
+        TextColumn("{task.fields[loss]}"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks = {}
 
         def report(progress: "Progress") -> None:
+            loss = "" if isnan(progress.loss) else f"loss {progress.loss:.2e}"  # none while data is read
             if progress.stage not in tasks:
-                tasks[progress.stage] = bar.add_task(progress.stage, total=progress.total, loss=progress.loss)
-            bar.update(tasks[progress.stage], completed=progress.done, loss=progress.loss)
+                tasks[progress.stage] = bar.add_task(progress.stage, total=progress.total, loss=loss)
+            bar.update(tasks[progress.stage], completed=progress.done, loss=loss)
 
         yield report
 

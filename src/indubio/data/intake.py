@@ -116,8 +116,14 @@ class Intake:
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""
-        values = rows.values if self.medians is None else filled(rows.values, self.medians)
-        return Prepared(values=values, inspected=self.inspect(rows))
+        return Prepared(values=self._filled(rows.values), inspected=self.inspect(rows))
+
+    def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        """What the network gets for values that were checked already."""
+        return self.scaling.scaled(self._filled(values))
+
+    def _filled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        return values if self.medians is None else filled(values, self.medians)
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""

@@ -28,7 +28,12 @@ class MinMax(Settings):
     def fit(self, rows: Float[np.ndarray, "examples ..."]) -> "FittedMinMax":
         """Learn the ranges; missing values (NaN) are passed over."""
         axes = (0,) if rows.ndim == 2 else (0, 1)
-        smallest, largest = np.nanmin(rows, axis=axes), np.nanmax(rows, axis=axes)
+        return self.of_range(np.nanmin(rows, axis=axes), np.nanmax(rows, axis=axes))
+
+    def of_range(
+        self, smallest: Float[np.ndarray, " features"], largest: Float[np.ndarray, " features"]
+    ) -> "FittedMinMax":
+        """The scaling of rows whose smallest and largest values are known."""
         with np.errstate(over="ignore"):
             span = largest - smallest
         if not np.isfinite(span).all():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Shaped
 
-from indubio.data.recordings.sources import ROWS_AT_ONCE, opened
+from indubio.data.recordings.sources import ROWS_AT_ONCE, Source, opened
 from indubio.data.schema import Categories
 from indubio.errors import ConfigError, DataError, quoted
 from indubio.settings import Settings
@@ -194,15 +194,20 @@ def read_table(source: Any, **roles: Any) -> Table:
 def stream_tables(source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Table]:
     """The same, part by part, for what does not fit into memory."""
     for file in opened(source):
-        wanted = roles.needed(file.schema.names)
-        file.require(wanted)
-        types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
-        waiting = pa.Table.from_batches([], pa.schema([(name, file.schema.field(name).type) for name in wanted]))
-        for batch in file.batches(types):
-            arrived = pa.Table.from_batches([batch])
-            waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
-            while waiting.num_rows >= rows_at_once:
-                yield roles.part(waiting.slice(0, rows_at_once), file.name)
-                waiting = waiting.slice(rows_at_once)
-        if waiting.num_rows:
-            yield roles.part(waiting, file.name)
+        yield from stream_file(file, roles, rows_at_once=rows_at_once)
+
+
+def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Table]:
+    """One file, so many rows at a time."""
+    wanted = roles.needed(file.schema.names)
+    file.require(wanted)
+    types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+    waiting = pa.Table.from_batches([], pa.schema([(name, file.schema.field(name).type) for name in wanted]))
+    for batch in file.batches(types):
+        arrived = pa.Table.from_batches([batch])
+        waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
+        while waiting.num_rows >= rows_at_once:
+            yield roles.part(waiting.slice(0, rows_at_once), file.name)
+            waiting = waiting.slice(rows_at_once)
+    if waiting.num_rows:
+        yield roles.part(waiting, file.name)

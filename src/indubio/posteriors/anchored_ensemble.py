@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Generator, Tensor
+from torch import Generator
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne
 
@@ -41,7 +41,7 @@ class AnchoredEnsemble(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,

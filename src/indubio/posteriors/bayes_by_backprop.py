@@ -23,6 +23,7 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Objective, Report, Training, silent
 from indubio.settings import AtLeastOne, Fraction, Positive
 
@@ -61,7 +62,7 @@ class BayesByBackprop(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,
@@ -91,7 +92,7 @@ class BayesByBackprop(Posterior):
 
 class _VariationalObjective(Objective):
     def __init__(
-        self, settings: BayesByBackprop, autoencoder: Autoencoder, generators: Sequence[Generator], rows: Tensor
+        self, settings: BayesByBackprop, autoencoder: Autoencoder, generators: Sequence[Generator], rows: TrainingRows
     ) -> None:
         self.autoencoder, self.generators, self._settings = autoencoder, generators, settings
         usual = fresh_weights(autoencoder, generators, rows)

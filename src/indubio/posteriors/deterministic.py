@@ -8,12 +8,10 @@ One draw has no spread: its epistemic uncertainty is 0, and total uncertainty is
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 
 
@@ -31,7 +29,7 @@ class Deterministic(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,

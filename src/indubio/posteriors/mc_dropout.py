@@ -20,6 +20,7 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Objective, Report, Stepper, Training, silent
 from indubio.settings import AtLeastOne
 
@@ -46,7 +47,7 @@ class MCDropout(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,
@@ -89,9 +90,9 @@ class _DropoutObjective(WeightObjective):
         super().__init__(autoencoder, weights, prior_scale=prior_scale, generators=generators)
         self._dropout = dropout
 
-    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> Stepper:
+    def stepper(self, batch: int, threads: int) -> Stepper:
         """On torch: the kernels have no masks."""
-        return Objective.stepper(self, rows, batch, threads)
+        return Objective.stepper(self, batch, threads)
 
     def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks:
         """Fresh masks for every row."""
@@ -101,5 +102,5 @@ class _DropoutObjective(WeightObjective):
         ]
 
 
-def _masks(shape: tuple[int, ...], dropout: float, generator: Generator, like: Tensor) -> Tensor:
-    return torch.empty(shape).bernoulli_(1 - dropout, generator=generator).to(like)
+def _masks(shape: tuple[int, ...], dropout: float, generator: Generator, like: TrainingRows) -> Tensor:
+    return torch.empty(shape).bernoulli_(1 - dropout, generator=generator).to(like.device, like.dtype)

@@ -16,6 +16,7 @@ from indubio.autoencoders.gradient import BlockGradient, can_differentiate
 from indubio.autoencoders.layers import Weights
 from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import (
     Objective,
     Progress,
@@ -64,7 +65,7 @@ class Posterior(Settings, ABC):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,
@@ -75,10 +76,10 @@ class Posterior(Settings, ABC):
 
         Args:
             autoencoder: what is trained.
-            rows: the training rows.
+            rows: the training rows, in memory or streamed.
             training: how.
             seed: of everything random.
-            report: told after every epoch.
+            report: told after every epoch, and every stretch of streamed rows.
             start: draws of the same autoencoder to start from instead of fresh weights. Priors stay what they are, the
                 anchors of an ensemble too. A method whose draws do not tell where its training ended starts afresh.
         """
@@ -111,13 +112,13 @@ class WeightObjective(Objective):
             self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
         self.leaves = list(self.weights.values())
 
-    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> Stepper:
+    def stepper(self, batch: int, threads: int) -> Stepper:
         """Compiled where that is possible."""
-        engine = engine_for(self.autoencoder, rows)
+        engine = engine_for(self.autoencoder, self.moved[0])
         if engine is None:
-            return super().stepper(rows, batch, threads)
+            return super().stepper(batch, threads)
         anchors = None if self._anchors is None else self._anchors[0]
-        return engine.trainer(self.moved[0], anchors, rows, decay=self.decay, batch=batch, threads=threads)
+        return engine.trainer(self.moved[0], anchors, decay=self.decay, batch=batch, threads=threads)
 
     @cached_property
     def _by_hand(self) -> BlockGradient | None:
@@ -176,7 +177,7 @@ def _views(flat: Float[Tensor, "c p"], like: Weights) -> Weights:
     return {name: part.view(like[name].shape) for name, part in zip(like, parts, strict=True)}
 
 
-def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: Tensor) -> Weights:
+def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: TrainingRows) -> Weights:
     """Initial weights of one network per generator, stacked, with the precision and device of `like`."""
     each = [autoencoder.initial(generator, like.dtype) for generator in generators]
     return {name: torch.stack([one[name] for one in each]).to(like.device) for name in each[0]}
@@ -185,7 +186,7 @@ def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], lik
 def fit_networks(
     fresh: Callable[[Sequence[Generator]], ObjectiveT],
     autoencoder: Autoencoder,
-    rows: Float[Tensor, "n ..."],
+    rows: TrainingRows,
     *,
     networks: int,
     training: Training,
@@ -215,7 +216,7 @@ def fit_networks(
         schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
         batch = training.batch_rows(len(kept))
         side_by_side = threads if engine_for(autoencoder, rows) else 1
-        size = members_at_once(training, networks, weights, widest, batch, rows.itemsize, side_by_side)
+        size = members_at_once(training, networks, weights, widest, batch, rows.dtype.itemsize, side_by_side)
         runs = list(chunks(networks, size))
         for run, members in enumerate(runs):
             objective = fresh(generators[members.start : members.stop])
@@ -229,8 +230,8 @@ def fit_networks(
                 schedule=schedule,
                 generators=generators[members.start : members.stop],
                 held_out=held_out,
-                after_epoch=lambda epoch, loss, before=before: report(  # type: ignore[misc]
-                    Progress(before + epoch + 1, len(runs) * training.epochs, loss)
+                tell=lambda done, loss, before=before: report(  # type: ignore[misc]
+                    Progress(before + done, len(runs) * training.epochs, loss)
                 ),
                 threads=threads,
             )

@@ -25,12 +25,13 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import (
     Progress,
     Report,
     Training,
     diverged,
-    epoch_batches,
+    endless_batches,
     silent,
     training_threads,
 )
@@ -65,7 +66,7 @@ class SGHMC(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,
@@ -92,15 +93,14 @@ class SGHMC(Posterior):
             chain = list(self._chain(objective, rows, training, report))
         return Draws(autoencoder, self.draws, {name: torch.cat([w[name] for w in chain]) for name in chain[0]})
 
-    def _chain(self, objective: WeightObjective, rows: Tensor, training: Training, report: Report) -> Iterator[Weights]:
+    def _chain(
+        self, objective: WeightObjective, rows: TrainingRows, training: Training, report: Report
+    ) -> Iterator[Weights]:
         (generator,) = objective.generators
         momenta = [torch.zeros_like(tensor) for tensor in objective.moved]
-        batches: Iterator[Tensor] = iter(())
-        for step in range(1, self.burn_in + self.draws * self.thinning + 1):
-            batch = next(batches, None)
-            if batch is None:
-                batches = epoch_batches(rows, training.batch_rows(len(rows)), [generator])
-                batch = next(batches)
+        steps = range(1, self.burn_in + self.draws * self.thinning + 1)
+        batches = endless_batches(rows, training.batch_rows(len(rows)), generator)
+        for step, batch in zip(steps, batches, strict=False):
             loss = objective.differentiate(batch)
             gradients = tuple(tensor.grad for tensor in objective.moved if tensor.grad is not None)
             with torch.no_grad():

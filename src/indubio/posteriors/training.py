@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Generator, Tensor
 
 from indubio.errors import ConfigError, TrainingError
 from indubio.posteriors import learning_rate as rates
+from indubio.posteriors.rows import TrainingRows, stretches
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings
 
 SMALLEST_BATCH = 3  # smaller left-over batches are skipped, as in the authors' scripts
@@ -75,7 +77,7 @@ class Training(Settings):
 class Progress:
     """How far a fit is: `done` of `total` epochs over all networks, and the current mean loss."""
 
-    done: int
+    done: float
     total: int
     loss: float
     stage: str = "training"
@@ -114,10 +116,10 @@ class Objective(ABC):
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on rows it does not train on, without noise."""
 
-    def stepper(self, rows: Float[Tensor, "n ..."], batch: int, threads: int) -> "Stepper":
-        """What takes the optimiser's steps on batches of these rows."""
-        del batch, threads
-        return _TorchStepper(self, rows)
+    def stepper(self, batch: int, threads: int) -> "Stepper":
+        """What takes the optimiser's steps on batches of so many rows."""
+        del threads
+        return _TorchStepper(self, batch)
 
     def begin_at(self, weights: dict[str, Tensor]) -> None:
         """Start from these weights, stacked (C, ...), where the method can."""
@@ -134,20 +136,25 @@ class Objective(ABC):
 
 
 class Stepper(Protocol):
-    """Adam on the batches of an epoch."""
+    """Adam on batches."""
 
-    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
+    def steps(
+        self, rows: Float[Tensor, "n ..."], order: Int[Tensor, "c n"], rates: Sequence[float]
+    ) -> Float[Tensor, " c"]:
         """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
 
 
 class _TorchStepper:
-    def __init__(self, objective: Objective, rows: Float[Tensor, "n ..."]) -> None:
-        self._objective, self._rows, self._adam = objective, rows, _fused_adam(objective)
+    def __init__(self, objective: Objective, batch: int) -> None:
+        self._objective, self._batch, self._adam = objective, batch, _fused_adam(objective)
 
-    def epoch(self, order: Int[Tensor, "c n"], batch: int, rates: Sequence[float]) -> Float[Tensor, " c"]:
-        total = torch.zeros(len(order), dtype=self._rows.dtype, device=self._rows.device)
-        for rate, index in zip(rates, torch.split(order, batch, dim=1), strict=False):  # too small a rest has no rate
-            total += _adam_step(self._adam, self._objective, self._rows[index], rate)
+    def steps(
+        self, rows: Float[Tensor, "n ..."], order: Int[Tensor, "c n"], rates: Sequence[float]
+    ) -> Float[Tensor, " c"]:
+        total = torch.zeros(len(order), dtype=rows.dtype, device=rows.device)
+        # Too small a rest has no rate.
+        for rate, index in zip(rates, torch.split(order, self._batch, dim=1), strict=False):
+            total += _adam_step(self._adam, self._objective, rows[index], rate)
         return total
 
 
@@ -188,27 +195,33 @@ def chunks(members: int, size: int) -> Iterator[range]:
 
 def train(
     objective: Objective,
-    rows: Float[Tensor, "n ..."],
+    rows: TrainingRows,
     *,
     training: Training,
     schedule: rates.Schedule,
     generators: Sequence[Generator],
     held_out: Float[Tensor, "n2 ..."] | None = None,
-    after_epoch: Callable[[int, float], None] | None = None,
+    tell: Callable[[float, float], None] | None = None,
     threads: int = 1,
 ) -> None:
-    """Move the objective's leaves to lower loss, in place."""
+    """Move the objective's leaves to lower loss, in place; `tell` is told the epochs that are done, and the loss."""
     batch = training.batch_rows(len(rows))
-    stepper = objective.stepper(rows, batch, threads)
+    stepper = objective.stepper(batch, threads)
     best = _Best(objective, training.early_stopping) if training.early_stopping else None
     steps = step_count(len(rows), batch)
     for epoch in range(training.epochs):
-        rates = [schedule(step) for step in range(epoch * steps, (epoch + 1) * steps)]
-        mean = stepper.epoch(epoch_order(rows, generators), batch, rates) / steps
-        if not bool(mean.isfinite().all()):
-            raise diverged(mean, epoch, rates[-1])
-        if after_epoch is not None:
-            after_epoch(epoch, float(mean.mean()))
+        done = 0
+        for stretch in stretches(rows, epoch, batch):
+            due = min(-(-len(stretch) // batch), steps - done)
+            if not due:  # too small a rest
+                continue
+            rates = [schedule(epoch * steps + step) for step in range(done, done + due)]
+            mean = stepper.steps(stretch, epoch_order(stretch, generators), rates) / due
+            if not bool(mean.isfinite().all()):
+                raise diverged(mean, epoch, rates[-1])
+            done += due
+            if tell is not None:
+                tell(epoch + 1 if done == steps else epoch + done / steps, float(mean.mean()))
         if best is not None and held_out is not None and best.reached(held_out):
             break
     if best is not None and training.epochs:
@@ -241,11 +254,20 @@ def step_count(rows: int, batch: int) -> int:
 
 
 def epoch_batches(
-    rows: Float[Tensor, "n ..."], size: int, generators: Sequence[Generator]
+    rows: TrainingRows, size: int, generators: Sequence[Generator], epoch: int = 0
 ) -> Iterator[Float[Tensor, "c b ..."]]:
     """The rows in batches, in an order of its own for each network."""
-    for index in torch.split(epoch_order(rows, generators), size, dim=1)[: step_count(len(rows), size)]:
-        yield rows[index]
+    left = step_count(len(rows), size)
+    for stretch in stretches(rows, epoch, size):
+        for index in torch.split(epoch_order(stretch, generators), size, dim=1)[:left]:
+            left -= 1
+            yield stretch[index]
+
+
+def endless_batches(rows: TrainingRows, size: int, generator: Generator) -> Iterator[Float[Tensor, "1 b ..."]]:
+    """Batches for one network, epoch after epoch."""
+    for epoch in count():
+        yield from epoch_batches(rows, size, [generator], epoch)
 
 
 def diverged(loss: Float[Tensor, " c"], epoch: int, rate: float) -> TrainingError:
@@ -258,7 +280,7 @@ def diverged(loss: Float[Tensor, " c"], epoch: int, rate: float) -> TrainingErro
 
 
 def schedule_for(
-    training: Training, rows: Float[Tensor, "n ..."], fresh_objective: Callable[[Generator], Objective], seed: int
+    training: Training, rows: TrainingRows, fresh_objective: Callable[[Generator], Objective], seed: int
 ) -> rates.Schedule:
     """The rate of every step, after a range test if one is asked for."""
     if not isinstance(training.learning_rate, rates.RangeTest):
@@ -274,17 +296,13 @@ def schedule_for(
 
 
 def _range_test_losses(
-    test: rates.RangeTest, rows: Tensor, training: Training, objective: Objective, generator: Generator
+    test: rates.RangeTest, rows: TrainingRows, training: Training, objective: Objective, generator: Generator
 ) -> tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
     adam = _fused_adam(objective)
-    batches: Iterator[Tensor] = iter(())
     losses: list[float] = []
     tried = test.rates()
-    for rate in tried:
-        batch = next(batches, None)
-        if batch is None:
-            batches = epoch_batches(rows, training.batch_rows(len(rows)), [generator])
-            batch = next(batches)
+    batches = endless_batches(rows, training.batch_rows(len(rows)), generator)
+    for rate, batch in zip(tried, batches, strict=False):
         losses.append(float(_adam_step(adam, objective, batch, float(rate))))
         smoothed = rates.smoothed_losses(np.array(losses))
         if not np.isfinite(losses[-1]) or smoothed[-1] > rates.HOPELESS * abs(smoothed.min()):
@@ -294,8 +312,8 @@ def _range_test_losses(
 
 
 def split_held_out(
-    rows: Float[Tensor, "n ..."], training: Training, seed: int
-) -> tuple[Float[Tensor, "n1 ..."], Float[Tensor, "n2 ..."] | None]:
+    rows: TrainingRows, training: Training, seed: int
+) -> tuple[TrainingRows, Float[Tensor, "n2 ..."] | None]:
     """Training rows and held-out rows, when early stopping needs some."""
     if training.early_stopping is None:
         return rows, None
@@ -306,6 +324,8 @@ def split_held_out(
             f"early stopping needs rows on both sides: `held_out` {share} of {len(rows)} rows are {held}. "
             "Give more rows or turn early stopping off."
         )
+    if not isinstance(rows, Tensor):
+        return rows.held_out(share)
     (generator,) = member_generators(seed, 1, purpose=2)
     order = torch.randperm(len(rows), generator=generator).to(rows.device)
     return rows[order[held:]], rows[order[:held]]

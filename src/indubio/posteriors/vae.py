@@ -19,6 +19,7 @@ from torch import Generator, Tensor
 from indubio.autoencoders.autoencoder import Autoencoder, noisy
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne, NotNegative
 
@@ -45,7 +46,7 @@ class VAE(Posterior):
     def fit(
         self,
         autoencoder: Autoencoder,
-        rows: Float[Tensor, "n ..."],
+        rows: TrainingRows,
         *,
         training: Training,
         seed: int,
@@ -71,7 +72,7 @@ class VAE(Posterior):
         )
         (generator,) = objective.generators
         shape = (self.draws, 1, *autoencoder.network.latent_shape)
-        noise = torch.empty(shape).normal_(generator=generator).to(rows)
+        noise = torch.empty(shape).normal_(generator=generator).to(rows.device, rows.dtype)
         return Draws(autoencoder, self.draws, objective.trained(), noise=noise)
 
 

@@ -7,9 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,10 @@ class Source(ABC):
         Args:
             types: by column; what a CSV file is read as. Other sources have their own types, and None leaves it open.
         """
+
+    def units(self) -> "list[Source]":
+        """What can be read alone: the whole, or the row groups of a Parquet file."""
+        return [self]
 
     def place(self, row: int) -> str:
         """Where a row is, as a person would look it up."""
@@ -168,6 +172,13 @@ class ParquetSource(Source):
                 first += batch.num_rows
                 if begin < end:
                     yield batch.slice(begin, end - begin).select(list(types))
+
+    def units(self) -> list[Source]:
+        """Its row groups."""
+        with self._opened() as file:
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        bounds = [0, *accumulate(sizes)]
+        return [replace(self, start=start, stop=stop) for start, stop in pairwise(bounds)]
 
     def place(self, row: int) -> str:
         """Where a row is in the whole file."""
