@@ -214,12 +214,12 @@ def test_progress_is_told_while_files_are_read_and_within_an_epoch(files):
     assert training[-1] == 3
 
 
-def test_a_bad_value_is_named_by_its_file_and_row_group(tmp_path):
+def test_a_bad_value_is_named_by_its_file_and_rows(tmp_path):
     table = made(2000)
     broken = table["c"].to_numpy().copy()
     broken[1500] = np.inf
     stream = ExampleStream(written(tmp_path / "parts", table.set_column(2, "c", [broken])), buffer=100)
-    with pytest.raises(DataError, match=r'second\.parquet, row group 0.*infinity.*column "c"'):
+    with pytest.raises(DataError, match=r'second\.parquet: row 0 and what follows: .*infinity.*column "c"'):
         small().fit(stream)
 
 
