@@ -19,6 +19,7 @@ from indubio.cli import (
     report,
     reproduce,
     serve,
+    tune,
 )
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
+app.command("tune")(tune.tune)
 app.command("assess")(assess.assess)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)

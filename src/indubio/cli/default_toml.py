@@ -1,9 +1,10 @@
 """The default configuration as TOML, with what the docstrings say beside every setting."""
 
 import inspect
+import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from indubio.config import FAMILIES, to_plain
@@ -28,6 +29,21 @@ def default_toml() -> str:
     for name, settings in (*_DEFAULTS.items(), *_examples()):
         lines += ["", *_section(name, settings)]
     return "\n".join([*lines, "", *_data_section(), ""])
+
+
+def written_toml(config: Mapping[str, Any]) -> str:
+    """A configuration as TOML; what is None is left out."""
+    scalars = [
+        f"{name} = {_literal(value)}"
+        for name, value in config.items()
+        if value is not None and not isinstance(value, Mapping)
+    ]
+    lines = [*scalars]
+    for name, table in config.items():
+        if isinstance(table, Mapping):
+            given = {key: value for key, value in table.items() if value is not None}
+            lines += ["", f"[{name}]", *(f"{key} = {_literal(value)}" for key, value in given.items())]
+    return "\n".join([*lines, ""])
 
 
 def _examples() -> Iterator[tuple[str, Settings]]:
@@ -100,10 +116,12 @@ def _literal(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f'"{value}"'
+            return json.dumps(value, ensure_ascii=False)
         case list() | tuple():
             return "[" + ", ".join(_literal(item) for item in value) + "]"
         case dict():
-            return "{ " + ", ".join(f"{key} = {_literal(item)}" for key, item in value.items()) + " }"
+            return (
+                "{ " + ", ".join(f"{key} = {_literal(item)}" for key, item in value.items() if item is not None) + " }"
+            )
         case _:
             return repr(value)

@@ -21,7 +21,7 @@ def processes_here(
     """So many processes for as long as the block runs; None takes one for each core."""
     spawned = multiprocessing.get_context("spawn")  # a forked process would share torch's locks in whatever state
     ended, end = spawned.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(count or _cores(), mp_context=spawned, initializer=_start, initargs=(ended, start, args))
+    pool = ProcessPoolExecutor(count or cores(), mp_context=spawned, initializer=_start, initargs=(ended, start, args))
     try:
         yield pool
     except BaseException:
@@ -34,7 +34,7 @@ def processes_here(
         ended.close()
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastOne, Settings
-from indubio.workers.processes import processes_here
+from indubio.workers.processes import cores, processes_here
 
 Start = Callable[..., object]
 
@@ -41,6 +41,12 @@ class Workers(Settings):
             raise ConfigError("`tls_ca`, `tls_cert` and `tls_key` are for a `cluster`.")
         if (self.tls_ca is None) != (self.tls_cert is None) or (self.tls_key is not None and self.tls_cert is None):
             raise ConfigError("TLS needs `tls_ca` and `tls_cert`, and `tls_key` when the key has its own file.")
+
+    def slots(self, executor: Executor) -> int:
+        """How many tasks its workers run at a time, for work that is given out as results come in."""
+        if self.cluster is None:
+            return self.processes or cores()
+        return max(1, sum(executor._client.nthreads().values()))  # type: ignore[attr-defined]
 
     @contextmanager
     def executor(self, start: Start | None = None, args: tuple[Any, ...] = ()) -> Iterator[Executor]:
