@@ -25,12 +25,14 @@ from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
-from indubio.posteriors.parts import fit_parts
+from indubio.posteriors.parts import fit_orders, fit_parts
+from indubio.posteriors.spread import Order
 from indubio.posteriors.training import Report, silent
 from indubio.probability import Conversion, Ecdf
 from indubio.scoring import ScoringModel, ScoringSettings
 from indubio.settings import Settings
 from indubio.streaming import ScaledRows, Split, survey
+from indubio.workers import Workers
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
@@ -131,6 +133,7 @@ class Detector(ScoringModel):
         *,
         groups: Any = None,
         progress: Report = silent,
+        workers: Workers | None = None,
     ) -> Self:
         """Learn what good examples look like.
 
@@ -141,10 +144,12 @@ class Detector(ScoringModel):
             groups: the machine, product or other group of each example, within which p-values hold; None takes the
                 group column of a `Table`, if it has one.
             progress: called with a `Progress` after every epoch.
+            workers: train folds and members of ensembles side by side on these; the result is the same. None trains
+                here.
         """
         if isinstance(X, ExampleStream):
-            return self._fit_stream(X, groups, progress)
-        return self._fit(X, groups, progress)
+            return self._fit_stream(X, groups, progress, workers)
+        return self._fit(X, groups, progress, workers=workers)
 
     def update(
         self,
@@ -180,7 +185,13 @@ class Detector(ScoringModel):
         return new._fit(joined(training_data, confirmed), groups, progress, start=self.draws_, warm_epochs=epochs)
 
     def _fit(
-        self, X: Any, groups: Any, progress: Report, start: Draws | None = None, warm_epochs: int | None = None
+        self,
+        X: Any,
+        groups: Any,
+        progress: Report,
+        start: Draws | None = None,
+        warm_epochs: int | None = None,
+        workers: Workers | None = None,
     ) -> Self:
         settings = self.settings_in_use()
         rows = self._training_rows(X)
@@ -205,17 +216,18 @@ class Detector(ScoringModel):
             seed=self.seed,
             report=progress,
             start=start if warm else None,
+            workers=workers,
         )
         self.typical_nll_ = self.draws_.typical_nll(scaled).cpu().numpy().astype(np.float32)
         self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
         return self
 
-    def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report) -> Self:
+    def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:
         settings, outline = self.settings_in_use(), stream.outline
         if groups is not None:
             raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
         if stream.fits:
-            return self._fit(stream.read(), None, progress)
+            return self._fit(stream.read(), None, progress, workers=workers)
         calibration = settings.calibration_for(outline.examples)
         known = survey(
             stream,
@@ -232,12 +244,14 @@ class Detector(ScoringModel):
         self.n_training_, self.n_features_in_ = outline.examples, outline.shape[0]
         self.feature_names_in_ = np.array(names, dtype=object)
         self.drift_reference_ = DriftReference.fit(known.sample, names)
-        self.draws_ = settings.posterior.fit(
+        order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
+        self.draws_ = fit_orders(
+            [order],
             settings.autoencoder_for(outline.shape),
             ScaledRows(known, self.device, self.seed),
             training=settings.training,
-            seed=self.seed,
             report=progress,
+            workers=workers,
         )
         sample = torch.from_numpy(known.intake.scaled(known.sample)).to(self.device)
         self.typical_nll_ = self.draws_.typical_nll(sample).cpu().numpy().astype(np.float32)

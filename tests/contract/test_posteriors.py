@@ -93,7 +93,7 @@ def fitted():
 
 
 def test_the_list_of_posteriors_is_the_list_of_files():
-    shared = {"__init__", "draws", "learning_rate", "parts", "posterior", "rows", "training"}
+    shared = {"__init__", "draws", "learning_rate", "parts", "posterior", "rows", "spread", "training"}
     files = {path.stem for path in Path(posteriors.__file__).parent.glob("*.py")} - shared
     assert files == set(POSTERIORS) == set(SMALL)
 

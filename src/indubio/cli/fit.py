@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+
 if TYPE_CHECKING:
     from indubio.data.reading import Reading
     from indubio.data.streams import ExampleStream
@@ -98,6 +100,14 @@ def fit(
         typer.Option(min=0, help="Refer values further outside than so many training ranges.", rich_help_panel=MODEL),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train folds and ensembles in so many processes; the result is the same."),
+    ] = None,
+    cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
@@ -107,6 +117,7 @@ def fit(
     from indubio.cli.streams import named_source
     from indubio.errors import ModelFileError
     from indubio.storage import save
+    from indubio.workers import Workers
 
     given = read_config(config)
     kind = posterior or _kind(given) or "anchored_ensemble"
@@ -126,12 +137,13 @@ def fit(
     }
     settings = merged(given, flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
     with named_source(source) as path:
         data = _data(path, reading, stream, buffer)
         with fit_bar() as report:
-            detector.fit(data, progress=report)
+            detector.fit(data, progress=report, workers=None if workers is None and cluster is None else hands)
     detector.reading_ = reading
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, as_json)

@@ -49,6 +49,22 @@ class AnchoredEnsemble(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train the members, as many side by side as is fastest."""
+        return self.fit_members(
+            range(self.members), autoencoder, rows, training=training, seed=seed, report=report, start=start
+        )
+
+    def fit_members(
+        self,
+        members: range,
+        autoencoder: Autoencoder,
+        rows: TrainingRows,
+        *,
+        training: Training,
+        seed: int,
+        report: Report = silent,
+        start: Draws | None = None,
+    ) -> Draws:
+        """Some of the members, as they are in the whole ensemble: each has random streams and a start of its own."""
 
         def fresh(generators: Sequence[Generator]) -> WeightObjective:
             return WeightObjective(
@@ -63,7 +79,7 @@ class AnchoredEnsemble(Posterior):
             fresh,
             autoencoder,
             rows,
-            networks=self.members,
+            networks=members,
             training=training,
             seed=seed,
             report=report,
@@ -71,4 +87,4 @@ class AnchoredEnsemble(Posterior):
         )
         parts = list(map(WeightObjective.trained, trained))  # a loop's variable would keep an objective for too long
         weights = {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}
-        return Draws(autoencoder, self.members, weights)
+        return Draws(autoencoder, len(members), weights)

@@ -74,7 +74,7 @@ class BayesByBackprop(Posterior):
             lambda generators: _VariationalObjective(self, autoencoder, generators, rows),
             autoencoder,
             rows,
-            networks=1,
+            networks=range(1),
             training=training,
             seed=seed,
             report=report,

@@ -46,7 +46,7 @@ class Deterministic(Posterior):
             ),
             autoencoder,
             rows,
-            networks=1,
+            networks=range(1),
             training=training,
             seed=seed,
             report=report,

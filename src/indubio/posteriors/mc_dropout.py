@@ -65,7 +65,7 @@ class MCDropout(Posterior):
             ),
             autoencoder,
             rows,
-            networks=1,
+            networks=range(1),
             training=training,
             seed=seed,
             report=report,

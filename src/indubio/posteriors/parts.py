@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -11,7 +10,10 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.calibration import Plan
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.rows import TrainingRows
+from indubio.posteriors.spread import Order, fit_spread, joined
 from indubio.posteriors.training import Progress, Report, Training, silent
+from indubio.workers import Workers
 
 PART = 8  # marks the random streams of the parts; 0 to 2 are those of the training, 7 is the split's
 
@@ -26,6 +28,7 @@ def fit_parts(
     seed: int,
     report: Report = silent,
     start: Draws | None = None,
+    workers: Workers | None = None,
 ) -> Draws:
     """The draws of a plan: one fit of the posterior per part, on the part's rows.
 
@@ -38,41 +41,58 @@ def fit_parts(
         seed: of everything random; a plan of one part uses it as it is.
         report: told after every epoch.
         start: draws to start from, for a plan of one part.
+        workers: train parts, and members of ensembles, side by side on these; the draws are the same. None trains here,
+            as does a warm start.
     """
     assert start is None or len(plan.parts) == 1
-    fitted = []
-    for place, part in enumerate(plan.parts):
-        whole = len(part.trained) == len(rows)
-        fitted.append(
-            posterior.with_count(part.draws).fit(
-                autoencoder,
-                rows if whole else rows[torch.from_numpy(part.trained).to(rows.device)],
-                training=training,
-                seed=seed if len(plan.parts) == 1 else _part_seed(seed, place),
-                report=_report_of_part(report, place, len(plan.parts)),
-                start=start,
-            )
-        )
-    return fitted[0] if len(fitted) == 1 else joined(fitted)
-
-
-def joined(parts: Sequence[Draws]) -> Draws:
-    """Draws of the same autoencoder as one; where a part's draws share their weights, each gets a copy."""
-    first = parts[0]
-    masks = [part.masks for part in parts if part.masks is not None]
-    noise = [part.noise for part in parts if part.noise is not None]
-    return Draws(
-        first.autoencoder,
-        sum(part.count for part in parts),
-        {name: torch.cat([_stacked(part, name) for part in parts]) for name in first.weights},
-        masks=tuple(torch.cat(place) for place in zip(*masks, strict=True)) if masks else None,
-        noise=torch.cat(noise) if noise else None,
+    return fit_orders(
+        orders_of(posterior, plan, seed),
+        autoencoder,
+        rows,
+        training=training,
+        report=report,
+        start=start,
+        workers=workers,
     )
 
 
-def _stacked(draws: Draws, name: str) -> Tensor:
-    weight = draws.weights[name]
-    return weight if weight.shape[0] == draws.count else weight.expand(draws.count, *weight.shape[1:])
+def fit_orders(
+    orders: Sequence[Order],
+    autoencoder: Autoencoder,
+    rows: TrainingRows,
+    *,
+    training: Training,
+    report: Report = silent,
+    start: Draws | None = None,
+    workers: Workers | None = None,
+) -> Draws:
+    """The draws of some fits, here or by workers; see `fit_parts`."""
+    if workers is not None and start is None:
+        return fit_spread(orders, autoencoder, rows, training=training, workers=workers, report=report)
+    fitted = [
+        order.posterior.fit(
+            autoencoder,
+            order.rows_of(rows),
+            training=training,
+            seed=order.seed,
+            report=_report_of_part(report, place, len(orders)),
+            start=start,
+        )
+        for place, order in enumerate(orders)
+    ]
+    return joined(fitted)
+
+
+def orders_of(posterior: Posterior, plan: Plan, seed: int) -> list[Order]:
+    """One order a part; a plan of one part has the seed as it is."""
+    return [
+        Order(
+            posterior=posterior.with_count(part.draws),
+            trained=part.trained,
+            seed=seed if len(plan.parts) == 1 else _part_seed(seed, place),
+        )
+        for place, part in enumerate(plan.parts)
+    ]
 
 
 def _part_seed(seed: int, place: int) -> int:

@@ -188,13 +188,13 @@ def fit_networks(
     autoencoder: Autoencoder,
     rows: TrainingRows,
     *,
-    networks: int,
+    networks: range,
     training: Training,
     seed: int,
     report: Report,
     start: Weights | None = None,
 ) -> Iterator[ObjectiveT]:
-    """Train so many networks, as many side by side as is fastest, and give their objectives one after the other.
+    """Train these networks, as many side by side as is fastest, and give their objectives one after the other.
 
     What is not kept of an objective is gone before the next one begins: of large networks, memory holds few at a time.
 
@@ -202,7 +202,7 @@ def fit_networks(
         fresh: makes the untrained objective of one network per generator.
         autoencoder: what is trained.
         rows: the training rows.
-        networks: how many.
+        networks: which of those that belong to the seed; each is the same, whichever others are trained.
         training: how.
         seed: of everything random.
         report: told after every epoch.
@@ -212,12 +212,12 @@ def fit_networks(
     threads = training.threads or torch.get_num_threads()
     with training_threads(training, weights):
         kept, held_out = split_held_out(rows, training, seed)
-        generators = member_generators(seed, networks)
+        generators = member_generators(seed, networks.stop)[networks.start :]
         schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
         batch = training.batch_rows(len(kept))
         side_by_side = threads if engine_for(autoencoder, rows) else 1
-        size = members_at_once(training, networks, weights, widest, batch, rows.dtype.itemsize, side_by_side)
-        runs = list(chunks(networks, size))
+        size = members_at_once(training, len(networks), weights, widest, batch, rows.dtype.itemsize, side_by_side)
+        runs = list(chunks(len(networks), size))
         for run, members in enumerate(runs):
             objective = fresh(generators[members.start : members.stop])
             if start is not None:

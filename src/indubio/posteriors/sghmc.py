@@ -83,7 +83,7 @@ class SGHMC(Posterior):
             ),
             autoencoder,
             rows,
-            networks=1,
+            networks=range(1),
             training=training,
             seed=seed,
             report=report,

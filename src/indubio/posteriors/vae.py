@@ -64,7 +64,7 @@ class VAE(Posterior):
             ),
             autoencoder,
             rows,
-            networks=1,
+            networks=range(1),
             training=training,
             seed=seed,
             report=report,

@@ -1,0 +1,75 @@
+"""Draws that workers train are the draws that one process trains."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from distributed import LocalCluster
+from torch import nn
+
+from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, MCDropout, OwnNetwork, Training, TrainScores
+from indubio.data import Table
+from indubio.errors import ConfigError
+from indubio.workers import Workers
+from tests.small_examples import TRAINING, table
+
+QUICK = Training(epochs=3, batch_size=32)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        yield Workers(cluster=cluster.scheduler_address)
+
+
+def assert_same(detector: Detector, other: Detector) -> None:
+    for name, weight in detector.draws_.weights.items():
+        # The same seeds: what may differ is the rounding of another number of networks side by side.
+        torch.testing.assert_close(other.draws_.weights[name], weight, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(other.assess(TRAINING).p_value, detector.assess(TRAINING).p_value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"posterior": AnchoredEnsemble(members=7), "calibration": TrainScores()},
+        {"posterior": AnchoredEnsemble(members=5), "calibration": CrossFit(folds=2)},
+        {"posterior": MCDropout(draws=6), "calibration": CrossFit(folds=3)},
+    ],
+    ids=["members of an ensemble", "folds of an ensemble", "folds of one network"],
+)
+def test_what_workers_train_is_what_is_trained_here(settings, cluster):
+    here, there = (Detector(training=QUICK, **settings).fit(TRAINING, workers=workers) for workers in (None, cluster))
+    assert_same(here, there)
+
+
+def test_a_stream_is_read_by_every_worker(cluster):
+    stream = ExampleStream(
+        pa.table({f"x{i}": column for i, column in enumerate(np.tile(TRAINING, (10, 1)).T)}), buffer=500
+    )
+    here, there = (
+        Detector(posterior=AnchoredEnsemble(members=3), training=QUICK).fit(stream, workers=workers)
+        for workers in (None, cluster)
+    )
+    for name, weight in here.draws_.weights.items():
+        torch.testing.assert_close(there.draws_.weights[name], weight, rtol=1e-4, atol=1e-6)
+    new = Table(features=stream.source.slice(0, 50))
+    np.testing.assert_allclose(there.assess(new).p_value, here.assess(new).p_value)
+
+
+def test_processes_here_train_the_same():
+    told = []
+    posterior = AnchoredEnsemble(members=2)
+    here = Detector(posterior=posterior, training=QUICK, calibration=TrainScores()).fit(TRAINING)
+    there = Detector(posterior=posterior, training=QUICK, calibration=TrainScores()).fit(
+        TRAINING, workers=Workers(processes=1), progress=told.append
+    )
+    for name, weight in here.draws_.weights.items():
+        assert torch.equal(there.draws_.weights[name], weight)
+    assert told[-1].done == told[-1].total == 1
+
+
+def test_an_own_network_is_not_sent():
+    own = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 2), decoder=lambda shape: nn.Linear(2, shape[0]))
+    with pytest.raises(ConfigError, match="built-in networks"):
+        Detector(architecture=own, training=QUICK).fit(table(TRAINING), workers=Workers(processes=1))
