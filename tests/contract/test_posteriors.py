@@ -19,6 +19,8 @@ from indubio.autoencoders import (
 )
 from indubio.errors import TrainingError
 from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, Training
+from indubio.posteriors.rows import StreamedRows
+from indubio.posteriors.training import silent
 
 SMALL = {
     "deterministic": {},
@@ -222,3 +224,43 @@ def test_a_member_does_not_depend_on_how_many_others_there_are():
         for members in (2, 5)
     )
     torch.testing.assert_close(few, many[:2])
+
+
+class InStretches(StreamedRows):
+    """A tensor, so many rows at a time."""
+
+    def __init__(self, rows: torch.Tensor, size: int) -> None:
+        self._rows, self._size = rows, size
+        self.dtype, self.device = rows.dtype, rows.device
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def stretches(self, epoch: int, batch: int):
+        return iter(self._rows.split(self._size))
+
+    def held_out(self, share: float):
+        raise NotImplementedError
+
+
+def test_rows_in_one_stretch_are_as_good_as_a_tensor(posterior, fitted):
+    rows = rows_for("dense")
+    streamed = posterior.fit(
+        autoencoder_for(posterior, "dense"), InStretches(rows, len(rows)), training=QUICK, seed=0, report=silent
+    )
+    torch.testing.assert_close(streamed.nll(rows), fitted(posterior, "dense").nll(rows), rtol=0, atol=0)
+
+
+def test_members_that_are_streamed_one_by_one_are_those_that_are_streamed_together():
+    rows = rows_for("dense").double()
+    posterior = AnchoredEnsemble(members=3)
+    alone, together = (
+        posterior.fit(
+            autoencoder_for(posterior, "dense with norm"),
+            InStretches(rows, 16),
+            training=QUICK.replaced(members_at_once=count),
+            seed=0,
+        )
+        for count in (1, 3)
+    )
+    torch.testing.assert_close(alone.nll(rows), together.nll(rows))

@@ -1,5 +1,6 @@
 """Training on examples that are read from files in every epoch."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from indubio.data.streams import drawn
 from indubio.errors import ConfigError, DataError
 from indubio.posteriors import EarlyStopping
 from indubio.streaming import REFERENCE, ScaledRows, Split, survey
+from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
 
 NAMES = ("a", "b", "c", "d")
@@ -233,6 +235,17 @@ def test_what_a_stream_cannot_do_is_refused(files):
         small(training=Training(epochs=0)).fit(read_table(files)).update(made(10), training_data=stream)
     with pytest.raises(ConfigError, match="buffer"):
         ExampleStream(files, buffer=0)
+
+
+def test_the_command_streams_when_it_is_told_to(files, tmp_path):
+    common = ("fit", files, "--draws", 2, "--epochs", 1, "--json", "-o")
+    told = [
+        json.loads(run(*common, tmp_path / name, *flags).stdout)
+        for name, flags in (("small", ()), ("whole", ("--stream",)), ("parts", ("--buffer", 500)))
+    ]
+    assert [one["streamed"] for one in told] == [False, False, True]
+    assert told[0]["referral_threshold"] == told[1]["referral_threshold"]
+    assert ExampleStream(files).value_count() == 16_000
 
 
 CHILD = """

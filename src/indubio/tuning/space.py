@@ -8,6 +8,8 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.tuning.judging import By
 
+MANY_VALUES = 64  # of an example; the size of the code is then searched by its logarithm
+
 
 class Trial(Protocol):
     """The part of an Optuna trial that is used."""
@@ -36,13 +38,13 @@ def _architecture(usual: Architecture, shape: tuple[int, ...], trial: Trial, by:
     if not isinstance(usual, Dense | Conv1d):
         raise ConfigError(f"{type(usual).__name__} has no settings to search: choose a dense or conv1d architecture.")
     common: dict[str, Any] = {
-        "latent": trial.suggest_int("latent", 1, max(1, size if isinstance(usual, Dense) else size // 2), log=True),
+        "latent": trial.suggest_int("latent", 1, size, log=size > MANY_VALUES),
         "layer_norm": trial.suggest_categorical("layer_norm", [False, True]),
         "skips": trial.suggest_categorical("skips", [False, True]) if by == "separation" else False,
     }
     if isinstance(usual, Dense):
         depth = trial.suggest_int("depth", 1, 3)
-        width = trial.suggest_categorical("expansion", [0.5, 1.0, 2.0, 4.0])
+        width = trial.suggest_categorical("expansion", [1.0, 2.0, 4.0, 8.0])
         return usual.replaced(**common, expansions=(width,) * depth, widths=None)
     channels = trial.suggest_int("channels", 4, 32, log=True)
     return usual.replaced(
