@@ -47,6 +47,7 @@ class Metrics:
         self.drift = Gauge("indubio_drift", "Set by a drift monitor.", ["model", "statistic"], registry=own)
         self.hooks: list[DriftHook] = []
         self._means: dict[str, list[float]] = {}
+        self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def scored(self, model: str, found: Mapping[str, Sequence[Any]]) -> None:
         """One batch was scored."""
@@ -63,8 +64,11 @@ class Metrics:
 
     def answered(self, route: str, status: int, began: float) -> None:
         """One request was answered; `began` is by `time.perf_counter`."""
-        self.requests.labels(route, status).inc()
-        self.latency.labels(route).observe(time.perf_counter() - began)
+        series = self._answered.get((route, status))
+        if series is None:  # looking a series up by its labels costs more than counting in it
+            series = self._answered[route, status] = self.requests.labels(route, status), self.latency.labels(route)
+        series[0].inc()
+        series[1].observe(time.perf_counter() - began)
 
     def rendered(self) -> bytes:
         """The text for Prometheus."""
