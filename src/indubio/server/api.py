@@ -235,7 +235,11 @@ class Api:
     async def alarms(self, request: Request) -> Response:  # noqa: ARG002
         """The machines that ring, and the latest events."""
         now_ringing, events = await self._read(lambda c: (ringing(c), alarm_history(c)))
-        return _json({"ringing": now_ringing, "events": events})
+        drift = [
+            {"model": one.loaded.name, "version": one.loaded.version} | one.drift.to_plain()
+            for one in self._service.drift.found()
+        ]
+        return _json({"ringing": now_ringing, "events": events, "drift": drift})
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
         """For Prometheus."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indubio.errors import StoreError
+from indubio.server.drifting import DriftWatch
 from indubio.server.errors import BusyError
 from indubio.server.inputs import Examples
 from indubio.server.metrics import Metrics
@@ -75,10 +76,14 @@ class Batcher:
         recorder: where verdicts go.
         settings: of the server.
         metrics: to count in.
+        drift: sees what was scored.
     """
 
-    def __init__(self, loaded: Loaded, recorder: Recorder, settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, loaded: Loaded, recorder: Recorder, settings: ServerSettings, metrics: Metrics, drift: DriftWatch
+    ) -> None:
         self._loaded, self._recorder, self._settings, self._metrics = loaded, recorder, settings, metrics
+        self._drift = drift
         self._queue: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathered: list[Job] = []  # this and the count of rows: only the event loop's thread comes here
         self._rows = 0
@@ -157,6 +162,7 @@ class Batcher:
         )
         verdicts.keep(self._settings.control_share)
         self._metrics.scored(self._loaded.name, verdicts.found)
+        self._drift.see(self._loaded, examples, verdicts.found["p_value"])
         return verdicts
 
     def _top(self, jobs: list[Job], examples: Examples, verdicts: Verdicts) -> list[list[dict[str, Any]] | None]:
