@@ -22,6 +22,7 @@ from indubio.server.store import Store
 from indubio.server.store.cases import case_by_reference
 from indubio.server.store.reviews import history, review
 from indubio.server.store.verification import Verification, verify
+from tests.review_server import token
 
 BAD = {"weight": None, "colour": "red"}  # always referred by `mixed_model`
 GOOD = {"weight": 0.0, "colour": "blue"}
@@ -70,15 +71,13 @@ def ask(port: int, rows: list[object]) -> list[str]:
 def label_from_the_page(url: str, told: Acknowledged, ended: threading.Event) -> None:
     """Label one case after the other as the page does, until the server is gone."""
     with httpx.Client(base_url=url, timeout=30) as client:
-        form = re.search(r'name="token" value="(\w+)"', client.get("/review").text)
-        assert form is not None
-        place = "/review/next"
+        form, place = token(client), "/review/next"
         while not ended.is_set():
             label = "IA"[len(told.reviews) % 2]
             if (case := re.match(r"/review/cases/(\d+)", place)) is None:
                 place = client.get("/review/next").headers["location"]
                 continue
-            answer = client.post(case[0], data={"token": form[1], "label": label, "comment": f"seen {label}"})
+            answer = client.post(case[0], data={"token": form, "label": label, "comment": f"seen {label}"})
             assert answer.status_code == 303, answer.text
             told.reviews.append((int(case[1]), label))
             place = answer.headers["location"]

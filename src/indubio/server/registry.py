@@ -134,7 +134,7 @@ def _described(detector: "Detector | None", onnx: OnnxModel | None, most_rows: i
     if detector is not None:
         schema, shape, missing = detector.schema_, detector.input_shape_, detector.intake_.missing
         referral = detector.settings_in_use().referral
-        thresholds = detector.anomaly_threshold, detector.referral_threshold_
+        thresholds = detector.decision_threshold, detector.referral_threshold_
     else:
         assert onnx is not None
         about = onnx.metadata

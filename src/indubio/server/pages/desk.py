@@ -70,7 +70,7 @@ class Desk:
             settings=server.settings,
             drift=server.drift,
             drawings=Drawings(server.registry),
-            jobs=Jobs(server.store, server.registry, server.training),
+            jobs=Jobs(server.store, server.registry, server.training, server.settings.control_share),
         )
 
     def close(self) -> None:

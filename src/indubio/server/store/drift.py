@@ -23,8 +23,9 @@ def keep_drift(
     connection: Connection, name: str, version: int, state: dict[str, Any], alarm: dict[str, Any] | None = None
 ) -> None:
     """Keep a monitor's state, and an alarm that is new in the audit trail."""
-    columns = {"name": name, "version": version, "at": now(), "state": json.dumps(state)}
+    at = now()
+    columns = {"name": name, "version": version, "at": at, "state": json.dumps(state)}
     connection.execute(delete(drift_states).where(drift_states.c.name == name, drift_states.c.version == version))
     connection.execute(insert(drift_states), columns)
     if alarm is not None:
-        append(connection, "drift alarm", {"name": name, "version": version} | alarm, at=columns["at"])
+        append(connection, "drift alarm", {"name": name, "version": version} | alarm, at=at)
