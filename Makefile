@@ -48,11 +48,11 @@ bench: $(READY)           ## speed, as ratios within one run, into docs/benchmar
 bench-quick: $(READY)     ## the same in a minute or two, on the terminal only
 	$(BIN)/python -m benchmarks --quick
 
-bench-server: $(READY)    ## load on the server against a plain endpoint, on the terminal only
+bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
 	$(BIN)/python -m benchmarks.serving
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests
-	INDUBIO_FUZZ=12000 $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 cases, into docs/server_fuzz.txt
+	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,6 +3,8 @@
     python -m benchmarks.serving                 # both in turns, requests/s, latencies and their ratio
     python -m benchmarks.serving --minutes 10    # one long run of our server alone: does its memory grow?
 
+What was found is printed, and written to docs/server_load.txt or docs/server_memory.txt (`--out` for elsewhere).
+
 The audit log is on and referrals are durable before they are answered, as by default. Clients are one process that
 speaks HTTP over plain sockets, so that little of the machine goes to asking.
 """
@@ -199,7 +201,9 @@ def cpu_seconds(process: "subprocess.Popen[bytes]") -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def compare(folder: Path, seconds: float, rounds: int) -> None:
+def compare(folder: Path, seconds: float, rounds: int) -> Iterator[str]:
+    """Both servers in turns; lines of a table."""
+    loads_before = os.getloadavg()[0]
     model = fitted_model(folder / "model")
     kinds = {"infer": "/v2/models/m/infer", "assess": "/assess"}
     ports = [free_port(), free_port()]
@@ -216,17 +220,21 @@ def compare(folder: Path, seconds: float, rounds: int) -> None:
             for name, work in works.items():
                 found[name].append(load(*work, seconds))
     base = median(one.rate for one in found["plain FastAPI"])
-    print(f"load average {os.getloadavg()[0]:.1f}; each number is the median of {rounds} runs of {seconds:g} s")
-    print(f"{'':16}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'failures':>10}{'ratio':>8}")
+    yield (
+        f"{os.cpu_count()} cores, load average {loads_before:.1f} before and {os.getloadavg()[0]:.1f} after; "
+        f"each number is the median of {rounds} runs of {seconds:g} s"
+    )
+    yield f"{'':16}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'failures':>10}{'ratio':>8}"
     for name, loads in found.items():
         rate = median(one.rate for one in loads)
         half, last = (median(one.percentile(share) for one in loads) for share in (0.5, 0.99))
         failures = sum(one.failures for one in loads)
         cpu = median(1e6 * one.cpu / one.requests for one in loads)
-        print(f"{name:16}{rate:12,.0f}{half:9.1f}{last:9.1f}{cpu:9.0f}{failures:10}{rate / base:7.1f}x")
+        yield f"{name:16}{rate:12,.0f}{half:9.1f}{last:9.1f}{cpu:9.0f}{failures:10}{rate / base:7.1f}x"
 
 
-def long_run(folder: Path, minutes: float) -> None:
+def long_run(folder: Path, minutes: float) -> Iterator[str]:
+    """Our server alone; a line a minute."""
     model, port = fitted_model(folder / "model"), free_port()
     requests = requests_of("/v2/models/m/infer", "infer")
     with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
@@ -235,10 +243,9 @@ def long_run(folder: Path, minutes: float) -> None:
         for minute in range(max(1, round(minutes))):
             found = load(process, port, requests, 60.0 * minutes / max(1, round(minutes)))
             grown = 100 * (resident(process) / before - 1)
-            print(
+            yield (
                 f"minute {minute + 1}: {found.rate:,.0f} requests/s, p99 {found.percentile(0.99):.1f} ms, "
-                f"{found.failures} failures, {resident(process) / 2**20:.0f} MB, {grown:+.1f} %",
-                flush=True,
+                f"{found.failures} failures, {resident(process) / 2**20:.0f} MB, {grown:+.1f} %"
             )
 
 
@@ -247,12 +254,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turns")
     parser.add_argument("--minutes", type=float, help="one long run of our server alone, for its memory")
+    parser.add_argument("--out", type=Path, help="file for what is printed")
     given = parser.parse_args()
+    docs = Path(__file__).parents[1] / "docs"
+    out = given.out or docs / ("server_memory.txt" if given.minutes else "server_load.txt")
+    lines = []
     with tempfile.TemporaryDirectory() as folder:
         if given.minutes:
-            long_run(Path(folder), given.minutes)
+            found = long_run(Path(folder), given.minutes)
         else:
-            compare(Path(folder), given.seconds, given.rounds)
+            found = compare(Path(folder), given.seconds, given.rounds)
+        for line in found:
+            print(line, flush=True)
+            lines.append(line)
+    out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

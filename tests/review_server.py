@@ -1,6 +1,7 @@
 """A server with people's pages, for tests: a real one, on a port of its own."""
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -65,3 +66,19 @@ def running(detector, folder: Path, *, training: Path | None = None, **settings)
             server.should_exit = True
             thread.join()
             service.close()
+
+
+@contextlib.contextmanager
+def logged_in(server: Running, name: str) -> Iterator[httpx.Client]:
+    """A client of one of the people."""
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
+        answer = client.post("/login", data={"key": server.keys[name], "token": token(client, "/login")})
+        assert answer.url.path == "/review"
+        yield client
+
+
+def token(client: httpx.Client, path: str = "/review") -> str:
+    """What a form must send back."""
+    found = re.search(r'name="token" value="(\w+)"', client.get(path).text)
+    assert found is not None
+    return found[1]

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -15,10 +16,13 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from indubio.server.store import Store
 from indubio.server.store.cases import case_by_reference
 from indubio.server.store.reviews import history, review
 from indubio.server.store.verification import Verification, verify
+from tests.review_server import token
 
 BAD = {"weight": None, "colour": "red"}  # always referred by `mixed_model`
 GOOD = {"weight": 0.0, "colour": "blue"}
@@ -64,8 +68,26 @@ def ask(port: int, rows: list[object]) -> list[str]:
         return [result["case"] for result in json.load(answer)["results"] if result["case"]]
 
 
+def label_from_the_page(url: str, told: Acknowledged, ended: threading.Event) -> None:
+    """Label one case after the other as the page does, until the server is gone."""
+    with httpx.Client(base_url=url, timeout=30) as client:
+        form, place = token(client), "/review/next"
+        while not ended.is_set():
+            label = "IA"[len(told.reviews) % 2]
+            if (case := re.match(r"/review/cases/(\d+)", place)) is None:
+                place = client.get("/review/next").headers["location"]
+                continue
+            answer = client.post(case[0], data={"token": form, "label": label, "comment": f"seen {label}"})
+            assert answer.status_code == 303, answer.text
+            told.reviews.append((int(case[1]), label))
+            place = answer.headers["location"]
+
+
 def killed_under_load(model: Path, state: Path, seed: int, *, clients: int = 4) -> tuple[Acknowledged, Verification]:
-    """Ask and review until the server is killed with SIGKILL; what was acknowledged, and what the store says after."""
+    """Ask, and label on the page, until the server is killed with SIGKILL; what it acknowledged, and what is stored.
+
+    That every acknowledged case and review is there is asserted here.
+    """
     port, told, ended = free_port(), Acknowledged(), threading.Event()
     process = started(model, state, port)
 
@@ -76,9 +98,16 @@ def killed_under_load(model: Path, state: Path, seed: int, *, clients: int = 4) 
             except (OSError, http.client.HTTPException, ValueError):  # an answer cut short acknowledges nothing
                 return
 
-    threads = [threading.Thread(target=asking) for _ in range(clients)]
+    def reviewing() -> None:
+        with contextlib.suppress(httpx.TransportError):  # an answer cut short acknowledges nothing
+            label_from_the_page(f"http://127.0.0.1:{port}", told, ended)
+
+    threads = [threading.Thread(target=work) for work in [asking] * clients + [reviewing]]
     for thread in threads:
         thread.start()
+    until = time.monotonic() + 30
+    while not told.reviews and time.monotonic() < until:  # the first page takes the longest
+        time.sleep(0.01)
     time.sleep(random.Random(seed).uniform(0.05, 1.0))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -88,6 +117,9 @@ def killed_under_load(model: Path, state: Path, seed: int, *, clients: int = 4) 
     with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         for reference in told.cases:
             store.read(lambda c, reference=reference: case_by_reference(c, reference))
+        for case_id, label in told.reviews:
+            said = store.read(lambda c, case_id=case_id: history(c, case_id))
+            assert (label, f"seen {label}") in [(one.label, one.comment) for one in said]
         if told.cases:  # a person goes on with what is there
             case = store.read(lambda c: case_by_reference(c, told.cases[-1]))
             done = store.write(lambda c: review(c, case.id, "ada", "A"))

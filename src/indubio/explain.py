@@ -22,6 +22,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.assessment import Assessment
+from indubio.data.intake import Rows
 from indubio.data.schema import Schema
 from indubio.data.tables import Table
 from indubio.data.windows import Windows
@@ -244,6 +245,8 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
     """Some of the examples, in the order of their places, in whatever form they came in."""
     if isinstance(X, Windows):
         return X.select(places)
+    if isinstance(X, Rows):
+        return X.taken(places)
     if isinstance(X, Table):
         rows = pa.array(places)
         return replace(
@@ -268,7 +271,10 @@ def _typical(detector: Detector) -> Float[np.ndarray, "draws ..."]:
 
 def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:
     size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.input_shape_)))
-    for start in range(0, max(1, len(X)), size):  # no examples at all: the detector says so
+    if len(X) <= size:
+        yield detector.nll_per_feature(X)  # no examples at all: the detector says so
+        return
+    for start in range(0, len(X), size):
         places = np.arange(start, min(start + size, len(X)))
         yield detector.nll_per_feature(chosen_examples(X, places))
 

@@ -332,6 +332,8 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _rows(self, X: Any, *, fitting: bool) -> Rows:
         if isinstance(X, Table | Windows):
             rows = self._named_rows(X, fitting=fitting)
+        elif isinstance(X, Rows) and not fitting:  # in the order of the schema already
+            rows = X
         else:
             rows = self._array_rows(X, fitting=fitting)
         if not fitting and rows.values.shape[1:] != self.input_shape_:

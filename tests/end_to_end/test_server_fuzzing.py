@@ -6,7 +6,10 @@
 import json
 import math
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -60,7 +63,24 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
         with serving(store, sources, folder / "state") as (_, opened):
             yield opened
+            answered = statuses(opened)
         assert store.read(verify).whole
+    if "INDUBIO_FUZZ_OUT" in os.environ:
+        lines = [f"{status}  {count:6,}" for status, count in sorted(answered.items())]
+        more = f"and {2 * CASES:,} bodies at most that were read without a server"
+        Path(os.environ["INDUBIO_FUZZ_OUT"]).write_text(
+            "\n".join([f"{sum(answered.values()):,} requests, answered with", *lines, more, ""])
+        )
+
+
+def statuses(client: httpx.Client) -> Counter[str]:
+    """How many requests were answered with which status, by the server's own count."""
+    found: Counter[str] = Counter()
+    for labels, count in re.findall(
+        r"^indubio_requests_total\{(.*)\} (\S+)$", client.get("/metrics").text, re.MULTILINE
+    ):
+        found[re.search(r'status="(\d+)"', labels)[1]] += int(float(count))  # type: ignore[index]
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,20 @@
 """The audit trail: whatever is changed, removed, moved or cut off is found; on SQLite and on PostgreSQL."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from indubio.errors import DataError
 from indubio.server.store import Store, chain
-from indubio.server.store.chain import Head, append, entries, head
+from indubio.server.store.alarms import AlarmEvent, record_alarm
+from indubio.server.store.chain import Head, append, entries, head, now
+from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review, undo
 from indubio.server.store.verification import export, read_anchors, verify, verify_export, write_anchor
+from indubio.server.store.versions import activate, add_version
 from tests.stored_cases import assessed, stored
 
 
@@ -20,6 +24,24 @@ def something_happens(store: Store) -> Store:
     store.write(lambda c: review(c, cases[1].id, "bob", "I"))
     store.write(lambda c: undo(c, "bob"))
     store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="ada"))
+    return store
+
+
+def more_happens(store: Store) -> Store:
+    """Versions, activations, jobs and alarms too."""
+    rule: dict[str, Any] = {"rule": "r", "rule_content": {"referral_threshold": 0.1}, "by": "ada"}
+    for number, evaluation in enumerate((None, {"new": {"wrong": 0.25}})):
+        more: dict[str, Any] = rule | {"sha256": str(number), "path": "somewhere", "evaluation": evaluation}
+        store.write(lambda c, more=more: add_version(c, "m", **more))
+    for version in (1, 2):
+        store.write(lambda c, version=version: activate(c, "m", version, by="ada", note="better"))
+    done, failed = (store.write(lambda c: add_job(c, "retrain", "m", {"file": "a.csv"}, by="ada")) for _ in range(2))
+    store.write(lambda c: finish_job(c, done, JobStatus.DONE, "version 2 is ready", {"version": 2}))
+    store.write(lambda c: finish_job(c, failed, JobStatus.FAILED, "no such file"))
+    store.write(lambda c: add_job(c, "recalibrate", "m", {"threshold": 0.2}, by="bob"))
+    for kind, at in (("raised", now()), ("cleared", now()), ("raised", now())):
+        event = AlarmEvent(machine="press 1", kind=kind, anomalies=3, of=5, at=at)  # type: ignore[arg-type]
+        store.write(lambda c, event=event: record_alarm(c, event))
     return store
 
 
@@ -47,6 +69,44 @@ TAMPERING = {
     "a role": "UPDATE keys SET role = 'admin'",
     "a key removed": "DELETE FROM keys",
 }
+
+
+MORE_TAMPERING = {
+    "who activated": "UPDATE activations SET by = 'eve'",
+    "which version was activated": "UPDATE activations SET version = 1",
+    "when it was activated": "UPDATE activations SET at = at + 1 WHERE version = 2",
+    "an activation removed": "DELETE FROM activations WHERE version = 2",
+    "an activation slipped in": "INSERT INTO activations (name, version, at, by, note) "
+    "SELECT name, 1, at, by, note FROM activations WHERE version = 2",
+    "an alarm's count": "UPDATE alarm_events SET anomalies = 0",
+    "an alarm removed": "DELETE FROM alarm_events WHERE kind = 'cleared'",
+    "an alarm silenced": "UPDATE alarms SET ringing = 0",
+    "an alarm's machine removed": "DELETE FROM alarms",
+    "who started a job": "UPDATE jobs SET by = 'eve'",
+    "what a job was started with": "UPDATE jobs SET parameters = replace(parameters, 'a.csv', 'b.csv')",
+    "how a job ended": "UPDATE jobs SET status = 'done'",
+    "a job's result": "UPDATE jobs SET result = replace(result, '2', '1')",
+    "a job removed": "DELETE FROM jobs WHERE kind = 'recalibrate'",
+    "a version's rule": "UPDATE model_versions SET rule_content = replace(rule_content, '0.1', '0.2')",
+    "what was measured of a version": "UPDATE model_versions SET evaluation = replace(evaluation, '0.25', '0.05')",
+    "a version removed": "DELETE FROM model_versions WHERE version = 2",
+}
+
+
+@pytest.mark.parametrize("what", MORE_TAMPERING)
+def test_tampering_with_versions_jobs_and_alarms_is_found(sqlite_store: Store, what: str) -> None:
+    store = more_happens(sqlite_store)
+    assert store.read(verify).whole
+    store.write(lambda c: c.execute(text(MORE_TAMPERING[what])))
+    findings = store.read(verify).findings
+    assert findings
+    assert all("as entry" in one or "covered by no entry" in one for one in findings)
+
+
+def test_progress_of_a_job_is_no_tampering(store: Store) -> None:
+    number = more_happens(store).write(lambda c: add_job(c, "retrain", "other", {}, by="ada"))
+    store.write(lambda c: job_progress(c, number, 0.5, "half"))
+    assert store.read(verify).findings == ()
 
 
 def test_what_happened_is_whole(store: Store) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -18,7 +17,7 @@ from indubio.server.pages.visits import safe_path
 from indubio.server.store.cases import cases_waiting, next_to
 from indubio.server.store.chain import entries
 from indubio.server.store.reviews import claim, final_labels, history, review, undo
-from tests.review_server import Running, running
+from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
 
@@ -31,18 +30,6 @@ def server(tmp_path_factory) -> Iterator[Running]:
     with running(detector, tmp_path_factory.mktemp("server"), control_share=1.0) as started:
         started.assess(ROWS[50:], HOSTILE)
         yield started
-
-
-@contextmanager
-def logged_in(server: Running, name: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as client:
-        answer = client.post("/login", data={"key": server.keys[name], "token": token(client, "/login")})
-        assert answer.url.path == "/review"
-        yield client
-
-
-def token(client: httpx.Client, path: str = "/review") -> str:
-    return re.search(r'name="token" value="(\w+)"', client.get(path).text)[1]
 
 
 def waiting(server: Running, count: int = 1) -> list:

@@ -32,6 +32,9 @@ def serve(
         str,
         typer.Option(metavar="K,N,CLEAR", help="A machine rings at K anomalies of the last N, until at most CLEAR."),
     ] = "3,5,0",
+    drift_alpha: Annotated[
+        float, typer.Option(min=1e-9, max=0.5, help="Largest probability of ever raising a false alarm of drift.")
+    ] = 0.01,
     answer_after: Annotated[
         AfterChoice, typer.Option(help="What must be durable before an answer: what is kept, or every audit entry.")
     ] = AfterChoice.REFERRALS,
@@ -66,6 +69,7 @@ def serve(
             control_share=control_share,
             referrals_per_hour=referrals_per_hour,
             alarm=_alarm(alarm),
+            drift_alpha=drift_alpha,
             answer_after=answer_after.value,
             when_database_fails=when_database_fails.value,
             most_waiting=most_waiting,

@@ -121,14 +121,13 @@ class Schema:
         return Encoded(values, unseen)
 
     def _check(self, table: pa.Table) -> None:
-        missing = [name for name in self.names if name not in table.column_names]
-        extra = [name for name in table.column_names if name not in self.names]
+        known, types = self.names, dict(zip(table.column_names, table.schema.types, strict=True))
+        missing = [name for name in known if name not in types]
+        extra = sorted(types.keys() - set(known), key=table.column_names.index)
         changed = [
-            f'"{column.name}" was a number and is now {table.schema.field(column.name).type}'
+            f'"{column.name}" was a number and is now {types[column.name]}'
             for column in self.columns
-            if column.kind == "number"
-            and column.name in table.column_names
-            and not is_number(table.schema.field(column.name).type)
+            if column.kind == "number" and column.name in types and not is_number(types[column.name])
         ]
         problems = [
             *([f"missing: {quoted(missing)}"] if missing else []),

@@ -82,7 +82,9 @@ class OnnxModel:
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def _rows(self, X: Any) -> Rows:
-        if isinstance(X, Table | Windows):
+        if isinstance(X, Rows):  # in the order of the schema already
+            rows = X
+        elif isinstance(X, Table | Windows):
             rows = named_rows(X, self.metadata.schema)
         else:
             require_numbers(X)

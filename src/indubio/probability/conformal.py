@@ -14,6 +14,7 @@ group (Mondrian: Vovk et al. 2005) and not only on average over them.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -171,6 +172,11 @@ class Reference:
             f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
         )
 
+    @cached_property
+    def _upper_ties(self) -> Float[np.ndarray, "parts known"]:
+        """Of all calibration scores: where few examples are assessed at a time, most of the time would go to them."""
+        return upper_tie(self.scores)
+
     def _memberships(
         self, examples: int, groups: Shaped[np.ndarray, " examples"] | None
     ) -> list[tuple[Bool[np.ndarray, " examples"], Bool[np.ndarray, "parts known"] | None]]:
@@ -195,8 +201,8 @@ class Reference:
     ) -> Int[np.ndarray, " examples"]:
         counted = np.zeros(part_nll.shape[1], dtype=np.int64)
         for place, new in enumerate(part_nll):
-            scores = self.scores[place] if known is None else self.scores[place][known[place]]
-            counted += len(scores) - np.searchsorted(upper_tie(scores), new, side="left")
+            ties = self._upper_ties[place] if known is None else self._upper_ties[place][known[place]]
+            counted += len(ties) - np.searchsorted(ties, new, side="left")
         return counted
 
 

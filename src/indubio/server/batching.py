@@ -2,17 +2,22 @@
 
 While a batch is scored the next one gathers, so batches grow with the load by themselves. Beyond a limit of waiting
 rows requests are refused: a queue that only grows helps nobody.
+
+Requests that the event loop read in one turn are a batch. One that takes less time than reading them did is scored
+where it is, for threads that hand Python's lock to each other cost more than that; any other goes to a thread.
 """
 
 import asyncio
 import logging
 import queue
 import threading
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from indubio.errors import StoreError
+from indubio.server.drifting import DriftWatch
 from indubio.server.errors import BusyError
 from indubio.server.inputs import Examples
 from indubio.server.metrics import Metrics
@@ -23,6 +28,10 @@ from indubio.server.store.chain import now
 
 log = logging.getLogger("indubio.server")
 MOST_AT_ONCE = 1024  # rows; larger batches are no faster
+SMALL = (
+    64  # rows; whether the event loop may score a batch is learned on batches up to this size, and true of them only
+)
+QUICK = 0.004  # seconds of CPU that a small batch may take in the event loop
 
 
 @dataclass(kw_only=True, eq=False)
@@ -67,12 +76,18 @@ class Batcher:
         recorder: where verdicts go.
         settings: of the server.
         metrics: to count in.
+        drift: sees what was scored.
     """
 
-    def __init__(self, loaded: Loaded, recorder: Recorder, settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, loaded: Loaded, recorder: Recorder, settings: ServerSettings, metrics: Metrics, drift: DriftWatch
+    ) -> None:
         self._loaded, self._recorder, self._settings, self._metrics = loaded, recorder, settings, metrics
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._rows = 0  # only the event loop's thread counts here
+        self._drift = drift
+        self._queue: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._gathered: list[Job] = []  # this and the count of rows: only the event loop's thread comes here
+        self._rows = 0
+        self._seconds = QUICK  # of CPU for a small batch, smoothed
         self._thread = threading.Thread(target=self._run, name=f"indubio-scorer-{loaded.name}", daemon=True)
         self._thread.start()
 
@@ -81,14 +96,24 @@ class Batcher:
         count = len(examples)
         if self._rows and self._rows + count > self._settings.most_waiting:
             raise BusyError(f"{self._rows} rows wait for the model already.")
-        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Result] = loop.create_future()
         self._rows += count
         done.add_done_callback(lambda _: self._leave(count))
-        self._queue.put(Job(examples=examples, sources=sources, top=top, done=done))
+        if not self._gathered:
+            loop.call_soon(self._hand_over)
+        self._gathered.append(Job(examples=examples, sources=sources, top=top, done=done))
         return done
 
     def _leave(self, count: int) -> None:
         self._rows -= count
+
+    def _hand_over(self) -> None:
+        jobs, self._gathered = self._gathered, []
+        if self._seconds < QUICK and sum(len(job.examples) for job in jobs) <= SMALL:
+            self._score(jobs)
+        else:
+            self._queue.put(jobs)
 
     def close(self) -> None:
         """Score what waits, and end."""
@@ -98,23 +123,23 @@ class Batcher:
     def _run(self) -> None:
         ended = False
         while not ended:
-            jobs = []
-            job = self._queue.get()
-            rows = 0
-            while job is not None:
-                jobs.append(job)
-                rows += len(job.examples)
-                if rows >= MOST_AT_ONCE or self._queue.empty():
+            jobs: list[Job] = []
+            more = self._queue.get()
+            while more is not None:
+                jobs += more
+                if sum(len(job.examples) for job in jobs) >= MOST_AT_ONCE or self._queue.empty():
                     break
-                job = self._queue.get()
-            ended = job is None
+                more = self._queue.get()
+            ended = more is None
             if jobs:
                 self._score(jobs)
 
     def _score(self, jobs: list[Job]) -> None:
+        began = time.thread_time()
         try:
-            verdicts = self._verdicts(jobs)
-            top = [self._top(job, verdicts, start) for job, start in _starts(jobs)]
+            examples = Examples.joined([job.examples for job in jobs])
+            verdicts = self._verdicts(examples, [source for job in jobs for source in job.sources])
+            top = self._top(jobs, examples, verdicts)
         except Exception as error:  # noqa: BLE001 - it goes to whoever asked
             if len(jobs) == 1:
                 _deliver([(jobs[0], error)])
@@ -122,11 +147,11 @@ class Batcher:
                 for job in jobs:  # one request's bad value is not the others' fault
                     self._score([job])
             return
+        if len(verdicts.inputs) <= SMALL:
+            self._seconds += 0.1 * (time.thread_time() - began - self._seconds)
         self._record(jobs, verdicts, top)
 
-    def _verdicts(self, jobs: list[Job]) -> Verdicts:
-        examples = Examples.joined([job.examples for job in jobs])
-        sources = [source for job in jobs for source in job.sources]
+    def _verdicts(self, examples: Examples, sources: list[Source]) -> Verdicts:
         assessment = self._loaded.model.assess(examples, [source.machine for source in sources])
         verdicts = Verdicts(
             loaded=self._loaded,
@@ -137,25 +162,27 @@ class Batcher:
         )
         verdicts.keep(self._settings.control_share)
         self._metrics.scored(self._loaded.name, verdicts.found)
+        self._drift.see(self._loaded, examples, verdicts.found["p_value"])
         return verdicts
 
-    def _top(self, job: Job, verdicts: Verdicts, start: int) -> list[list[dict[str, Any]] | None]:
-        found = verdicts.found["verdict"][start : start + len(job.examples)]
-        top: list[list[dict[str, Any]] | None] = [None] * len(found)
-        places = [place for place, verdict in enumerate(found) if verdict != "INLIER"]
-        if job.top and places:
-            largest = self._loaded.model.top(job.examples.chosen(places), job.top)
+    def _top(self, jobs: list[Job], examples: Examples, verdicts: Verdicts) -> list[list[dict[str, Any]] | None]:
+        """Top features of the anomalies and referrals whose requests ask for them, all in one pass; None for others."""
+        asked = [job.top for job in jobs for _ in range(len(job.examples))]
+        top: list[list[dict[str, Any]] | None] = [None] * len(asked)
+        places = [place for place, name in enumerate(verdicts.found["verdict"]) if asked[place] and name != "INLIER"]
+        if places:
+            largest = self._loaded.model.top(examples.chosen(places), max(asked))
             for place, names in zip(places, largest or (), strict=largest is not None):
-                top[place] = names
+                top[place] = names[: asked[place]]
         return top
 
-    def _record(self, jobs: list[Job], verdicts: Verdicts, top: list[list[Any]]) -> None:
+    def _record(self, jobs: list[Job], verdicts: Verdicts, top: list[list[dict[str, Any]] | None]) -> None:
         ready, waiting = [], []
         unanswered: list[int] = []
-        for (job, start), names in zip(_starts(jobs), top, strict=True):
+        for job, start in _starts(jobs):
             rows = range(start, start + len(job.examples))
             found = {name: values[start : rows.stop] for name, values in verdicts.found.items()}
-            result = Result(loaded=self._loaded, found=found, top=names, kept=True)
+            result = Result(loaded=self._loaded, found=found, top=top[start : rows.stop], kept=True)
             if self._settings.answer_after == "all" or any(found["case"]):
                 waiting.append((job, result))
                 unanswered += rows
@@ -201,7 +228,11 @@ def _deliver(results: "list[tuple[Job, Any]]") -> None:
             else:
                 job.done.set_result(result)
 
+    loop = results[0][0].done.get_loop()
     try:
-        results[0][0].done.get_loop().call_soon_threadsafe(give)
+        if asyncio._get_running_loop() is loop:
+            give()
+        else:
+            loop.call_soon_threadsafe(give)
     except RuntimeError:  # the loop is closed: there is nobody left to answer
         log.warning("an answer came after the end", extra={"requests": len(results)})

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import anyio.to_thread
@@ -239,6 +240,7 @@ def _host(headers: dict[bytes, bytes]) -> str:
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     """Whether an address or name is this machine's own."""
     if host == "localhost":

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float
 
-from indubio.data import Schema, Table, Windows
+from indubio.data import Rows, Schema, Table, Windows
 from indubio.data.intake import Missing
 from indubio.data.windows import WindowReport
 from indubio.errors import ConfigError, DataError
@@ -79,6 +79,7 @@ class ModelInput:
 
     def __init__(self, schema: Schema, input_shape: tuple[int, ...], missing: Missing, most_rows: int) -> None:
         self.schema, self.input_shape, self.missing = schema, input_shape, missing
+        self.names, self.encoded_names = schema.names, schema.encoded_names
         self.windows = len(input_shape) == 2
         self.numeric = all(column.kind == "number" for column in schema.columns)
         self.Row = self._row_type()
@@ -144,13 +145,13 @@ class ModelInput:
         columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
         if self.missing != "error" and np.isnan(values).any():
             columns = [_without_nan(row) for row in columns]
-        inputs = [msgspec.json.encode(dict(zip(self.schema.names, row, strict=True))) for row in columns]
+        inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]
         return Examples(values=values, columns=None, inputs=inputs)
 
     def from_columns(self, columns: Sequence[Sequence[Any]]) -> Examples:
         """Columns in the order of the schema, numbers and categories, as examples."""
         rows = zip(*columns, strict=True)
-        inputs = [msgspec.json.encode(dict(zip(self.schema.names, row, strict=True))) for row in rows]
+        inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in rows]
         return Examples(values=None, columns=self._table(columns), inputs=inputs)
 
     def from_input(self, stored: bytes) -> Examples:
@@ -173,9 +174,11 @@ class ModelInput:
             return Windows(values=values, sensors=names, rate=None, origin=_no_columns(len(values)), report=report)
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
-    def onnx_data(self, examples: Examples) -> "Float[np.ndarray, 'examples ...'] | Table | Windows":
-        """Examples as `OnnxModel.assess` takes them: the array itself where there is one."""
-        return self.detector_data(examples) if examples.values is None else examples.values
+    def scoring_data(self, examples: Examples) -> Rows | Table | Windows:
+        """The same, but numbers as they are: on a few rows most of the time would go to a table's columns."""
+        if examples.values is None:
+            return self.detector_data(examples)
+        return Rows(values=examples.values, names=self.encoded_names)
 
     def _table(self, columns: Sequence[Sequence[Any]]) -> pa.Table:
         arrays = {}

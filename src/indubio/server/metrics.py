@@ -2,24 +2,18 @@
 
 import time
 from collections import Counter as Counts
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-DriftHook = Callable[[str, Mapping[str, Sequence[Any]]], None]
 MEMORY = 0.999  # of the running means: about the last thousand verdicts
 
 
 class Metrics:
-    """Counters of one server, in a registry of its own.
-
-    Attributes:
-        hooks: called after every batch with the model's name and the columns of the assessment, in the scoring thread:
-            the place for a drift monitor of one's own.
-    """
+    """Counters of one server, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,9 +38,15 @@ class Metrics:
         self.oldest = Gauge("indubio_oldest_case_seconds", "Age of the oldest waiting case.", registry=own)
         self.ringing = Gauge("indubio_alarms_ringing", "Machines whose alarm rings.", registry=own)
         self.database = Gauge("indubio_database_up", "1 when the database can be written.", registry=own)
-        self.drift = Gauge("indubio_drift", "Set by a drift monitor.", ["model", "statistic"], registry=own)
-        self.hooks: list[DriftHook] = []
+        self.drift = Gauge(
+            "indubio_drift",
+            "alarm: 1 once the data has changed; evidence: relative to what an alarm needs; examples: seen.",
+            ["model", "version", "statistic"],
+            registry=own,
+        )
+        self.drift_skipped = Counter("indubio_drift_skipped", "Examples that drift was not tested on.", registry=own)
         self._means: dict[str, list[float]] = {}
+        self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def scored(self, model: str, found: Mapping[str, Sequence[Any]]) -> None:
         """One batch was scored."""
@@ -58,13 +58,14 @@ class Metrics:
         old = MEMORY ** len(found["verdict"])
         means = self._means.get(model) or latest
         self._means[model] = [old * mean + (1 - old) * new for mean, new in zip(means, latest, strict=True)]
-        for hook in self.hooks:
-            hook(model, found)
 
     def answered(self, route: str, status: int, began: float) -> None:
         """One request was answered; `began` is by `time.perf_counter`."""
-        self.requests.labels(route, status).inc()
-        self.latency.labels(route).observe(time.perf_counter() - began)
+        series = self._answered.get((route, status))
+        if series is None:  # looking a series up by its labels costs more than counting in it
+            series = self._answered[route, status] = self.requests.labels(route, status), self.latency.labels(route)
+        series[0].inc()
+        series[1].observe(time.perf_counter() - began)
 
     def rendered(self) -> bytes:
         """The text for Prometheus."""

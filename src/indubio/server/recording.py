@@ -63,9 +63,8 @@ class Verdicts:
     def keep(self, control_share: float) -> None:
         """Choose what is kept for people, and give it references: every referral, and some others for control."""
         self.hashes = [hashlib.sha256(one).hexdigest() for one in self.inputs]
-        below = control_share * 2**32
         self.found["case"] = [
-            uuid.uuid4().hex if verdict == "REFER" or int(name[:8], 16) < below else ""
+            uuid.uuid4().hex if verdict == "REFER" or chosen_for_control(name, control_share) else ""
             for verdict, name in zip(self.found["verdict"], self.hashes, strict=True)
         ]
 
@@ -110,6 +109,11 @@ class Verdicts:
             "rule": loaded.rule,
             "records": records,
         }
+
+
+def chosen_for_control(input_hash: str, share: float) -> bool:
+    """Whether an example is kept whatever its verdict: this share of all is, by their hashes."""
+    return int(input_hash[:8], 16) < share * 2**32
 
 
 class _Waiting:

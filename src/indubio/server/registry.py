@@ -58,10 +58,9 @@ class Model:
             examples: what to assess.
             machines: where each comes from: its group, where the model is calibrated by group.
         """
-        if self.onnx is not None:
-            return self.onnx.assess(self.input.onnx_data(examples), groups=machines)
-        assert self.detector is not None
-        return self.detector.assess(self.input.detector_data(examples), groups=machines)
+        scorer = self.onnx or self.detector
+        assert scorer is not None
+        return scorer.assess(self.input.scoring_data(examples), groups=machines)
 
     def top(self, examples: Examples, k: int) -> list[list[dict[str, Any]]] | None:
         """The k largest contributions of every example; None for an ONNX file, which has no scores per feature."""
@@ -69,7 +68,7 @@ class Model:
             return None
         from indubio.explain import contributions
 
-        largest = contributions(self.detector, self.input.detector_data(examples)).top(k)
+        largest = contributions(self.detector, self.input.scoring_data(examples)).top(k)
         return [
             [{"name": str(name), "share": float(share)} for name, share in zip(names, shares, strict=True)]
             for names, shares in zip(largest.names, largest.shares, strict=True)
@@ -135,7 +134,7 @@ def _described(detector: "Detector | None", onnx: OnnxModel | None, most_rows: i
     if detector is not None:
         schema, shape, missing = detector.schema_, detector.input_shape_, detector.intake_.missing
         referral = detector.settings_in_use().referral
-        thresholds = detector.anomaly_threshold, detector.referral_threshold_
+        thresholds = detector.decision_threshold, detector.referral_threshold_
     else:
         assert onnx is not None
         about = onnx.metadata

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from typing import Any
@@ -14,8 +15,45 @@ LARGEST_HEAD = 32 * 2**10  # bytes of the request line and the headers
 MOST_HEADERS = 100
 HEAD_SECONDS = 15.0
 MOST_CONNECTIONS = 1000
+LARGE = 64 * 2**10  # bytes that are written at once, so that a slow client is noticed
 GRACE = 20  # seconds for requests under way when the server stops
 SWITCH = 0.0005  # seconds; threads take turns ten times as often as by default, or the event loop waits for them
+
+
+class Joining:
+    """A connection that writes once in a turn of the event loop: uvicorn writes head and body of an answer apart.
+
+    Each write is a system call, and wakes the client with half an answer.
+
+    Args:
+        transport: the connection itself, which does all else.
+        loop: whose turns.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Write at the end of this turn."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        if len(data) >= LARGE:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is held, and close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -25,6 +63,11 @@ class LimitedProtocol(HttpToolsProtocol):
     _count = 0
     _reading = False
     _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there."""
+        super().connection_made(transport)
+        self.transport = Joining(transport, self.loop)  # type: ignore[assignment]
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -114,6 +157,8 @@ def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn
 def run(config: uvicorn.Config) -> None:
     """Serve until a signal ends it; requests under way are answered first."""
     sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays: to look through all of it again and again would stop every request
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again when it is done
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run()

@@ -9,6 +9,7 @@ from typing import Any
 
 from indubio import __version__
 from indubio.server.batching import Batcher, Result
+from indubio.server.drifting import DriftWatch
 from indubio.server.errors import RefusalError
 from indubio.server.inputs import Examples, require_printable
 from indubio.server.metrics import Metrics
@@ -57,6 +58,8 @@ class Service:
         store.write(interrupt_jobs)
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
+        active = [self.registry.model(name) for name in self.registry.names]
+        self.drift = DriftWatch(store, self.metrics, self.settings.drift_alpha, active)
         self._batchers: dict[Loaded, Batcher] = {}
         self._ended = threading.Event()
         self._anchored = 0
@@ -71,7 +74,8 @@ class Service:
             raise RefusalError(503, "the database cannot be written, so nothing is scored.", retry_after="5")
         batcher = self._batchers.get(loaded)
         if batcher is None:  # only the event loop's thread comes here
-            batcher = self._batchers[loaded] = Batcher(loaded, self.recorder, self.settings, self.metrics)
+            batcher = Batcher(loaded, self.recorder, self.settings, self.metrics, self.drift)
+            self._batchers[loaded] = batcher
         return batcher.submit(examples, list(sources), top)
 
     @property
@@ -102,6 +106,7 @@ class Service:
             end()
         for batcher in self._batchers.values():
             batcher.close()
+        self.drift.close()
         try:
             self.store.write(lambda c: append(c, "stopped", {}))
             self.anchor()

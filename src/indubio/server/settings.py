@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indubio.errors import ConfigError
-from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings, Share
+from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings, Share
 
 WhenDatabaseFails = Literal["refuse", "score"]
 AnswerAfter = Literal["referrals", "all"]
@@ -42,6 +42,7 @@ class ServerSettings(Settings):
         control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.
         referrals_per_hour: referrals beyond so many in an hour are kept, but marked as overflow; None sets no budget.
         alarm: when a machine's alarm begins and ends.
+        drift_alpha: largest probability of ever raising a false alarm of drift, for each version of a model.
         answer_after: "referrals": an answer waits until what it says is kept is durable, and the audit entries of other
             verdicts follow within moments; "all": every answer waits for its audit entry.
         when_database_fails: "refuse" scoring until it is back, or "score" and say in the answer that nothing was kept.
@@ -56,6 +57,7 @@ class ServerSettings(Settings):
     control_share: Share = 0.0
     referrals_per_hour: AtLeastOne | None = None
     alarm: AlarmRule = AlarmRule()
+    drift_alpha: Fraction = 0.01
     answer_after: AnswerAfter = "referrals"
     when_database_fails: WhenDatabaseFails = "refuse"
     most_waiting: AtLeastOne = 4096

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from indubio.server.drifting import DriftWatch
 from indubio.server.pages.drawing import Drawings
 from indubio.server.pages.jobs import Jobs
 from indubio.server.registry import Registry
@@ -28,6 +29,10 @@ class Server(Protocol):
         """Budget, alarm rule, share kept for control."""
 
     @property
+    def drift(self) -> DriftWatch:
+        """Whether the data still is like the training data."""
+
+    @property
     def training(self) -> Mapping[str, Path]:
         """The training data of models, by name, where the operator named it."""
 
@@ -44,6 +49,7 @@ class Desk:
         store: cases, reviews, versions, jobs.
         registry: the served models.
         settings: of the server.
+        drift: whether the data still is like the training data.
         drawings: makes the plots.
         jobs: retraining and recalibration in the background.
     """
@@ -51,6 +57,7 @@ class Desk:
     store: Store
     registry: Registry
     settings: ServerSettings
+    drift: DriftWatch
     drawings: Drawings
     jobs: Jobs
 
@@ -61,8 +68,9 @@ class Desk:
             store=server.store,
             registry=server.registry,
             settings=server.settings,
+            drift=server.drift,
             drawings=Drawings(server.registry),
-            jobs=Jobs(server.store, server.registry, server.training),
+            jobs=Jobs(server.store, server.registry, server.training, server.settings.control_share),
         )
 
     def close(self) -> None:

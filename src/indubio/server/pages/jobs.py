@@ -6,11 +6,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.server.registry import Registry, read_model
 from indubio.server.store import Store
@@ -30,18 +32,21 @@ class Jobs:
         store: where progress and results go.
         registry: has the models.
         training: the training data of models, where the operator named it.
+        control_share: share of all verdicts that are kept for control.
     """
 
-    def __init__(self, store: Store, registry: Registry, training: Mapping[str, Path]) -> None:
+    def __init__(self, store: Store, registry: Registry, training: Mapping[str, Path], control_share: float) -> None:
         self._store, self._registry, self.training = store, registry, dict(training)
+        self._control_share = control_share
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._threads: list[threading.Thread] = []
         self._closed = False
 
-    def recalibrate(self, name: str, *, uncertainty: str, threshold: float, by: str) -> int:
-        """A version with another threshold; the number of the job."""
-        return self._start("recalibrate", name, {"by": uncertainty, "threshold": threshold}, by)
+    def recalibrate(self, name: str, rule: Referral, *, by: str) -> int:
+        """A version with another referral rule; the number of the job."""
+        kind = next(kind for kind, known in REFERRALS.items() if known is type(rule))
+        return self._start("recalibrate", name, {"rule": kind, "settings": asdict(rule)}, by)
 
     def retrain(self, name: str, *, upload: tuple[str, bytes] | None = None, by: str) -> int:
         """A version that is trained on the training data and the confirmed inliers; the number of the job.
@@ -108,6 +113,7 @@ class Jobs:
                     "name": parent.name,
                     "path": parent.path,
                     "out": str(out.resolve()),
+                    "control_share": self._control_share,
                 }
                 if kind == "retrain":
                     order["training"] = str(self._training_file(parent.name, upload, Path(folder)))

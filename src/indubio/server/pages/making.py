@@ -20,18 +20,18 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 from jaxtyping import Bool
-from sklearn.base import clone
 
 from indubio.assessment import Assessment
 from indubio.data import Table, Windows
 from indubio.data.reading import Reading
 from indubio.data.tables import Roles
-from indubio.decision import Reason, UncertaintyThreshold, Verdict, uncertainty_values
+from indubio.decision import REFERRALS, Reason, Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError
 from indubio.evaluation import evaluate
 from indubio.posteriors.training import Progress
 from indubio.server.inputs import ModelInput
+from indubio.server.recording import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
 from indubio.server.store.database import Database
 from indubio.server.store.reviews import final_labels
@@ -50,11 +50,12 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
 
     Args:
         url: of the store.
-        kind: a new referral threshold, or new training.
+        kind: a new referral rule, or new training.
         name: of the model.
         path: files of the version to start from.
         out: folder for the new one.
-        by: uncertainty that the new threshold is of. threshold: the new threshold.
+        rule: name of the new rule in `REFERRALS`. settings: of it.
+        control_share: share of all verdicts that are kept for control.
         training: file with the training data, for new training.
     """
 
@@ -63,8 +64,9 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     name: str
     path: str
     out: str
-    by: UncertaintyName = "total"
-    threshold: float | None = None
+    rule: str | None = None
+    settings: dict[str, Any] = {}
+    control_share: float = 0.0
     training: str | None = None
 
 
@@ -76,14 +78,21 @@ class Reviewed:
         data: the examples.
         anomaly: what people say.
         held_out: never to be trained on.
+        control: chosen by the hash of the input, as cases are kept for control: among these, referrals are as frequent
+            as among all verdicts.
     """
 
     data: Table | Windows
     anomaly: Bool[np.ndarray, " cases"]
     held_out: Bool[np.ndarray, " cases"]
+    control: Bool[np.ndarray, " cases"]
 
     def __len__(self) -> int:
         return len(self.anomaly)
+
+    def kept_apart(self) -> "Reviewed":
+        """The same with fewer for control: without those that may train, whatever people said of them."""
+        return replace(self, control=self.control & self.held_out)
 
 
 def made(order: Order, told: Told) -> dict[str, Any]:
@@ -95,10 +104,7 @@ def made(order: Order, told: Told) -> dict[str, Any]:
         new, trained_on = _retrained(order, present, reviewed, told)
         compared_on = None if reviewed is None else reviewed.anomaly | reviewed.held_out
     else:
-        if order.threshold is None:
-            raise ConfigError("a new threshold needs `threshold`.")
-        new = load(order.path).refer_by(UncertaintyThreshold(by=order.by, threshold=order.threshold))
-        trained_on = 0
+        new, trained_on = recalibrated(order, load(order.path), reviewed), 0
         compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
     told(0.93, "comparing both versions on the reviewed cases")
     measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
@@ -108,22 +114,24 @@ def made(order: Order, told: Told) -> dict[str, Any]:
     return {"confirmed": trained_on, **measured}
 
 
-def retrained(
-    detector: Detector, training: Table | Windows, confirmed: Table | Windows | None, report: Callable[[Progress], None]
-) -> Detector:
-    """The same settings fitted anew, on the training data and the inliers that people confirmed.
+def recalibrated(order: Order, detector: Detector, reviewed: Reviewed | None) -> Detector:
+    """The detector with the rule of the order, fitted on the reviewed cases where the rule needs labels."""
+    if order.rule is None:
+        raise ConfigError("a new rule needs `rule`.")
+    rule = REFERRALS[order.rule](**order.settings)
+    return _labelled(detector, rule, reviewed, order.control_share) if rule.NEEDS_LABELS else detector.refer_by(rule)
 
-    Args:
-        detector: fitted; stays as it is.
-        training: good examples.
-        confirmed: further good examples.
-        report: called with the progress.
-    """
-    together = _joined([_bare(training)] if confirmed is None else [_bare(training), _bare(confirmed)])
-    new: Detector = clone(detector).fit(together, progress=report)
-    if hasattr(detector, "reading_"):
-        new.reading_ = detector.reading_
-    return new
+
+def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, share: float) -> Detector:
+    """Fit a rule that promises something about examples as they come, on cases that are as they come."""
+    if not share:
+        raise ConfigError(
+            f"{type(rule).__name__} promises something about all verdicts, and only referrals are kept. Start the "
+            "server with --control-share, and have those cases reviewed too."
+        )
+    if reviewed is None or not reviewed.control.any():
+        raise ConfigError("no reviewed case was chosen for control yet: the rule has nothing to be fitted on.")
+    return detector.refer_by(rule, reviewed.data.select(reviewed.control), reviewed.anomaly[reviewed.control])
 
 
 def training_data(detector: Detector, path: str) -> Table | Windows:
@@ -150,6 +158,7 @@ def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
         data=_joined([_example(takes, case) for case in cases]),
         anomaly=np.array([said[case.id] == "A" for case in cases]),
         held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
+        control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
     )
 
 
@@ -197,17 +206,27 @@ def _with_both_classes(found: Assessment, anomaly: Bool[np.ndarray, " cases"], b
 def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
     if order.training is None:
         raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
-    training = training_data(present, order.training)
-    chosen = None if reviewed is None else ~reviewed.anomaly & ~reviewed.held_out
-    confirmed = None if reviewed is None or chosen is None or not chosen.any() else reviewed.data.select(chosen)
-    count = 0 if confirmed is None else len(confirmed)
+    training = _bare(training_data(present, order.training))
+    confirmed = training.select(np.zeros(len(training), dtype=bool))
+    if reviewed is not None:
+        confirmed = _bare(reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out))
+        if isinstance(training, Windows) and isinstance(confirmed, Windows):
+            confirmed = replace(confirmed, rate=training.rate)
+    base, rule = load(order.path), present.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted on the reviewed cases again, afterwards
+        base.referral = None
 
     def report(progress: Progress) -> None:
         done = progress.done / max(1, progress.total)
         told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total} epochs")
 
-    told(0.05, f"training on {len(training)} good examples and {count} confirmed ones")
-    return retrained(present, training, confirmed, report), count
+    told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
+    new = base.update(confirmed, training_data=training, progress=report)
+    if hasattr(present, "reading_"):
+        new.reading_ = present.reading_
+    if rule.NEEDS_LABELS:
+        _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
+    return new, len(confirmed)
 
 
 def _example(takes: ModelInput, case: Case) -> Table | Windows:

@@ -1,11 +1,12 @@
 """Models: their versions side by side, jobs that make new ones, activation and the way back."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, select
 from starlette.responses import Response
 
-from indubio.decision import Reason
+from indubio.decision import Cost, Reason, Referral, TargetRisk, UncertaintyThreshold
 from indubio.errors import ConfigError
 from indubio.server.pages.insights import asked_share, other_threshold
 from indubio.server.pages.visits import Visit
@@ -13,6 +14,7 @@ from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
 from indubio.server.store.versions import activation_history, active_version, versions
+from indubio.uncertainty import UncertaintyName
 
 MEASURES = {
     "referred": ("referred to a person", "percent"),
@@ -47,7 +49,7 @@ def models(visit: Visit) -> Response:
         return {"models": found, "jobs": all_jobs(connection, limit=10)}
 
     seen = visit.read(looked_up)
-    page = visit.page("models.html", measures=MEASURES, **seen)
+    page = visit.page("models.html", measures=MEASURES, control_share=visit.desk.settings.control_share, **seen)
     if visit.request.headers.get("hx-target") == "jobs" and not any(job.status == "running" for job in seen["jobs"]):
         page.headers["HX-Refresh"] = "true"  # the last job has ended: show the version that it made
     return page
@@ -62,17 +64,47 @@ def _labels(connection: Connection, name: str) -> dict[str, int]:
 
 
 def recalibrate(visit: Visit) -> Response:
-    """Start a job that gives a version with another threshold."""
+    """Start a job that gives a version with another referral rule."""
     name = visit.request.path_params["name"]
+    by = visit.desk.registry.model(name).model.rule["referral"]["by"]
+    kind = visit.text("rule") or "threshold"
+    if kind not in RULES:
+        raise ConfigError(f"`rule` must be one of {', '.join(RULES)}, got {kind!r}.")
+    visit.desk.jobs.recalibrate(name, RULES[kind](visit, name, by), by=visit.name)
+    return visit.to("/review/models")
+
+
+def _threshold(visit: Visit, name: str, by: UncertaintyName) -> Referral:
     share, version = asked_share(visit.text("share")), visit.text("version")
     if share is None:
         raise ConfigError("say which share may be referred.")
     other = other_threshold(visit, name, int(version) if version.isdecimal() else None, share)
     if other is None or other.threshold is None:
         raise ConfigError(f"no case of {name!r} is kept yet: there is nothing to find a threshold on.")
-    by = visit.desk.registry.model(name).model.rule["referral"]["by"]
-    visit.desk.jobs.recalibrate(name, uncertainty=by, threshold=other.threshold, by=visit.name)
-    return visit.to("/review/models")
+    return UncertaintyThreshold(by=by, threshold=other.threshold)
+
+
+def _cost(visit: Visit, name: str, by: UncertaintyName) -> Referral:  # noqa: ARG001 - as every rule
+    names = ("missed_anomaly", "false_alarm", "review")
+    return Cost(by=by, **{one: _number(visit, one) for one in names})
+
+
+def _target_risk(visit: Visit, name: str, by: UncertaintyName) -> Referral:  # noqa: ARG001
+    return TargetRisk(by=by, alpha=_number(visit, "alpha") / 100, delta=1 - _number(visit, "confidence") / 100)
+
+
+def _number(visit: Visit, name: str) -> float:
+    try:
+        return float(visit.text(name))
+    except ValueError:
+        raise ConfigError(f"`{name}` must be a number, got {visit.text(name)!r}.") from None
+
+
+RULES: dict[str, Callable[[Visit, str, UncertaintyName], Referral]] = {
+    "threshold": _threshold,
+    "cost": _cost,
+    "target_risk": _target_risk,
+}
 
 
 def retrain(visit: Visit) -> Response:

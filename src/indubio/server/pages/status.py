@@ -1,4 +1,4 @@
-"""Status: which machines ring, what the budget lets through, and how the queue stands."""
+"""Status: which machines ring, whether the data has changed, what the budget lets through, how the queue stands."""
 
 from datetime import timedelta
 from typing import Any
@@ -32,5 +32,13 @@ def status(visit: Visit) -> Response:
             "beyond": int(connection.execute(beyond).scalar_one()),
         }
 
-    settings = visit.desk.settings
-    return visit.page("status.html", rule=settings.alarm, per_hour=settings.referrals_per_hour, **visit.read(looked_up))
+    settings, registry = visit.desk.settings, visit.desk.registry
+    active = {name: registry.model(name) for name in registry.names}
+    watched = {one.loaded: one.drift for one in visit.desk.drift.found()}
+    return visit.page(
+        "status.html",
+        rule=settings.alarm,
+        per_hour=settings.referrals_per_hour,
+        drift=[(name, loaded.version, watched.get(loaded)) for name, loaded in active.items()],
+        **visit.read(looked_up),
+    )

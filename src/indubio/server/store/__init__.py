@@ -3,8 +3,8 @@
     tables       the tables; `migrations` makes them
     database     SQLite or PostgreSQL, opened and migrated
     writer       group commit: everything that waits becomes durable in one transaction
-    chain        the audit trail; `verification` looks for what was tampered with
-    cases, reviews, versions, keys, jobs, alarms    functions of a connection
+    chain        the audit trail; `verification` looks for what was tampered with, `ledger` in the small tables
+    cases, reviews, versions, keys, jobs, alarms, drift    functions of a connection
 
 `Store` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """

@@ -65,7 +65,8 @@ def add_job(connection: Connection, kind: str, model: str, parameters: dict[str,
         "at": at,
     }
     number = int(connection.execute(insert(jobs).returning(jobs.c.id), columns).scalar_one())
-    append(connection, "job started", {"job": number, "kind": kind, "model": model, "parameters": parameters}, actor=by)
+    body = {"job": number, "kind": kind, "model": model, "parameters": parameters}
+    append(connection, "job started", body, actor=by, at=at)
     return number
 
 
@@ -82,7 +83,8 @@ def finish_job(connection: Connection, job_id: int, status: JobStatus, message: 
     if status is JobStatus.DONE:
         values["progress"] = 1.0
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
-    append(connection, "job ended", {"job": job_id, "status": status, "message": message}, at=at)
+    body = {"job": job_id, "status": status, "message": message, "result": result}
+    append(connection, "job ended", body, at=at)
 
 
 def interrupt_jobs(connection: Connection) -> int:

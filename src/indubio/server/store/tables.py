@@ -186,6 +186,15 @@ alarm_events = Table(
     Index("alarm_events_by_machine", "machine", "at"),
 )
 
+drift_states = Table(
+    "drift_states",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("at", Moment, nullable=False),
+    Column("state", Text, nullable=False),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -1,8 +1,8 @@
 """Is the audit trail whole, and does what is stored still agree with it?
 
 The chain itself shows changed, removed and reordered entries. Heads that were kept elsewhere show a cut-off end and a
-trail that was made anew. The entries seal cases, reviews and keys in turn, so a changed label or a removed case shows
-too.
+trail that was made anew. The entries seal cases, reviews, keys, versions, activations, jobs and alarms in turn, so a
+changed label, a removed case or an activation that nobody did shows too.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, select
 from indubio.errors import DataError
 from indubio.server.store.cases import SEALED, seal
 from indubio.server.store.chain import START, Entry, Head, entries, head, now, sealed
+from indubio.server.store.ledger import Ledger
 from indubio.server.store.reviews import review_body
 from indubio.server.store.tables import cases, keys, reviews
 
@@ -77,6 +78,7 @@ class _Walk:
     def __init__(self, connection: Connection, anchors: dict[int, list[str]]) -> None:
         self._connection, self._anchors = connection, anchors
         self._keys: dict[str, tuple[str, str, bool]] = {}
+        self._ledger = Ledger()
         self.verdicts = self.cases = self.reviews = 0
 
     def findings(self) -> Iterator[str]:
@@ -96,6 +98,7 @@ class _Walk:
         yield from self._uncovered()
 
     def _stored(self, entry: Entry) -> Iterator[str]:
+        self._ledger.note(entry)
         if entry.kind == "verdicts":
             yield from self._stored_cases(entry)
         elif entry.kind in ("reviewed", "commented", "undone"):
@@ -142,6 +145,7 @@ class _Walk:
         for name in sorted(there.keys() | self._keys.keys()):
             if there.get(name) != self._keys.get(name):
                 yield f"the key {name!r} is not as the trail has it."
+        yield from self._ledger.findings(self._connection)
 
 
 def _entry_findings(last: Head, entry: Entry) -> Iterator[str]:

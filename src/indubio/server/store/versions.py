@@ -92,7 +92,8 @@ def add_version(
         "evaluation": None if evaluation is None else json.dumps(evaluation),
     }
     connection.execute(insert(model_versions), columns | texts)
-    body = {key: columns[key] for key in ("name", "version", "sha256", "rule", "rule_content", "origin", "parent")}
+    sealed = ("name", "version", "sha256", "rule", "rule_content", "origin", "parent", "evaluation")
+    body = {key: columns[key] for key in sealed}
     append(connection, "version added", body, actor=by, at=added.at)
     return added
 

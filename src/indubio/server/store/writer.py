@@ -2,10 +2,12 @@
 
 A disk confirms some hundred transactions a second, whatever their size; so the size follows the load. A piece of work
 is a function of the connection. One that raises is undone alone; when the transaction itself fails, all of it does.
+On a disk that is faster than that, every transaction still costs the time of some requests, so they keep a distance.
 """
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -18,6 +20,7 @@ from indubio.server.store.database import Database
 
 T = TypeVar("T")
 MOST_AT_ONCE = 512
+APART = 0.005  # seconds from one transaction's beginning to the next one's: under load more share one
 Work = Callable[[Connection], Any]
 
 
@@ -55,9 +58,12 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        ended = False
+        ended, began = False, 0.0
         while not ended:
             group = [self._waiting.get()]
+            if (early := began + APART - time.monotonic()) > 0:
+                time.sleep(early)
+            began = time.monotonic()
             while len(group) < MOST_AT_ONCE and not self._waiting.empty():
                 group.append(self._waiting.get())
             ended = None in group

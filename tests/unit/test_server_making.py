@@ -1,0 +1,112 @@
+"""New versions from people's labels: other rules, and new training; both versions measured side by side."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indubio.data import read_table
+from indubio.decision import Cost, TargetRisk
+from indubio.errors import ConfigError, DataError
+from indubio.server.pages.making import Order, made
+from indubio.server.store.cases import chosen_cases
+from indubio.server.store.reviews import review
+from indubio.storage import load, save
+from tests.review_server import Running, logged_in, running, token
+from tests.served import NAMES, good_rows, table_model
+
+SIZE, ANOMALIES = 90, 12
+
+
+def told(share: float, message: str) -> None:
+    assert 0 <= share <= 1
+    assert message
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Path]]:
+    """A server whose every verdict is kept for control, and all of them reviewed."""
+    folder = tmp_path_factory.mktemp("making")
+    good_rows().to_csv(folder / "good.csv", index=False)
+    with running(table_model(folder / "fitted"), folder, control_share=1.0) as server:
+        rows = good_rows(SIZE, seed=5).to_numpy()
+        server.assess(np.concatenate([rows[:ANOMALIES] + 6.0, rows[ANOMALIES:]]))
+        for place, case in enumerate(server.store.read(chosen_cases)):
+            label: Any = "A" if place < ANOMALIES else "I"
+            server.store.write(lambda c, case=case, label=label: review(c, case.id, "ada", label))
+        yield server, folder
+
+
+def order(reviewed: tuple[Running, Path], out: Path, **more: Any) -> Order:
+    server, folder = reviewed
+    plain = {"url": server.store.database.url, "name": "press", "path": str(folder / "press"), "control_share": 1.0}
+    return Order(**plain | {"kind": "recalibrate", "out": str(out)} | more)
+
+
+def test_a_rule_by_cost_refers_where_a_look_is_cheaper(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
+    costs = {"missed_anomaly": 20.0, "false_alarm": 5.0, "review": 1.0}
+    found = made(order(reviewed, tmp_path / "new", rule="cost", settings=costs), told)
+    new = load(tmp_path / "new")
+    assert new.referral == Cost(**costs)
+    assert new.decision_threshold == 0.2
+    assert (found["cases"], found["anomalies"]) == (SIZE, ANOMALIES)
+    assert found["present"].keys() == found["new"].keys()
+
+
+def test_a_target_risk_is_fitted_on_cases_as_they_come(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
+    wanted = {"alpha": 0.3, "delta": 0.1}
+    found = made(order(reviewed, tmp_path / "new", rule="target_risk", settings=wanted), told)
+    new = load(tmp_path / "new")
+    assert new.referral == TargetRisk(**wanted)
+    accepted = 1 - found["new"]["referred"]
+    assert found["new"]["wrong_accepted"] <= 0.3 * accepted
+    with pytest.raises(ConfigError, match="--control-share"):
+        made(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted, control_share=0.0), told)
+    with pytest.raises(DataError, match="at least"):
+        made(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted | {"alpha": 0.001}), told)
+
+
+def test_new_training_is_an_update_with_the_confirmed_inliers(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
+    server, folder = reviewed
+    found = made(order(reviewed, tmp_path / "new", kind="retrain", training=str(folder / "good.csv")), told)
+    cases = server.store.read(chosen_cases)
+    trained = [place >= ANOMALIES and int(case.reference[:8], 16) % 3 > 0 for place, case in enumerate(cases)]
+    confirmed = good_rows(SIZE, seed=5)[np.array(trained)]
+    by_hand = load(folder / "press").update(read_table(confirmed), training_data=read_table(good_rows()))
+    rows = good_rows(7, seed=6)[list(NAMES)]
+    np.testing.assert_allclose(load(tmp_path / "new").nll(read_table(rows)), by_hand.nll(read_table(rows)), rtol=1e-5)
+    assert found["confirmed"] == sum(trained)
+    assert found["cases"] == SIZE - sum(trained)
+
+
+def test_a_rule_that_needs_labels_is_fitted_again_after_new_training(
+    reviewed: tuple[Running, Path], tmp_path: Path
+) -> None:
+    by_risk = load(reviewed[1] / "press")
+    rows = good_rows(60, seed=8).to_numpy()
+    labelled = read_table(good_rows(60, seed=8))
+    by_risk.refer_by(TargetRisk(alpha=0.4), labelled, np.zeros(len(rows), dtype=bool))
+    save(by_risk, tmp_path / "by risk")
+    again = {"kind": "retrain", "path": str(tmp_path / "by risk"), "training": str(reviewed[1] / "good.csv")}
+    made(order(reviewed, tmp_path / "new", **again), told)
+    assert load(tmp_path / "new").referral == TargetRisk(alpha=0.4)
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"rule": "luck"}, "must be one of"),
+        ({"rule": "cost", "missed_anomaly": "1", "false_alarm": "much", "review": "1"}, "must be a number"),
+        ({"rule": "cost", "missed_anomaly": "1", "false_alarm": "-1", "review": "1"}, "false_alarm"),
+        ({"rule": "target_risk", "alpha": "500", "confidence": "90"}, "alpha"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_before_a_job_begins(
+    reviewed: tuple[Running, Path], form: dict[str, str], why: str
+) -> None:
+    with logged_in(reviewed[0], "eve") as eve:
+        answer = eve.post("/review/models/press/recalibrate", data={"token": token(eve), **form})
+    assert answer.status_code == 400
+    assert why in answer.text
