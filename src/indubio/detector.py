@@ -16,7 +16,7 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.autoencoders.autoencoder import nll_of_rows
+from indubio.autoencoders.compiled import ROWS_AT_ONCE
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
 from indubio.data.incoming import joined, training_groups
@@ -31,6 +31,7 @@ from indubio.settings import Settings
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
+MOST_VALUES_WATCHED = 2**24  # the same where not even one block of the engine stays there
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
@@ -201,9 +202,17 @@ class Detector(ScoringModel):
             report=progress,
             start=start if warm else None,
         )
-        self.typical_nll_ = self.draws_.typical_nll(scaled).cpu().numpy().astype(np.float32)
-        self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
+        self._fit_verdicts(self._training_scores(scaled), plan, training_groups(X, groups, len(rows)))
         return self
+
+    def _training_scores(self, scaled: Float[torch.Tensor, "examples ..."]) -> Float[np.ndarray, "draws examples"]:
+        """The scores of the training rows, and what their values usually add to them."""
+        blocks, added = [], np.zeros((self.draws_.count, *self.input_shape_))
+        for nll, values in self._scored_apart(scaled):
+            blocks.append(nll)
+            added += values.sum(axis=1, dtype=np.float64)
+        self.typical_nll_ = (added / len(scaled)).astype(np.float32)
+        return np.concatenate(blocks, axis=1)
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
@@ -242,11 +251,18 @@ class Detector(ScoringModel):
     def _scores_and_values(
         self, prepared: Prepared
     ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        rows = self._on_device(prepared)
-        size = max(1, VALUES_WATCHED // (self.draws_.count * prod(self.input_shape_)))
+        return self._scored_apart(self._on_device(prepared))
+
+    def _scored_apart(
+        self, rows: Float[torch.Tensor, "examples ..."]
+    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
+        """Block by block; no block of the engine is cut, so that the bits are those of `nll`."""
+        values_of_row = self.draws_.count * prod(self.input_shape_)
+        cached = VALUES_WATCHED // (values_of_row * ROWS_AT_ONCE) * ROWS_AT_ONCE
+        size = max(1, cached, min(ROWS_AT_ONCE, MOST_VALUES_WATCHED // values_of_row))
         for start in range(0, len(rows), size):
-            values = self.draws_.nll_per_feature(rows[start : start + size])
-            yield nll_of_rows(values).cpu().numpy(), values.cpu().numpy()
+            nll, values = self.draws_.nll_apart(rows[start : start + size])
+            yield nll.cpu().numpy(), values.cpu().numpy()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
