@@ -2,7 +2,7 @@
 
 rows -> checks, missing values, scaling -> draws -> nll (M, N) -> probability (M, N) -> uncertainties, verdict (N)
 
-All that follows from the scores is in `scoring.py`, which other models share.
+All that follows from the scores is in `scoring`, which other models share.
 """
 
 import dataclasses

@@ -59,7 +59,7 @@ def run_grid(
     if executor is not None:
         _run(executor, waiting, store, estimate, tell)
         return
-    with _processes(processes or _cores()) as pool:
+    with single_threaded(processes or _cores()) as pool:
         _run(pool, waiting, store, estimate, tell)
 
 
@@ -96,7 +96,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _processes(count: int) -> ProcessPoolExecutor:
+def single_threaded(count: int) -> ProcessPoolExecutor:
+    """So many processes of one thread each, which end with this one."""
     # Spawned: a forked process would share torch's locks in whatever state they are.
     return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
 
