@@ -153,30 +153,41 @@ class Detector(ScoringModel):
     ) -> "Detector":
         """A new detector that has also learned from examples that a person found to be good; this one stays as it is.
 
-        It has the same settings. With `calibration=TrainScores()` it starts from the weights of this one's draws. With
-        the others it trains anew, for weights that have seen the rows that calibrate would void the promise of its
-        p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
-        categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
+        They train every draw and calibrate none: who is asked for a second look is no random sample, and scores of such
+        examples among the reference would raise every threshold. What is promised stays true, for examples like the
+        training data. It has the same settings. With `calibration=TrainScores()` it starts from the weights of this
+        one's draws. With the others it trains anew, for weights that have seen the rows that calibrate would void the
+        promise of its p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table
+        with new categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must
+        be too.
 
         Args:
-            confirmed: good examples, in the form of the training data.
-            training_data: what this detector was fitted on. Models do not keep it, and without it the detector would
-                forget what it knew.
+            confirmed: good examples, in the form of the training data: all that were confirmed since `fit`.
+            training_data: what `fit` was given. Models do not keep it, and without it the detector would forget what it
+                knew.
             groups: of the training data and then of the confirmed examples, as for `fit`.
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
         """
         check_is_fitted(self)
         new = Detector(**self.get_params(deep=False))
-        return new._fit(joined(training_data, confirmed), groups, progress, start=self.draws_, warm_epochs=epochs)
+        data = joined(training_data, confirmed)
+        return new._fit(data, groups, progress, start=self.draws_, warm_epochs=epochs, confirmed=len(confirmed))
 
     def _fit(
-        self, X: Any, groups: Any, progress: Report, start: Draws | None = None, warm_epochs: int | None = None
+        self,
+        X: Any,
+        groups: Any,
+        progress: Report,
+        start: Draws | None = None,
+        warm_epochs: int | None = None,
+        confirmed: int = 0,
     ) -> Self:
         settings = self.settings_in_use()
         rows = self._training_rows(X)
-        draws = settings.posterior.count
-        plan = settings.calibration_for(len(rows)).plan(len(rows), draws, self.seed)
+        like_new = len(rows) - confirmed
+        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed)
+        plan = plan.with_added(like_new, confirmed)
         scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
         network = settings.architecture_for(self.input_shape_).build(
             self.input_shape_,

@@ -58,7 +58,8 @@ class TakesExamples(WithSettings):
             trained, scaling=scaling, missing=self.missing, unseen=self.unseen, margin=self.range_margin
         )
         prepared = self._prepare(rows)  # refuses what no histogram could hold either
-        self.drift_reference_ = DriftReference.fit(rows.values, self.schema_.encoded_names)
+        like_new = len(rows) - (0 if plan is None else plan.added)
+        self.drift_reference_ = DriftReference.fit(rows.values[:like_new], self.schema_.encoded_names)
         return prepared
 
     def _prepare(self, rows: Rows) -> Prepared:
