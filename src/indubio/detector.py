@@ -155,11 +155,12 @@ class Detector(ScoringModel):
 
         They train every draw and calibrate none: who is asked for a second look is no random sample, and scores of such
         examples among the reference would raise every threshold. What is promised stays true, for examples like the
-        training data. It has the same settings. With `calibration=TrainScores()` it starts from the weights of this
-        one's draws. With the others it trains anew, for weights that have seen the rows that calibrate would void the
-        promise of its p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table
-        with new categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must
-        be too.
+        training data.
+
+        It has the same settings. With `calibration=TrainScores()` it starts from the weights of this one's draws. With
+        the others it trains anew, for weights that have seen the rows that calibrate would void the promise of its
+        p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
+        categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
 
         Args:
             confirmed: good examples, in the form of the training data: all that were confirmed since `fit`.
