@@ -3,8 +3,11 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
+
+from indubio.workers import Workers
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,19 +33,29 @@ class Results:
             return []
         return [json.loads(line) for line in self.path.read_text().splitlines()]
 
-    def fill(self, cells: Iterable[Row], compute: Callable[[Row], Sequence[Row]]) -> None:
-        """Compute the cells that are missing, one after the other; each gives one or several rows."""
+    def fill(self, cells: Iterable[Row], compute: Callable[[Row], Sequence[Row]], processes: int = 1) -> None:
+        """Compute the cells that are missing; each gives one or several rows, which are written when it is done.
+
+        Args:
+            cells: all that should be there in the end.
+            compute: gives the rows of one; a function of a module, so that other processes find it.
+            processes: of one thread each.
+        """
         done = {tuple(row[name] for name in self._key) for row in self.rows()}
+        waiting = [cell for cell in cells if tuple(cell[name] for name in self._key) not in done]
         self.path.parent.mkdir(exist_ok=True)
-        for cell in cells:
-            if tuple(cell[name] for name in self._key) in done:
-                continue
-            start = time.process_time()
-            made = [cell | row for row in compute(cell)]
-            text = "".join(json.dumps(rounded(row)) + "\n" for row in made)
-            with self.path.open("a") as file:
-                file.write(text)
-            print(f"{cell}: {time.process_time() - start:.0f} s", flush=True)
+        with Workers(processes=processes).executor() as pool:
+            for job in as_completed([pool.submit(_timed, compute, cell) for cell in waiting]):
+                cell, rows, seconds = job.result()
+                text = "".join(json.dumps(rounded(cell | row)) + "\n" for row in rows)
+                with self.path.open("a") as file:
+                    file.write(text)
+                print(f"{cell}: {seconds:.1f} s of CPU", flush=True)
+
+
+def _timed(compute: Callable[[Row], Sequence[Row]], cell: Row) -> tuple[Row, Sequence[Row], float]:
+    start = time.process_time()
+    return cell, compute(cell), time.process_time() - start
 
 
 def put_into(page: str, made: str) -> None:

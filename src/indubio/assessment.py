@@ -54,11 +54,13 @@ class Decider:
 
     def evidence(self, X: Any, found: Scored) -> Evidence:
         """What the referral rule gets to see."""
-        known = self.reference is not None and found.part_nll is not None
+        below = None
+        if self.rule.NEEDS_RANKS and self.reference is not None and found.part_nll is not None:
+            below = self.reference.below(found.part_nll)
         return Evidence(
             uncertainty=found.uncertainty,
             prediction=predictions(found.uncertainty.probability, self.anomaly_threshold),
-            below=self.reference.below(found.part_nll) if known else None,  # type: ignore[union-attr, arg-type]
+            below=below,
             reference=self.n_reference,
             day=days_of(X),
         )

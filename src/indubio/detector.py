@@ -2,7 +2,7 @@
 
 rows -> checks, missing values, scaling -> draws -> nll (M, N) -> probability (M, N) -> uncertainties, verdict (N)
 
-All that follows from the scores is in `scoring.py`, which other models share.
+All that follows from the scores is in `scoring`, which other models share.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.autoencoders.autoencoder import nll_of_rows
+from indubio.autoencoders.compiled import ROWS_AT_ONCE
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
 from indubio.data.incoming import joined, training_groups
@@ -36,6 +36,7 @@ from indubio.workers import Workers
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
+MOST_VALUES_WATCHED = 2**24  # the same where not even one block of the engine stays there
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
@@ -162,15 +163,19 @@ class Detector(ScoringModel):
     ) -> "Detector":
         """A new detector that has also learned from examples that a person found to be good; this one stays as it is.
 
+        They train every draw and calibrate none: who is asked for a second look is no random sample, and scores of such
+        examples among the reference would raise every threshold. What is promised stays true, for examples like the
+        training data.
+
         It has the same settings. With `calibration=TrainScores()` it starts from the weights of this one's draws. With
         the others it trains anew, for weights that have seen the rows that calibrate would void the promise of its
         p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
         categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
 
         Args:
-            confirmed: good examples, in the form of the training data.
-            training_data: what this detector was fitted on. Models do not keep it, and without it the detector would
-                forget what it knew.
+            confirmed: good examples, in the form of the training data: all that were confirmed since `fit`.
+            training_data: what `fit` was given. Models do not keep it, and without it the detector would forget what it
+                knew.
             groups: of the training data and then of the confirmed examples, as for `fit`.
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
@@ -182,7 +187,8 @@ class Detector(ScoringModel):
                 "training files, and fit again on all of them."
             )
         new = Detector(**self.get_params(deep=False))
-        return new._fit(joined(training_data, confirmed), groups, progress, start=self.draws_, warm_epochs=epochs)
+        data = joined(training_data, confirmed)
+        return new._fit(data, groups, progress, start=self.draws_, warm_epochs=epochs, confirmed=len(confirmed))
 
     def _fit(
         self,
@@ -192,11 +198,13 @@ class Detector(ScoringModel):
         start: Draws | None = None,
         warm_epochs: int | None = None,
         workers: Workers | None = None,
+        confirmed: int = 0,
     ) -> Self:
         settings = self.settings_in_use()
         rows = self._training_rows(X)
-        draws = settings.posterior.count
-        plan = settings.calibration_for(len(rows)).plan(len(rows), draws, self.seed)
+        like_new = len(rows) - confirmed
+        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed)
+        plan = plan.with_added(like_new, confirmed)
         scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
         warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
         training = settings.training
@@ -218,8 +226,7 @@ class Detector(ScoringModel):
             start=start if warm else None,
             workers=workers,
         )
-        self.typical_nll_ = self.draws_.typical_nll(scaled).cpu().numpy().astype(np.float32)
-        self._fit_verdicts(self.draws_.nll(scaled).cpu().numpy(), plan, training_groups(X, groups, len(rows)))
+        self._fit_verdicts(self._training_scores(scaled), plan, training_groups(X, groups, len(rows)))
         return self
 
     def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:
@@ -253,10 +260,20 @@ class Detector(ScoringModel):
             report=progress,
             workers=workers,
         )
-        sample = torch.from_numpy(known.intake.scaled(known.sample)).to(self.device)
-        self.typical_nll_ = self.draws_.typical_nll(sample).cpu().numpy().astype(np.float32)
+        self._training_scores(
+            torch.from_numpy(known.intake.scaled(known.sample)).to(self.device)
+        )  # for what is typical
         self._fit_verdicts(*known.reference_scores(self.draws_, self.device, progress))
         return self
+
+    def _training_scores(self, scaled: Float[torch.Tensor, "examples ..."]) -> Float[np.ndarray, "draws examples"]:
+        """The scores of the training rows, and what their values usually add to them."""
+        blocks, added = [], np.zeros((self.draws_.count, *self.input_shape_))
+        for nll, values in self._scored_apart(scaled):
+            blocks.append(nll)
+            added += values.sum(axis=1, dtype=np.float64)
+        self.typical_nll_ = (added / len(scaled)).astype(np.float32)
+        return np.concatenate(blocks, axis=1)
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
@@ -295,11 +312,18 @@ class Detector(ScoringModel):
     def _scores_and_values(
         self, prepared: Prepared
     ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        rows = self._on_device(prepared)
-        size = max(1, VALUES_WATCHED // (self.draws_.count * prod(self.input_shape_)))
+        return self._scored_apart(self._on_device(prepared))
+
+    def _scored_apart(
+        self, rows: Float[torch.Tensor, "examples ..."]
+    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
+        """Block by block; no block of the engine is cut, so that the bits are those of `nll`."""
+        values_of_row = self.draws_.count * prod(self.input_shape_)
+        cached = VALUES_WATCHED // (values_of_row * ROWS_AT_ONCE) * ROWS_AT_ONCE
+        size = max(1, cached, min(ROWS_AT_ONCE, MOST_VALUES_WATCHED // values_of_row))
         for start in range(0, len(rows), size):
-            values = self.draws_.nll_per_feature(rows[start : start + size])
-            yield nll_of_rows(values).cpu().numpy(), values.cpu().numpy()
+            nll, values = self.draws_.nll_apart(rows[start : start + size])
+            yield nll.cpu().numpy(), values.cpu().numpy()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -202,20 +202,13 @@ def contributions(detector: Detector, X: Any) -> Contributions:
 def explained(detector: Detector, X: Any) -> Explained:
     """Assess, and explain anomalies and referrals.
 
-    In one pass through the network, in which the values' parts of the scores are looked at while they are there. Where
-    the compiled engine scores, which adds them up on the way, it is faster to score all with it and to run only what
-    needs a look through the network again; scores are then the same to the bit as those of `assess`.
+    In one pass through the network: the values' parts of the scores are looked at while they are there.
 
     Args:
         detector: a fitted detector.
         X: what `Detector.assess` takes.
     """
     typical = _typical(detector)
-    if detector.draws_.compiled:
-        found = detector.assess(X)
-        places = np.flatnonzero(found.verdict != Verdict.INLIER)
-        why = contributions(detector, chosen_examples(X, places)) if len(places) else None
-        return Explained(found=found, places=places, why=why)
     blocks: list[Contributions] = []
     kept: list[Int[np.ndarray, " chosen"]] = []
     seen = 0

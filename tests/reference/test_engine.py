@@ -198,11 +198,14 @@ def test_the_compiled_engine_trains_and_scores_as_torch_does(net, anchored, requ
     rows = rows_of(shape, 300)  # more than are scored at once
     draws = fitted(architecture, shape, anchored=anchored)
     scores = draws.nll(rows)
+    again, apart = draws.nll_apart(rows)
+    assert torch.equal(again, scores)
     request.getfixturevalue("without_numba")
     expected = fitted(architecture, shape, anchored=anchored)
     for name, weight in expected.weights.items():
         torch.testing.assert_close(draws.weights[name], weight, rtol=1e-9, atol=1e-11)
     torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(apart, expected.nll_per_feature(rows), rtol=1e-9, atol=1e-12)
 
 
 def test_the_order_in_which_weights_are_named_means_nothing():

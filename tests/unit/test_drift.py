@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio import Training, drift
+from indubio import Training
 from indubio.data.datasets import odds
-from indubio.drift import DriftMonitor, DriftReference, DriftTest
+from indubio.drift import DriftMonitor, DriftReference, DriftTest, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
 from tests.small_examples import SIGNALS, SMALL_NETWORK, quick, windows
 from tests.small_examples import TRAINING as ROWS
@@ -133,7 +133,7 @@ def test_the_wealth_is_what_the_definition_says(ranks, count):
     level = 0.05 / 6
     used = watched.reference.counts.sum(axis=1)[0]
     slack = np.sqrt(np.log(4 / level) / (6 * used)) + 0.025
-    bets = (1 + np.outer(np.array(ranks) - 0.5, drift.STAKES)) / (1 + np.abs(drift.STAKES) * slack)
+    bets = (1 + np.outer(np.array(ranks) - 0.5, monitor.STAKES)) / (1 + np.abs(monitor.STAKES) * slack)
     waiting = 1 / np.log2(np.arange(len(ranks) + 1) + 2)
     wealth = sum((waiting[k] - waiting[k + 1]) * np.prod(bets[k:], axis=0) for k in range(len(ranks)))
     after = watched._after(np.repeat(np.array(ranks)[:, None], 6, axis=1))
@@ -141,7 +141,7 @@ def test_the_wealth_is_what_the_definition_says(ranks, count):
 
 
 def test_the_weights_of_all_starts_add_up_to_one():
-    waiting = drift._waiting(np.arange(10**6))
+    waiting = monitor._waiting(np.arange(10**6))
     assert waiting[0] == 1
     assert (np.diff(waiting) < 0).all()
 

@@ -12,6 +12,7 @@ import pytest
 from indubio import Detector, Deterministic, NoReferral, Training, explain
 from indubio import detector as detector_module
 from indubio.autoencoders import GaussianLikelihood
+from indubio.autoencoders.compiled import Engine
 from indubio.data import Table
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts, chosen_examples, contributions, explained
@@ -106,13 +107,17 @@ def test_the_columns_of_a_category_contribute_as_the_column_they_came_from():
 
 def counted_rows(patch) -> list[int]:
     """How many rows each pass through the network has, from now on."""
-    passes, original = [], Draws._over_chunks
+    passes: list[int] = []
 
-    def over_chunks(self, function, rows, tail):
-        passes.append(len(rows))
-        return original(self, function, rows, tail)
+    def counting(original):
+        def counted(self, what, rows, more):
+            passes.append(len(rows))
+            return original(self, what, rows, more)
 
-    patch.setattr(Draws, "_over_chunks", over_chunks)
+        return counted
+
+    for owner, name in ((Draws, "_over_chunks"), (Engine, "_scored")):
+        patch.setattr(owner, name, counting(getattr(owner, name)))
     return passes
 
 
@@ -133,7 +138,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, c
         with monkeypatch.context() as patch:
             passes = counted_rows(patch)
             done = explained(detector, data)
-        assert sum(passes) == (len(done.places) if detector.draws_.compiled else len(data))
+        assert sum(passes) == len(data)
         np.testing.assert_array_equal(done.found.verdict, plain.verdict)
         np.testing.assert_allclose(done.found.nll, plain.nll, rtol=1e-4)
         np.testing.assert_array_equal(done.places, np.flatnonzero(plain.verdict != "INLIER"))
@@ -145,7 +150,8 @@ def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkey
     by_torch(monkeypatch, on_rows)
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
     whole = explained(on_rows, data)
-    monkeypatch.setattr(detector_module, "VALUES_WATCHED", 4 * 4 * 3)  # three rows at a time
+    monkeypatch.setattr(detector_module, "VALUES_WATCHED", 1)
+    monkeypatch.setattr(detector_module, "ROWS_AT_ONCE", 3)
     parts = explained(on_rows, data)
     np.testing.assert_array_equal(parts.places, whole.places)
     np.testing.assert_allclose(parts.why.features.value, whole.why.features.value, rtol=1e-4, atol=1e-8)

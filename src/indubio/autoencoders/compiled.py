@@ -82,11 +82,23 @@ class Engine:
 
     def nll(self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."]) -> Float[Tensor, "m n"]:
         """Negative log-likelihood of every row under every network."""
+        return self._scored(weights, rows, 0)[0]
+
+    def nll_apart(
+        self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."]
+    ) -> tuple[Float[Tensor, "m n"], Float[Tensor, "m n ..."]]:
+        """The same, to the bit, and that of every value, from one pass."""
+        out, apart = self._scored(weights, rows, len(weights))
+        return out, apart.reshape(len(weights), *rows.shape)
+
+    def _scored(
+        self, weights: Float[Tensor, "m p"], rows: Float[Tensor, "n ..."], apart_for: int
+    ) -> tuple[Float[Tensor, "m n"], Float[Tensor, "a n features"]]:
         from indubio.autoencoders import kernel
         from indubio.autoencoders.products import one_mkl_thread
 
         flat = np.ascontiguousarray(rows.detach().flatten(1).numpy())
-        out = np.empty((len(weights), len(rows)), flat.dtype)
+        out, apart = np.empty((len(weights), len(rows)), flat.dtype), np.empty((apart_for, *flat.shape), flat.dtype)
         size = max(1, min(ROWS_AT_ONCE, len(rows)))
         with one_blas_thread(), one_mkl_thread():
             kernel.score(
@@ -99,8 +111,9 @@ class Engine:
                 size,
                 self.space(size, flat.dtype),
                 out,
+                apart,
             )
-        return torch.from_numpy(out)
+        return torch.from_numpy(out), torch.from_numpy(apart)
 
     @property
     def plan(self) -> Int[np.ndarray, "layers fields"]:

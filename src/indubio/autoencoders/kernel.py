@@ -306,8 +306,22 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
 
 
 @_compiled
-def score(plan, place, numbers, squash, weights, rows, size, space, out):
-    """Half the mean squared residual of every row under every network: out (networks, N)."""
+def _halves(z, x, place, half, out):
+    """Half the squared residual of every value, back in its place in its row: out (examples, features)."""
+    half = z.dtype.type(half)
+    for f in range(len(place)):
+        to = place[f]
+        for k in range(len(out)):
+            residual = z[f, k] - x[f, k]
+            out[k, to] = half * residual * residual
+
+
+@_compiled
+def score(plan, place, numbers, squash, weights, rows, size, space, out, apart):
+    """Half the mean squared residual of every row under every network: out (networks, N).
+
+    And of every value: apart (networks, N, features), where it has a size. The sums are the same to the bit without.
+    """
     features, zero = len(place), numbers[ZERO]
     order = np.arange(len(rows))
     half = numbers[ONE] / rows.dtype.type(2 * features)
@@ -326,3 +340,5 @@ def score(plan, place, numbers, squash, weights, rows, size, space, out):
                     found[k] += residual * residual
             for k in range(examples):
                 found[k] *= half
+            if apart.size:
+                _halves(z, x, place, numbers[ONE] / 2, apart[network, start : start + examples])

@@ -33,15 +33,26 @@ class Plan:
     Args:
         parts: together they are all draws, in order.
         unseen: whether no draw was trained on the rows that calibrate it.
+        added: how many rows at the end train all draws and calibrate none.
     """
 
     parts: tuple[Part, ...]
     unseen: bool
+    added: int = 0
 
     @property
     def trained(self) -> Int[np.ndarray, " rows"]:
         """Rows that some draw is trained on: what is learned for all draws together, the scaling, is of these."""
         return np.unique(np.concatenate([part.trained for part in self.parts]))
+
+    def with_added(self, examples: int, added: int) -> "Plan":
+        """The same with rows after these examples that train all draws and calibrate none.
+
+        Rows that were chosen for how they score are not like those to come, and would move every quantile.
+        """
+        more = np.arange(examples, examples + added)
+        parts = tuple(replace(part, trained=np.concatenate([part.trained, more])) for part in self.parts)
+        return replace(self, parts=parts, added=added)
 
     def of_draws(self, draws: int) -> "Plan":
         """The same with another number of draws, where there is only one part: a function may give several."""

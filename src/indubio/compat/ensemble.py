@@ -1,6 +1,6 @@
 """EnsembleDetector: the uncertainty of any detector, from refits of it.
 
-rows -> M refits of the base, each on its own resample of the training rows -> scores (M, N) -> as in `scoring.py`
+rows -> M refits of the base, each on its own resample of the training rows -> scores (M, N) -> as in `scoring`
 
 The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic
 uncertainty for a model that has none of its own.

@@ -9,6 +9,7 @@ For comparison with the literature. It knows nothing of the draws: only where th
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -27,6 +28,8 @@ class Exceed(Referral):
         contamination: gamma, the share of anomalies that is expected.
         confidence: least confidence of an accepted verdict.
     """
+
+    NEEDS_RANKS: ClassVar[bool] = True
 
     contamination: Fraction = 0.1
     confidence: Share = 0.9

@@ -27,7 +27,8 @@ class Evidence:
     Args:
         uncertainty: their mean probabilities and uncertainties.
         prediction: True for what would be called an anomaly.
-        below: how many reference examples score at most as high; None where their scores were not kept.
+        below: how many reference examples score at most as high, for a rule that needs it; None where their scores were
+            not kept.
         reference: how many reference examples there are.
         day: the calendar day of each example; None where it is not known.
     """
@@ -64,6 +65,7 @@ class Referral(Settings, ABC):
     """
 
     NEEDS_LABELS: ClassVar[bool] = False
+    NEEDS_RANKS: ClassVar[bool] = False  # whether it looks at `Evidence.below`
     OVER_BATCH: ClassVar[bool] = False  # whether a verdict depends on what else is assessed with it
 
     by: UncertaintyName = "total"

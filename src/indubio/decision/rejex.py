@@ -6,6 +6,7 @@ Nothing is fitted and no label is needed. With their T = 32 only predictions tha
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +24,8 @@ class RejEx(Referral):
         contamination: gamma, the share of anomalies that is expected.
         tolerance: T; the larger, the more is referred.
     """
+
+    NEEDS_RANKS: ClassVar[bool] = True
 
     contamination: Fraction = 0.1
     tolerance: Positive = 32.0

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.autoencoder import Autoencoder, nll_of_rows
 from indubio.autoencoders.compiled import Engine, engine_for
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.training import LARGE_NETWORK, chunks
@@ -46,26 +46,17 @@ class Draws:
             return engine.nll(flat, rows)
         return self._over_chunks(self._nll, rows, ())
 
+    def nll_apart(self, rows: Float[Tensor, "n ..."]) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n ..."]]:
+        """The NLL of every row, and of every value of it, from one pass through the network."""
+        if self._compiled is not None and rows.dtype == self._compiled[1].dtype:
+            engine, flat = self._compiled
+            return engine.nll_apart(flat, rows)
+        apart = self._over_chunks(self._nll_per_feature, rows, tuple(rows.shape[1:]))
+        return nll_of_rows(apart), apart
+
     def nll_per_feature(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
         """Negative log-likelihood of every value; its mean over an example's values is the example's NLL."""
-        return self._over_chunks(self._nll_per_feature, rows, tuple(rows.shape[1:]))
-
-    def typical_nll(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws ..."]:
-        """Mean NLL of each value over the rows: that of a typical row."""
-        added = torch.zeros((self.count, *rows.shape[1:]), dtype=torch.float64, device=rows.device)
-
-        def add(draws: range, part: Tensor) -> Tensor:
-            values = self._nll_per_feature(draws, part)
-            added[draws.start : draws.stop] += values.sum(1, dtype=torch.float64)
-            return part.new_zeros(())
-
-        self._over_chunks(add, rows, ())
-        return added / len(rows)
-
-    @property
-    def compiled(self) -> bool:
-        """Whether `nll` has a faster way than `nll_per_feature`."""
-        return self._compiled is not None
+        return self.nll_apart(rows)[1]
 
     def reconstruction(self, rows: Float[Tensor, "n ..."]) -> Float[Tensor, "draws n ..."]:
         """What every draw takes every row for."""

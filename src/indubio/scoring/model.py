@@ -2,8 +2,8 @@
 
 rows -> checks, missing values -> [the model: nll (M, N)] -> probability (M, N) -> uncertainties, verdict (N)
 
-A model says what its settings are and how it scores prepared rows. What those scores mean, the intake of rows and the
-methods of scikit-learn's contract are here, the same for all.
+A model says what its settings are and how it scores prepared rows. What those scores mean is here, the same for all;
+the intake of rows is in `taking`.
 
 Signs: every native name is high for anomalous (`nll`, `probability`). Only the methods of scikit-learn's contract
 keep its signs: `predict` gives +1 for inliers and -1 for outliers, `score_samples` and `decision_function` are low
@@ -12,25 +12,22 @@ for outliers.
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from indubio.assessment import Assessment, Decider, Scored
 from indubio.calibration import Plan, TrainScores
-from indubio.data import Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
-from indubio.data.checks import require_numbers
-from indubio.data.incoming import named_rows, training_schema
-from indubio.data.windows import Windows
+from indubio.data import Missing, Prepared, Unseen
 from indubio.decision import Labelled, Referral
-from indubio.drift import DriftMonitor, DriftReference, DriftTest
-from indubio.errors import ConfigError, DataError, ShapeError, quoted
+from indubio.drift import DriftMonitor, DriftTest
+from indubio.errors import ConfigError, DataError, quoted
 from indubio.probability import Conversion, FittedConversion, Reference
+from indubio.scoring.taking import TakesExamples
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, mean_nll, quantify
 
@@ -45,7 +42,7 @@ class ScoringSettings(Settings):
     referral: Referral
 
 
-class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     """Base of the detectors: from scores to probabilities, uncertainties and verdicts.
 
     A subclass takes the parameters below among its own. Its `fit` calls `_fit_intake` (or its two steps, with a plan of
@@ -62,27 +59,17 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         range_margin: refer examples with a value further outside its training range than this many ranges.
     """
 
-    DEFAULTS: ClassVar[Mapping[str, Settings]]  # by parameter: what None stands for
-
     conversion: Conversion | None
     referral: Referral | None
-    missing: Missing
-    unseen: Unseen
     anomaly_threshold: float
     seed: int
-    range_margin: float | None = None
 
-    input_shape_: tuple[int, ...]
-    intake_: Intake
-    schema_: Schema
     conversion_: FittedConversion
     reference_: Reference | None
     reference_uncertainty_: Uncertainty
     referral_threshold_: float
     largest_reference_nll_: float
     n_reference_: int
-    n_training_: int
-    drift_reference_: DriftReference
 
     @abstractmethod
     def settings_in_use(self) -> ScoringSettings:
@@ -192,49 +179,6 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return -float(np.nextafter(self.decision_threshold, -1.0))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings by name; with `deep`, also the fields of the settings inside, as `posterior__members`."""
-        own: dict[str, Any] = super().get_params(deep=deep)
-        if not deep:
-            return own
-        inner = {
-            f"{name}__{field.name}": getattr(value, field.name)
-            for name, value in own.items()
-            if isinstance(value, Settings)
-            for field in dataclasses.fields(value)
-        }
-        return own | inner
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings; `posterior__members=20` replaces one field of the settings inside."""
-        outer = {name: name.partition("__")[0] for name in params}
-        whole = {
-            name: value
-            for name, value in params.items()
-            if "__" not in name or hasattr(getattr(self, outer[name], None), "set_params")
-        }
-        super().set_params(**whole)
-        for name in params.keys() - whole.keys():
-            settings = getattr(self, outer[name], None) or self.DEFAULTS.get(outer[name])
-            if not isinstance(settings, Settings):
-                raise ConfigError(
-                    f"`{name}`: {type(self).__name__} has no settings {outer[name]!r} to change a field of."
-                )
-            setattr(self, outer[name], settings.replaced(**{name.partition("__")[2]: params[name]}))
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing != "error"
-        return tags
-
-    def _with_defaults(self) -> dict[str, Any]:
-        """The parameters that have a default in `DEFAULTS`, with it in place of None."""
-        return {
-            name: default if getattr(self, name) is None else getattr(self, name)
-            for name, default in self.DEFAULTS.items()
-        }
-
     def _check_scalars(self) -> None:
         for name, known in (("missing", get_args(Missing)), ("unseen", get_args(Unseen))):
             if getattr(self, name) not in known:
@@ -243,36 +187,6 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
         if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
             raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
-
-    def _training_rows(self, X: Any) -> Rows:
-        """The training rows, and what they say of their own shape and names."""
-        rows = self._rows(X, fitting=True)
-        self.input_shape_ = rows.values.shape[1:]
-        self.n_training_ = len(rows)
-        return rows
-
-    def _fit_intake(self, X: Any, scaling: MinMax) -> Prepared:
-        """What all training rows are before they are scored, and learn what is to be done to new ones."""
-        return self._learn_intake(self._training_rows(X), scaling)
-
-    def _learn_intake(self, rows: Rows, scaling: MinMax, plan: Plan | None = None) -> Prepared:
-        """Learn what is to be done to rows before they are scored, and do it to the training rows.
-
-        Args:
-            rows: all training rows.
-            scaling: to the range of the rows that are trained on.
-            plan: says which these are; None is all.
-        """
-        trained = rows if plan is None else rows.taken(plan.trained)
-        self.intake_ = Intake.fit(
-            trained, scaling=scaling, missing=self.missing, unseen=self.unseen, margin=self.range_margin
-        )
-        prepared = self._prepare(rows)  # refuses what no histogram could hold either
-        self.drift_reference_ = DriftReference.fit(rows.values, self.schema_.encoded_names)
-        return prepared
-
-    def _prepare(self, rows: Rows) -> Prepared:
-        return self.intake_.prepare(rows)
 
     def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         """Scores as they are compared: ties are relative to the size of a score, so 0 must mean something.
@@ -328,61 +242,6 @@ class ScoringModel(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for draws, part in plan.slices():
             p[draws, part.calibrated] = unseen[draws]
         return self._quantified(p[:, rows], nll[:, rows])
-
-    def _rows(self, X: Any, *, fitting: bool) -> Rows:
-        if isinstance(X, Table | Windows):
-            rows = self._named_rows(X, fitting=fitting)
-        elif isinstance(X, Rows) and not fitting:  # in the order of the schema already
-            rows = X
-        else:
-            rows = self._array_rows(X, fitting=fitting)
-        if not fitting and rows.values.shape[1:] != self.input_shape_:
-            raise ShapeError(
-                f"this detector was fitted on examples of shape {self.input_shape_}, got {rows.values.shape[1:]}."
-            )
-        return rows
-
-    def _named_rows(self, data: Table | Windows, *, fitting: bool) -> Rows:
-        if fitting:
-            self.schema_ = training_schema(data)
-        rows = named_rows(data, self.schema_)
-        if fitting:
-            self.n_features_in_ = rows.values.shape[1]
-            self.feature_names_in_ = np.array(rows.names, dtype=object)
-        return rows
-
-    def _array_rows(self, X: Any, *, fitting: bool) -> Rows:
-        if not fitting and self._needs_no_checks(X):
-            return Rows(values=X)
-        require_numbers(X)
-        if getattr(X, "ndim", 2) > 3:
-            raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
-        try:
-            values: np.ndarray = validate_data(
-                self, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from error
-        names = tuple(getattr(self, "feature_names_in_", ())) or None
-        if fitting:
-            self.schema_ = Schema.of_values(values, names)
-        return Rows(values=values, names=names)
-
-    def _needs_no_checks(self, X: Any) -> bool:
-        # scikit-learn's checks cost as much as the network does on one row, and here they have nothing to find: numbers
-        # as we want them, of the fitted shape, and no names to compare. Values are checked after, as always.
-        return (
-            type(X) is np.ndarray
-            and X.dtype == np.float64
-            and len(X.shape) > 1
-            and len(X) > 0
-            and X.shape[1:] == self.input_shape_
-            and not hasattr(self, "feature_names_in_")
-        )
-
-    def _prepared(self, X: Any) -> Prepared:
-        check_is_fitted(self)
-        return self._prepare(self._rows(X, fitting=False))
 
     def _quantified(
         self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]

@@ -1,0 +1,103 @@
+"""Drift: what the tests have found, in words and as plain data."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from indubio.drift.reference import Kind
+from indubio.settings import Fraction, Settings
+
+WORDS = {"value": "", "scatter": "scatter of ", "within": "deviation within the window of ", "score": ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftTest(Settings):
+    """How strict to be.
+
+    Args:
+        alpha: largest probability of ever raising a false alarm, over all features and the score, and over all time.
+        anomalies: share of the new examples that may be anomalies without that being drift. It is also how much change
+            is let pass: an average rank within half of it of 1/2 never raises an alarm.
+    """
+
+    alpha: Fraction = 0.01
+    anomalies: Annotated[float, Field(ge=0, lt=1)] = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesDrift:
+    """What is known of one series.
+
+    Args:
+        name: the feature, sensor or "score".
+        kind: its value, its scatter, its deviation within a window, or the score.
+        alarm: whether there was enough evidence of a change, at any time.
+        since: the example at which there was, counted from 0; None without an alarm.
+        evidence: the largest wealth so far, relative to what an alarm needs: 1 and more is an alarm.
+        rank: mean rank of the new values among the reference values, 0.5 where nothing has changed; None without any.
+    """
+
+    name: str
+    kind: Kind
+    alarm: bool
+    since: int | None
+    evidence: float
+    rank: float | None
+
+    def __str__(self) -> str:
+        rank = "" if self.rank is None else f" ({'higher' if self.rank > 0.5 else 'lower'}, mean rank {self.rank:.2f})"
+        return f"{WORDS[self.kind]}{self.name}{rank}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """Whether new data is like the training data.
+
+    Args:
+        examples: how many were seen.
+        test: what was asked for.
+        series: what is known of each, in the order of the reference.
+        scores_tested: whether the score was tested too.
+    """
+
+    examples: int
+    test: DriftTest
+    series: tuple[SeriesDrift, ...]
+    scores_tested: bool
+
+    @property
+    def alarm(self) -> bool:
+        """Whether any series has changed."""
+        return any(one.alarm for one in self.series)
+
+    @property
+    def changed(self) -> tuple[SeriesDrift, ...]:
+        """The series that have changed, those whose rank moved most first."""
+        return tuple(sorted((one for one in self.series if one.alarm), key=lambda one: -abs((one.rank or 0.5) - 0.5)))
+
+    @property
+    def promise(self) -> str:
+        """What an alarm, and none, is worth."""
+        told = (
+            f"P(any false alarm, ever) <= {self.test.alpha:g}, for independent examples of which at most "
+            f"{100 * self.test.anomalies:g} % are anomalies"
+        )
+        if self.scores_tested:
+            return told
+        return f"{told}; features only: the model keeps no scores of examples it was not trained on"
+
+    def __str__(self) -> str:
+        if not self.alarm:
+            return f"no drift found in {self.examples} examples ({self.promise})"
+        first = min(one.since for one in self.changed if one.since is not None)
+        named = "; ".join(map(str, self.changed[:5]))
+        more = f" and {len(self.changed) - 5} more" if len(self.changed) > 5 else ""
+        return f"DRIFT since example {first} of {self.examples}: {named}{more} ({self.promise})"
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        changed = [
+            {"name": one.name, "kind": one.kind, "since": one.since, "mean_rank": one.rank} for one in self.changed
+        ]
+        return {"alarm": self.alarm, "examples": self.examples, "changed": changed, "promise": self.promise}

@@ -1,0 +1,150 @@
+"""DriftReference: what the training data was, series by series, as histograms that new values are ranked in.
+
+Edges come from every fifth reference row, counts from the others: they are fixed when the counts are taken.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from indubio.errors import DataError, ShapeError
+
+Kind = Literal["value", "scatter", "within", "score"]
+
+EDGES = 15  # 16 bins: ranks lose 1/256 of their variance, and models stay small
+EDGE_ROWS = 5  # every fifth reference row
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DriftReference:
+    """What the series were in the training data, as histograms.
+
+    Args:
+        features: names of the features or sensors.
+        windows: whether the examples are windows.
+        score_examples: how many calibration scores a p-value is made from, at least; 0 where there are no p-values.
+        centre: usual value of each feature or sensor mean, for its distance from it.
+        edges: of the bins, ascending.
+        counts: reference values per bin.
+    """
+
+    features: tuple[str, ...]
+    windows: bool
+    centre: Float[np.ndarray, " features"]
+    edges: Float[np.ndarray, "series edges"]
+    counts: Int[np.ndarray, "series bins"]
+    score_examples: int = 0
+
+    def __post_init__(self) -> None:
+        series = len(self.features) * (3 if self.windows else 2)
+        if self.score_examples < 0:
+            raise ShapeError("a drift reference cannot have fewer than 0 scores.")
+        if not (len(self.edges) == len(self.counts) == series > 0 and len(self.centre) == len(self.features)):
+            raise ShapeError(f"a drift reference of {len(self.features)} features needs {series} series.")
+        if self.counts.shape[1] != self.edges.shape[1] + 1 or (self.counts < 0).any():
+            raise ShapeError("a drift reference needs one count more than edges, none negative.")
+        if np.isnan(self.edges).any() or (self.edges[:, 1:] < self.edges[:, :-1]).any():
+            raise DataError("the edges of a drift reference must ascend.")
+
+    @classmethod
+    def fit(cls, values: Float[np.ndarray, "examples ..."], names: tuple[str, ...]) -> "DriftReference":
+        """The series of training examples.
+
+        Args:
+            values: rows (N, D) or windows (N, L, K) as they came in; NaN where a value is missing.
+            names: of the D features or K sensors.
+        """
+        with np.errstate(over="ignore"):
+            centre = _column_medians(_levels(values)[::EDGE_ROWS])
+        edges, counts = _histograms(_series(values, centre))
+        return cls(features=names, windows=values.ndim == 3, centre=centre, edges=edges, counts=counts)
+
+    def with_scores(self, examples: int) -> "DriftReference":
+        """The same with a series of scores, whose p-values are made from so many calibration scores at least."""
+        return replace(self, score_examples=examples)
+
+    @property
+    def has_score(self) -> bool:
+        """Whether there is a series of scores, the last."""
+        return self.score_examples > 0
+
+    @property
+    def sizes(self) -> Int[np.ndarray, " series"]:
+        """Reference values of each series."""
+        score = [self.score_examples] if self.has_score else []
+        return np.concatenate([self.counts.sum(axis=1), np.array(score, dtype=np.int64)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The feature or sensor of each series; "score" for the score."""
+        kinds = 3 if self.windows else 2
+        return (*self.features * kinds, *(["score"] if self.has_score else []))
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What of it each series is."""
+        kinds: tuple[Kind, ...] = ("value", "scatter", "within") if self.windows else ("value", "scatter")
+        score: tuple[Kind, ...] = ("score",) if self.has_score else ()
+        return (*(kind for kind in kinds for _ in self.features), *score)
+
+    def ranks(
+        self, values: Float[np.ndarray, "examples ..."], p_value: Float[np.ndarray, " examples"]
+    ) -> Float[np.ndarray, "examples series"]:
+        """Rank of every new value among the reference, 0 to 1; NaN where it is missing."""
+        if values.shape[-1] != len(self.features) or (values.ndim == 3) != self.windows:
+            kind = "windows" if self.windows else "rows"
+            raise ShapeError(f"the drift reference is of {kind} of {len(self.features)}, got the shape {values.shape}.")
+        series = _series(values, self.centre)
+        total = self.counts.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            middle = (np.cumsum(self.counts, axis=1) - self.counts / 2) / total
+        found = [
+            rank[np.searchsorted(edges, one, side="right")]
+            for one, edges, rank in zip(series.T, self.edges, middle, strict=True)
+        ]
+        ranks = np.where(np.isnan(series), np.nan, np.stack(found, axis=1))
+        return np.concatenate([ranks, 1 - p_value[:, None]], axis=1) if self.has_score else ranks
+
+
+def _levels(values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples features"]:
+    """Values of rows; means over time of windows."""
+    return values if values.ndim == 2 else _over_time(np.nanmean, values)
+
+
+def _series(
+    values: Float[np.ndarray, "examples ..."], centre: Float[np.ndarray, " features"]
+) -> Float[np.ndarray, "examples series"]:
+    with np.errstate(over="ignore", invalid="ignore"):  # values near the end of the float range are simply far away
+        level = _levels(values)
+        parts = [level, np.abs(level - centre)]
+        if values.ndim == 3:
+            parts.append(_over_time(np.nanstd, values))
+    return np.concatenate(parts, axis=1)
+
+
+def _over_time(
+    function: Any, values: Float[np.ndarray, "windows steps sensors"]
+) -> Float[np.ndarray, "windows sensors"]:
+    empty: Bool[np.ndarray, "windows sensors"] = np.isnan(values).all(axis=1)
+    return np.where(empty, np.nan, function(np.where(empty[:, None], 0.0, values), axis=1))
+
+
+def _column_medians(values: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, " features"]:
+    known = [column[~np.isnan(column)] for column in values.T]
+    return np.array([np.median(column) if len(column) else 0.0 for column in known])
+
+
+def _histograms(
+    series: Float[np.ndarray, "examples series"],
+) -> tuple[Float[np.ndarray, "series edges"], Int[np.ndarray, "series bins"]]:
+    edges = np.empty((series.shape[1], EDGES))
+    counts = np.empty((series.shape[1], EDGES + 1), dtype=np.int32)
+    for place, one in enumerate(series.T):
+        known = one[~np.isnan(one)]
+        first = np.zeros(len(known), dtype=bool)
+        first[::EDGE_ROWS] = True
+        edges[place] = np.quantile(known[first], np.linspace(0, 1, EDGES), method="lower") if len(known) else 0.0
+        counts[place] = np.bincount(np.searchsorted(edges[place], known[~first], side="right"), minlength=EDGES + 1)
+    return edges, counts
