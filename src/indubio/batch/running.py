@@ -102,8 +102,8 @@ def run_batch(
             "the referral rule of this model decides over all examples together, which no worker sees. Give it a rule "
             "that decides one by one (`refer_by`), or assess without workers."
         )
-    files = _files(batch.source)
-    folder = OutFolder(batch.out)
+    files = _files(_absolute(batch.source))
+    folder = OutFolder(_absolute(batch.out))
     made_by = {"model": sent.digest} | {name: getattr(batch, name) for name in OPTIONS}
     manifest = Manifest.opened(folder, made_by | {"passed": list(batch.passed)})
     folder.clear()
@@ -217,6 +217,11 @@ def _result(job: Future[T]) -> T | Refused:
         if ended_its_workers(error):
             return Refused("every worker that took it died: it may need more memory than they have.")
         raise
+
+
+def _absolute(place: str) -> str:
+    """The same place for workers that were started in another folder."""
+    return place if is_remote(place) else str(local_path(place).absolute())
 
 
 def _files(source: str) -> list[InputFile]:

@@ -116,10 +116,12 @@ def _line(advance: Advance) -> str:
 
 def _drawn(advance: Advance) -> Table:
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(ProgressBar(total=1.0, completed=advance.share, width=40), _line(advance))
+    for _ in range(2):
+        grid.add_column(no_wrap=True)
+    grid.add_row(ProgressBar(total=1.0, completed=advance.share, width=16), _line(advance))
     slowest = sorted(advance.workers.items(), key=lambda worker: worker[1].rate)
     for name, state in slowest[:MOST_WORKERS]:
-        grid.add_row(f"  {name}", f"{state.shards} shards, {state.rate:,.0f} examples a second, last {state.latest}")
+        grid.add_row(f"  {name}", f"{state.shards} done, {state.rate:,.0f} a second, last {state.latest}")
     return grid
 
 

@@ -69,7 +69,9 @@ def run_and_write(cell: Cell, folder: str) -> None:
 def _run(
     executor: Executor, waiting: Sequence[Cell], store: Store, estimate: "_Estimate", tell: Callable[[Advance], None]
 ) -> None:
-    jobs: dict[Future[None], Cell] = {executor.submit(run_and_write, cell, str(store.folder)): cell for cell in waiting}
+    jobs: dict[Future[None], Cell] = {
+        executor.submit(run_and_write, cell, str(store.folder.absolute())): cell for cell in waiting
+    }
     failures: dict[Cell, IndubioError] = {}
     try:
         for job in as_completed(jobs):
