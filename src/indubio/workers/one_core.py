@@ -25,8 +25,8 @@ def keep_to_one_core() -> None:
 def _keep_memory() -> None:
     """Let glibc use freed memory again instead of giving it back.
 
-    Dask's nanny sets MALLOC_TRIM_THRESHOLD_, which makes every larger array fresh memory from the system: torch then
-    spends 40-70 % more time, most of it in page faults. Other C libraries have no such setting, and need none.
+    Dask's nanny sets MALLOC_TRIM_THRESHOLD_, which makes every larger array fresh memory from the system, with a fault
+    for every page. Other C libraries have no such setting, and need none.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
