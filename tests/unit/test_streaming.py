@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -198,6 +199,17 @@ def test_windows_of_a_recording_are_streamed(tmp_path):
     assert detector.input_shape_ == (20, 2)
     assert detector.n_training_ == stream.outline.examples == 2399
     assert np.isfinite(detector.assess(reading.read(tmp_path / "run.parquet")).p_value).all()
+
+
+def test_remote_files_are_streamed(files):
+    memory = fsspec.filesystem("memory")
+    memory.put(str(files / "second.parquet"), "/streamed/second.parquet")
+    detector, here = (
+        small(calibration=HoldOut(), training=Training(epochs=1)).fit(ExampleStream(source, buffer=300))
+        for source in ("memory://streamed", files / "second.parquet")
+    )
+    rows = Table(features=made(10))
+    np.testing.assert_array_equal(detector.nll(rows), here.nll(rows))
 
 
 def test_early_stopping_works_on_a_stream(files):
