@@ -7,9 +7,9 @@ says so where they were too many.
 
 import hashlib
 import logging
+import secrets
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -64,7 +64,7 @@ class Verdicts:
         """Choose what is kept for people, and give it references: every referral, and some others for control."""
         self.hashes = [hashlib.sha256(one).hexdigest() for one in self.inputs]
         self.found["case"] = [
-            uuid.uuid4().hex if verdict == "REFER" or chosen_for_control(name, control_share) else ""
+            secrets.token_hex(16) if verdict == "REFER" or chosen_for_control(name, control_share) else ""
             for verdict, name in zip(self.found["verdict"], self.hashes, strict=True)
         ]
 

@@ -11,6 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from indubio.server.api import WHOLE
+
 LARGEST_HEAD = 32 * 2**10  # bytes of the request line and the headers
 MOST_HEADERS = 100
 HEAD_SECONDS = 15.0
@@ -92,6 +94,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._late.cancel()
             self._late = None
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body is there."""
+        self.scope[WHOLE] = True  # type: ignore[literal-required]
+        super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         """Bytes came; a head that is not complete may not go on for ever."""

@@ -123,6 +123,8 @@ class Service:
 
     def sources_of(self, count: int, machine: Any, ids: Any, by: str) -> list[Source]:
         """Where the examples of a request came from; `machine` and `ids` as the request gave them."""
+        if count == 1 and ids is None and isinstance(machine, str):
+            return [Source(machine=require_printable(machine, "$.machine"), external_id=None, by=by)]
         machines = [machine] * count if isinstance(machine, str) else list(machine)
         names: list[str | None] = [None] * count if ids is None else list(ids)
         for what, given in (("machine", machines), ("ids", names)):
