@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import logging
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -17,6 +18,9 @@ hypothesis.settings.register_profile("indubio", deadline=None)
 hypothesis.settings.load_profile("indubio")
 # Tests run in two processes on two cores: more threads only fight each other.
 torch.set_num_threads(1)
+# A shell starts what runs in its background with Ctrl-C ignored, and so would be every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
