@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import as_completed
 from pathlib import Path
@@ -83,7 +82,9 @@ def test_an_exception_in_the_block_leaves_what_has_not_started(workers):
     assert any(job.cancelled() or job.exception() for job in jobs)
 
 
-def test_processes_end_with_a_parent_that_is_killed(tmp_path):
+@pytest.fixture
+def parent_at_work(tmp_path):
+    """A process whose one worker is in the middle of its work, and the worker's number."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, time\n"
@@ -91,30 +92,27 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path):
         "if __name__ == '__main__':\n"
         "    with Workers(processes=1).executor() as executor:\n"
         "        print(executor.submit(os.getpid).result(), flush=True)\n"
-        "        executor.submit(time.sleep, 600)\n"
-        "        time.sleep(600)\n"
+        "        executor.submit(time.sleep, 600).result()\n"
     )
-    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, str(script)], text=True, **pipes) as parent:
+        assert parent.stdout is not None
+        yield parent, int(parent.stdout.readline())
+        parent.kill()
+
+
+def test_processes_end_with_a_parent_that_is_killed(parent_at_work):
+    parent, child = parent_at_work
     parent.kill()
-    parent.communicate()
     _wait_for_the_end_of(child)
 
 
-def test_ctrl_c_ends_processes_in_the_middle_of_their_work():
-    pids = []
-
-    def interrupted():
-        with Workers(processes=1).executor() as executor:
-            pids.append(executor.submit(os.getpid).result())
-            job = executor.submit(time.sleep, 600)
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-            job.result()
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    _wait_for_the_end_of(pids[0])
+def test_ctrl_c_ends_processes_in_the_middle_of_their_work(parent_at_work):
+    parent, child = parent_at_work
+    parent.send_signal(signal.SIGINT)
+    _, said = parent.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said
+    _wait_for_the_end_of(child)
 
 
 def test_a_cluster_is_found_by_its_scheduler_file(cluster, tmp_path):
