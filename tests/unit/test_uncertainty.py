@@ -12,7 +12,17 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from indubio import uncertainty
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import TIE_TOLERANCE
-from indubio.uncertainty import DISPLAY_FACTOR, UNCERTAINTIES, Uncertainty, UncertaintyName, exceed, quantify, var_nll
+from indubio.uncertainty import (
+    BLOCK,
+    DISPLAY_FACTOR,
+    FEW,
+    UNCERTAINTIES,
+    Uncertainty,
+    UncertaintyName,
+    exceed,
+    quantify,
+    var_nll,
+)
 
 SHAPES = array_shapes(min_dims=2, max_dims=2, max_side=12)
 PROBABILITIES = arrays(np.float64, SHAPES, elements=st.floats(0, 1))
@@ -165,6 +175,16 @@ def test_the_result_of_an_example_does_not_depend_on_the_batch_or_the_memory_lay
         expected = getattr(together, name)
         np.testing.assert_array_equal(np.concatenate([getattr(one, name) for one in one_by_one]), expected)
         np.testing.assert_array_equal(getattr(otherwise_laid_out, name), expected)
+
+
+def test_an_example_among_thousands_has_to_the_bit_what_it_has_alone():
+    random = np.random.default_rng(0)
+    p, nll = random.random((10, BLOCK + FEW + 1)), random.random((10, BLOCK + FEW + 1), dtype=np.float32)
+    together = quantify(p, nll, 0.9, 100)
+    for place in (0, FEW, BLOCK - 1, BLOCK, BLOCK + FEW):
+        alone = quantify(p[:, [place]], nll[:, [place]], 0.9, 100)
+        for name in (*UNCERTAINTIES, "probability"):
+            assert getattr(together, name)[place] == getattr(alone, name)[0]
 
 
 def test_an_infinite_score_is_quantified_without_a_missing_value(p, nll):

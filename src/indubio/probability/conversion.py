@@ -9,6 +9,7 @@ see each other, so the result of a draw does not depend on which others it was f
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -119,8 +120,13 @@ class FittedConversion:
             probability[draw] = self._draw_probability(draw, np.ascontiguousarray(draw_scores, dtype=np.float64))
         return probability
 
+    @cached_property
+    def _by_draw(self) -> list[dict[str, np.ndarray]]:
+        # Made once: for a single example, taking the arrays apart costs as much as the CDFs do.
+        return [{name: values[draw, ...] for name, values in self.parameters.items()} for draw in range(self.draws)]
+
     def _draw_probability(self, draw: int, nll: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
-        parameters = {name: values[draw, ...] for name, values in self.parameters.items()}
+        parameters = self._by_draw[draw]
         cdf = self.conversion.cdf(nll, parameters)
         if not self.conversion.scaled:
             return cdf

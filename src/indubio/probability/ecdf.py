@@ -32,4 +32,4 @@ class Ecdf(Conversion):
     ) -> Float[np.ndarray, " examples"]:
         """Share of the training scores that are at most this one, or tie with it."""
         scores = parameters["scores"]
-        return np.searchsorted(scores, upper_tie(nll), side="right") / len(scores)
+        return scores.searchsorted(upper_tie(nll), side="right") / len(scores)
