@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures detectors readme bench bench-quick bench-server fuzz clean
+.PHONY: demo test test-all check format figures detectors readme bench bench-quick bench-batch bench-server fuzz clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,9 @@ bench: $(READY)           ## speed, as ratios within one run, into docs/benchmar
 
 bench-quick: $(READY)     ## the same in a minute or two, on the terminal only
 	$(BIN)/python -m benchmarks --quick
+
+bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processes and Dask, into docs/batch.md
+	$(BIN)/python -m benchmarks.batch --write
 
 bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
 	$(BIN)/python -m benchmarks.serving

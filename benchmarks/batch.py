@@ -181,7 +181,8 @@ def section(found: dict[str, list[Measured]], count: int) -> Section:
         )
     hours = BILLION / middle(one, "cpu_rate") / 3600
     note = (
-        f"{count:,} rows of {FEATURES} features, {MEMBERS} draws. Rates are from when every worker has done a shard; "
+        f"{count:,} rows of {FEATURES} features, {MEMBERS} draws, the median of {len(found[one])} round(s). "
+        "Rates are from when every worker has done a shard; "
         "seconds are the whole run, starting the workers and importing included; megabytes are the largest resident "
         "size of a worker. PyOD's AutoEncoder is one network, on rows in memory. "
         f"A billion such rows: {hours:.1f} core-hours in one process's rate"
@@ -207,6 +208,7 @@ def write(made: Section, loads: tuple[float, float]) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m benchmarks.batch", description=__doc__)
     options.add_argument("--quick", action="store_true", help="fewer rows, one round")
+    options.add_argument("--rounds", type=int, default=3, help="runs of each, in turns; the median is shown")
     options.add_argument("--write", action="store_true", help="also into docs/batch.md")
     options.add_argument("--work", help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -214,7 +216,7 @@ def main() -> None:
     if chosen.work:
         work(chosen.work, chosen.folder)
         return
-    count, shard_rows, rounds = (QUICK_ROWS, QUICK_SHARD, 1) if chosen.quick else (ROWS, SHARD_ROWS, 3)
+    count, shard_rows, rounds = (QUICK_ROWS, QUICK_SHARD, 1) if chosen.quick else (ROWS, SHARD_ROWS, chosen.rounds)
     before = os.getloadavg()[0]
     torch.set_num_threads(1)
     found: dict[str, list[Measured]] = {}
