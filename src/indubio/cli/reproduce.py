@@ -31,7 +31,7 @@ def reproduce(
         typer.Option(help='ZeMA: "text", "authors", "fits" (chosen on test labels), a sensor, or "each" for a sweep.'),
     ] = None,
     variants: Annotated[
-        list[str] | None, typer.Option(help='One setting of the protocol changed, such as "no-norm"; "-" is none.')
+        list[str] | None, typer.Option(help='Settings changed, such as "no-norm" or "norm+no-margin"; "-" is none.')
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
         "results"

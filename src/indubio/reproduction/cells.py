@@ -20,7 +20,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.presets import MODELS, Collection, Protocol, preset
 from indubio.reproduction.baselines import BASELINES
-from indubio.reproduction.variants import AS_THE_PROTOCOL, VARIANTS
+from indubio.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
 from indubio.settings import Settings
 
 REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
@@ -39,7 +39,7 @@ class Cell:
         model: a name in `presets.MODELS` or `BASELINES`.
         seed: of the split and of everything random in the model.
         epochs: other than the protocol's, for a quick look.
-        variant: a name in `VARIANTS`: one setting of the protocol changed.
+        variant: a name in `VARIANTS`, or several joined by +: settings of the protocol that are changed.
         folder: where the data is; None looks in the usual places.
     """
 
@@ -73,8 +73,7 @@ class Cell:
         settings = preset(self.collection, self.task, protocol=self.protocol)
         if self.epochs is not None:
             settings["training"] = settings["training"].replaced(epochs=self.epochs)
-        settings |= VARIANTS[self.variant](settings)
-        return Detector(posterior=MODELS[self.model], seed=self.seed, **settings)
+        return Detector(posterior=MODELS[self.model], seed=self.seed, **changed(settings, self.variant))
 
     def data(self) -> Task:
         """The task, split by this cell's seed."""
@@ -156,12 +155,14 @@ def grid(
         sensors: of ZeMA; None takes the set that the protocol's source names.
         seeds: one run each.
         epochs: other than the protocol's.
-        variants: names in `VARIANTS`; None takes the protocol as it is.
+        variants: names in `VARIANTS`, alone or joined by +; None takes the protocol as it is.
         folder: where the data is.
     """
     collections, protocols, seeds = list(collections), list(protocols), list(seeds)
     chosen_models = _known("model", models, [*MODELS, *BASELINES])
-    chosen_variants = [AS_THE_PROTOCOL] if variants is None else _known("variant", variants, VARIANTS)
+    chosen_variants = [AS_THE_PROTOCOL] if variants is None else list(variants)
+    for variant in chosen_variants:
+        check_variant(variant)
     every_task = [task for name in collections for task in DATASETS[name].tasks]
     chosen_tasks = _known("task", tasks, every_task)
     return [

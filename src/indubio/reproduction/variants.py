@@ -1,9 +1,10 @@
-"""One setting of a protocol changed at a time, to find out what a result hangs on."""
+"""One setting of a protocol changed at a time, or several together ("norm+no-margin"): what does a result hang on?"""
 
 from collections.abc import Callable
 from typing import Any
 
 from indubio.data import MinMax
+from indubio.errors import ConfigError, quoted
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -37,3 +38,17 @@ VARIANTS: dict[str, Change] = {
     "no-margin": _rate(margin=1.0),
     "no-clipping": lambda _: {"scaling": MinMax(clip=False)},
 }
+
+
+def changed(settings: dict[str, Any], variant: str) -> dict[str, Any]:
+    """The settings with the changes of a variant, one after the other where it names several."""
+    for name in variant.split("+"):
+        settings = settings | VARIANTS[name](settings)
+    return settings
+
+
+def check_variant(variant: str) -> None:
+    """Refuse what is not made of known changes."""
+    for name in variant.split("+"):
+        if name not in VARIANTS:
+            raise ConfigError(f"there is no variant {name!r}; there are {quoted(VARIANTS)}, and several joined by +.")

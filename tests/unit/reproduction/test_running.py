@@ -58,7 +58,12 @@ def test_the_names_of_cells_are_theirs_alone():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"), [({"models": ["GAN"]}, "no model 'GAN'"), ({"tasks": ["mnist"]}, "no task")]
+    ("asked", "message"),
+    [
+        ({"models": ["GAN"]}, "no model 'GAN'"),
+        ({"tasks": ["mnist"]}, "no task"),
+        ({"variants": ["norm+nothing"]}, "no variant 'nothing'"),
+    ],
 )
 def test_what_is_not_there_is_refused(asked, message):
     with pytest.raises(ConfigError, match=message):
@@ -89,6 +94,14 @@ def test_a_variant_differs_from_its_protocol_in_one_setting(variant):
     assert len(differing) == 1
     assert changed.fingerprint() != cell.fingerprint()
     assert changed.name != cell.name
+
+
+def test_changes_of_a_variant_add_up():
+    cell = Cell("odds", "authors", "-", "cardio", "BAE-Ensemble", 0, variant="norm+100-epochs")
+    one, other = (dataclasses.replace(cell, variant=name).detector() for name in ("norm", "100-epochs"))
+    both = cell.detector()
+    assert both.architecture == one.architecture
+    assert both.training == other.training
 
 
 # ----- judging
