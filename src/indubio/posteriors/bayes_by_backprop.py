@@ -11,6 +11,7 @@ samples.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, pi
 from typing import ClassVar
 
@@ -20,9 +21,10 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.gradient import BlockGradient, can_differentiate
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Posterior, fit_networks, flat_weights, fresh_weights, weight_views
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Objective, Report, Training, silent
 from indubio.settings import AtLeastOne, Fraction, Positive
@@ -80,8 +82,8 @@ class BayesByBackprop(Posterior):
             report=report,
         )
         with torch.no_grad():
-            sampled = objective.sample(self.draws)
-        return Draws(autoencoder, self.draws, sampled)
+            sampled = objective.named(objective.sample(self.draws))
+        return Draws(autoencoder, self.draws, {name: weight.contiguous() for name, weight in sampled.items()})
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """Log density of the scale mixture at every weight."""
@@ -91,58 +93,119 @@ class BayesByBackprop(Posterior):
 
 
 class _VariationalObjective(Objective):
+    """Means and spreads of all weights, one flat tensor each with a row for each network."""
+
     def __init__(
         self, settings: BayesByBackprop, autoencoder: Autoencoder, generators: Sequence[Generator], rows: TrainingRows
     ) -> None:
         self.autoencoder, self.generators, self._settings = autoencoder, generators, settings
         usual = fresh_weights(autoencoder, generators, rows)
-        self.mean = {name: self._initial_mean(weight).requires_grad_() for name, weight in usual.items()}
-        self.rho = {
-            name: torch.full_like(weight, settings.initial_rho).requires_grad_() for name, weight in usual.items()
-        }
-        self.leaves = self.moved = [*self.mean.values(), *self.rho.values()]
+        self.mean = flat_weights({name: self._initial_mean(weight) for name, weight in usual.items()}).requires_grad_()
+        self.rho = torch.full_like(self.mean, settings.initial_rho).requires_grad_()
+        self.leaves = self.moved = [self.mean, self.rho]
+        self._like = {name: weight[:1] for name, weight in usual.items()}
 
     def _initial_mean(self, usual: Tensor) -> Tensor:
         # A parameter that starts at a constant (a norm's gain of 1, a shift of 0) keeps it.
         if bool((usual == usual.flatten()[0]).all()):
             return usual.clone()
-        return self._normal(usual.unsqueeze(1)).squeeze(1) * self._settings.initial_spread
+        return self._normal(usual) * self._settings.initial_spread
 
-    def _normal(self, like: Float[Tensor, "c s ..."]) -> Float[Tensor, "c s ..."]:
+    def _normal(self, like: Float[Tensor, "c ..."]) -> Float[Tensor, "c ..."]:
         return torch.stack([torch.empty(like.shape[1:]).normal_(generator=g) for g in self.generators]).to(like)
 
-    def sample(self, samples: int) -> Weights:
-        """So many weight sets per network, stacked as (networks * samples, ...)."""
-        drawn = {}
-        for name, mean in self.mean.items():
-            many = mean.unsqueeze(1).expand(-1, samples, *mean.shape[1:])
-            sigma = F.softplus(self.rho[name]).unsqueeze(1)
-            drawn[name] = (many + sigma * self._normal(many)).flatten(0, 1)
-        return drawn
+    def named(self, theta: Float[Tensor, "n p"]) -> Weights:
+        """Weights by name, of as many networks as there are rows."""
+        return weight_views(theta, self._like)
+
+    def sample(self, samples: int) -> Float[Tensor, "n p"]:
+        """So many weight sets for each network, one after the other."""
+        mean = self.mean.unsqueeze(1).expand(-1, samples, -1)
+        return (mean + F.softplus(self.rho).unsqueeze(1) * self._normal(mean)).flatten(0, 1)
 
     def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """Mean NLL over batch and weight samples, plus the weighted KL."""
-        samples, networks = self._settings.samples, rows.shape[0]
-        weights = self.sample(samples)
-        spread = rows.repeat_interleave(samples, dim=0)
-        nll = self.autoencoder.nll(weights, spread).mean(1).reshape(networks, samples).mean(1)
-        if self._settings.prior_scale == 0:
-            return nll
-        return nll + self._settings.prior_scale * self._kl(weights, networks)
+        samples = self._settings.samples
+        theta = self.sample(samples)
+        nll = self.autoencoder.nll(self.named(theta), rows.repeat_interleave(samples, dim=0)).mean(1)
+        return nll.view(-1, samples).mean(1) + self._settings.prior_scale * self.kl(theta)
 
-    def _kl(self, weights: Weights, networks: int) -> Float[Tensor, " c"]:
-        kl = torch.zeros(networks, dtype=self.leaves[0].dtype, device=self.leaves[0].device)
-        for name, theta in weights.items():
-            log_prior = self._settings.log_prior(theta).reshape(networks, self._settings.samples, -1)
-            sigma = F.softplus(self.rho[name]).flatten(1)
-            # E_q[log q] = -sum(log sigma + log(2 pi e) / 2)
-            log_q = -(sigma.log() + (log(2 * pi) + 1) / 2).sum(1)
-            kl = kl + log_q - log_prior.sum(2).mean(1)
-        return kl
+    def kl(self, theta: Float[Tensor, "n p"]) -> Float[Tensor, " c"]:
+        """KL[q || p], the prior's part estimated from samples."""
+        # E_q[log q] = -sum(log sigma + log(2 pi e) / 2)
+        log_q = -(F.softplus(self.rho).log() + (log(2 * pi) + 1) / 2).sum(1)
+        return log_q - self._settings.log_prior(theta).sum(1).view(len(log_q), -1).mean(1)
+
+    @cached_property
+    def _by_hand(self) -> "_SampledGradient | None":
+        return _SampledGradient(self, self._settings) if can_differentiate(self.autoencoder) else None
+
+    def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """As every objective does, or faster where the backward pass is written out."""
+        if self._by_hand is None:
+            return super().differentiate(rows)
+        with torch.no_grad():
+            return self._by_hand(rows)
 
     def add_anchor_gradient(self) -> None:
         """Nothing to add: the KL depends on the samples and is part of the loss."""
 
     def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
         """Mean NLL at the mean weights."""
-        return self.autoencoder.nll(self.mean, rows).mean(1)
+        return self.autoencoder.nll(self.named(self.mean), rows).mean(1)
+
+
+class _SampledGradient:
+    """The same loss with its gradient written out, in tensors that are used again.
+
+    With g = dL/dtheta of a sample, dL/dmu = E[g] and dL/drho = (E[g eps] - lambda / sigma) sigmoid(rho). The prior's
+    part of g is lambda theta (1 / tau1^2 + r (1 / tau2^2 - 1 / tau1^2)), r being the share of the narrow Gaussian in
+    the mixture's density at theta. Through autograd the prior takes more of a step than the networks.
+    """
+
+    def __init__(self, objective: _VariationalObjective, settings: BayesByBackprop) -> None:
+        self._objective, self._settings = objective, settings
+        networks, size = objective.mean.shape
+        shape = (networks, settings.samples, size)
+        self._noise, self._theta, self._gradient, self._share = (
+            torch.empty(shape, dtype=objective.mean.dtype, device=objective.mean.device) for _ in range(4)
+        )
+        objective.mean.grad, objective.rho.grad = torch.zeros_like(objective.mean), torch.zeros_like(objective.rho)
+        self._networks = BlockGradient(
+            objective.autoencoder,
+            objective.named(self._theta.flatten(0, 1)),
+            objective.named(self._gradient.flatten(0, 1)),
+        )
+
+    def __call__(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
+        """The loss of each network; its gradient is written to where the optimiser reads it."""
+        objective, scale, samples = self._objective, self._settings.prior_scale, self._settings.samples
+        mean, rho = objective.mean, objective.rho
+        assert mean.grad is not None  # both made above
+        assert rho.grad is not None
+        for noise, generator in zip(self._noise, objective.generators, strict=True):
+            noise.copy_(torch.empty(noise.shape).normal_(generator=generator))
+        sigma = F.softplus(rho)
+        torch.addcmul(mean.unsqueeze(1), sigma.unsqueeze(1), self._noise, out=self._theta)
+        loss = self._networks(rows.repeat_interleave(samples, dim=0)).view(-1, samples).mean(1)
+        if scale:
+            loss += scale * self._add_prior(sigma)
+        torch.mean(self._gradient, 1, out=mean.grad)
+        torch.mean(self._gradient.mul_(self._noise), 1, out=rho.grad)
+        rho.grad.sub_(scale / sigma).mul_(torch.sigmoid(rho))
+        return loss
+
+    def _add_prior(self, sigma: Float[Tensor, "c p"]) -> Float[Tensor, " c"]:
+        """Add the prior's part to the gradient of every sample; gives the KL."""
+        settings, theta = self._settings, self._theta
+        wide, narrow = settings.wide**-2, settings.narrow**-2
+        # log of the narrow part's density over the wide one's, at theta
+        odds = torch.mul(theta, theta, out=self._share).mul_((wide - narrow) / 2)
+        odds.add_(log((1 - settings.mixture) / settings.mixture) + log(settings.wide / settings.narrow))
+        squares: Tensor = torch.linalg.vecdot(theta, theta)
+        constant = log(settings.mixture) - log(settings.wide) - log(2 * pi) / 2
+        log_prior = F.softplus(odds).sum(2) - squares * (wide / 2) + constant * theta.shape[2]
+        slope = odds.sigmoid_().mul_(narrow - wide).add_(wide)
+        self._gradient.addcmul_(theta, slope, value=settings.prior_scale)
+        log_q = -(sigma.log() + (log(2 * pi) + 1) / 2).sum(1)
+        return log_q - log_prior.mean(1)

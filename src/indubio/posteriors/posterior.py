@@ -103,9 +103,9 @@ class WeightObjective(Objective):
         if can_differentiate(autoencoder):
             # One tensor that all weights are views of, a row for each network: anchors and optimiser then are one
             # operation each, and the gradients are written to where it reads them.
-            self.moved = [_flat(weights)]
-            self.weights = _views(self.moved[0], weights)
-            self._anchors = None if anchors is None else [_flat(anchors)]
+            self.moved = [flat_weights(weights)]
+            self.weights = weight_views(self.moved[0], weights)
+            self._anchors = None if anchors is None else [flat_weights(anchors)]
         else:
             self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
             self.moved = list(self.weights.values())
@@ -126,7 +126,7 @@ class WeightObjective(Objective):
             return None
         (flat,) = self.moved
         flat.grad = torch.zeros_like(flat)
-        return BlockGradient(self.autoencoder, self.weights, _views(flat.grad, self.weights))
+        return BlockGradient(self.autoencoder, self.weights, weight_views(flat.grad, self.weights))
 
     def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
         """Dropout masks for a batch; none here."""
@@ -168,13 +168,15 @@ class WeightObjective(Objective):
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
 
 
-def _flat(weights: Weights) -> Float[Tensor, "c p"]:
+def flat_weights(weights: Weights) -> Float[Tensor, "c p"]:
+    """All weights of a network in one row, a row for each network."""
     return torch.cat([weight.flatten(1) for weight in weights.values()], dim=1)
 
 
-def _views(flat: Float[Tensor, "c p"], like: Weights) -> Weights:
+def weight_views(flat: Float[Tensor, "c p"], like: Weights) -> Weights:
+    """The weights in rows of `flat`, by name and shape of those of one or more networks in `like`."""
     parts = flat.split([weight[0].numel() for weight in like.values()], dim=1)  # type: ignore[no-untyped-call]
-    return {name: part.view(like[name].shape) for name, part in zip(like, parts, strict=True)}
+    return {name: part.view(-1, *like[name].shape[1:]) for name, part in zip(like, parts, strict=True)}
 
 
 def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: TrainingRows) -> Weights:
