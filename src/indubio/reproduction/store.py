@@ -2,12 +2,15 @@
 
     zema-fits/authors/valve/bae-ensemble/7.safetensors     raw scores of every example under every draw
     zema-fits/authors/valve/bae-ensemble/7.json            what was judged of them, and what it cost
+    cells-zema-authors.jsonl                               the judgements of all cells, to keep without raw scores
 
-A file appears only when it is whole, the raw scores before the judgement: a cell is done if its judgement is there and
-its fingerprint is that of the cell. So a run may be killed at any moment, and goes on where it stopped.
+A file appears only when it is whole, the raw scores before the judgement: a cell is done if its judgement is there, by
+itself or among the others, and its fingerprint is that of the cell. So a run may be killed at any moment, and goes on
+where it stopped.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +21,7 @@ from safetensors.numpy import load, save
 from indubio import __version__
 from indubio.data.sinks import json_text, whole_file
 from indubio.errors import DataError
+from indubio.reproduction.archive import Plain, key, read_archive, write_archive
 from indubio.reproduction.cells import Cell, Outcome, described
 from indubio.reproduction.judging import Judged, judge
 
@@ -54,11 +58,15 @@ class Store:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._archives: dict[Path, dict[str, Plain]] = {}
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the cell was computed with the settings it would be computed with now."""
-        path = self._path(cell, "json")
-        return path.exists() and _read(path).get("fingerprint") == cell.fingerprint()
+        return self._plain(cell) is not None
+
+    def has_scores(self, cell: Cell) -> bool:
+        """Whether the raw scores of a cell that is done are here, and not only what was judged of them."""
+        return self._own(cell) is not None and self._path(cell, "safetensors").exists()
 
     def write(self, cell: Cell, outcome: Outcome) -> None:
         """Keep the outcome of a cell, judged."""
@@ -85,12 +93,25 @@ class Store:
             stream.write(json_text(record).encode())
 
     def record(self, cell: Cell) -> Record:
-        """What was judged of a cell."""
-        return _record(_read(self._path(cell, "json")))
+        """What was judged of a cell that is done."""
+        plain = self._plain(cell)
+        if plain is None:
+            raise DataError(f"{self.folder}: the cell {cell.name} is not done.")
+        return _record(plain)
 
     def records(self, cells: Iterable[Cell]) -> Iterator[Record]:
         """The records of those of the cells that are done."""
-        return (self.record(cell) for cell in cells if self.is_done(cell))
+        return (_record(plain) for plain in map(self._plain, cells) if plain is not None)
+
+    def archive(self, cells: Iterable[Cell]) -> None:
+        """Write what was judged of these cells to the files that are kept without raw scores."""
+        files: dict[Path, list[Plain]] = defaultdict(list)
+        for cell in cells:
+            plain = self._own(cell)
+            if plain is not None:
+                files[self._archive(cell)].append(plain)
+        for path, records in files.items():
+            write_archive(path, records)
 
     def outcome(self, cell: Cell) -> Outcome:
         """The raw scores of a cell."""
@@ -105,8 +126,30 @@ class Store:
             remarks=record.remarks,
         )
 
+    def _plain(self, cell: Cell) -> Plain | None:
+        own = self._own(cell)
+        if own is not None:
+            return own
+        path = self._archive(cell)
+        if path not in self._archives:
+            self._archives[path] = read_archive(path)
+        return _valid(self._archives[path].get(key(described(cell))), cell)
+
+    def _own(self, cell: Cell) -> Plain | None:
+        """What the cell's own file says, if it is there."""
+        path = self._path(cell, "json")
+        return _valid(_read(path), cell) if path.exists() else None
+
     def _path(self, cell: Cell, kind: str) -> Path:
         return self.folder / f"{cell.name}.{kind}"
+
+    def _archive(self, cell: Cell) -> Path:
+        return self.folder / f"cells-{cell.collection}-{cell.protocol}.jsonl"
+
+
+def _valid(plain: Plain | None, cell: Cell) -> Plain | None:
+    """What is still true of the cell."""
+    return plain if plain is not None and plain.get("fingerprint") == cell.fingerprint() else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
 
 def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, figures: bool = True) -> list[Path]:
     """Everything that can be said of the experiments; gives the files for people."""
+    store.archive(cell for experiment in made for cell in experiment.cells)
     there = [experiment for experiment in made if experiment.records]
     swept = [experiment for experiment in there if experiment.first.sensors in ZEMA_SENSORS]
     whole = [experiment for experiment in there if experiment not in swept]

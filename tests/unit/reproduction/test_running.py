@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -172,6 +173,38 @@ def test_a_damaged_record_is_an_error_that_says_what_to_do(cells, tmp_path):
     path.write_text("{")
     with pytest.raises(DataError, match="Delete it, and the cell is run again"):
         store.is_done(cells[0])
+
+
+def test_judgements_that_were_kept_without_raw_scores_count_as_done(cells, tmp_path):
+    store, elsewhere = Store(tmp_path / "here"), tmp_path / "elsewhere"
+    run_grid(cells[:3], store, executor=ThreadPoolExecutor(1))
+    write_results(experiments(cells, store), store, store.folder, figures=False)
+    elsewhere.mkdir()
+    (kept,) = store.folder.glob("cells-*.jsonl")
+    shutil.copy(kept, elsewhere)
+    carried = Store(elsewhere)
+    assert [carried.is_done(cell) for cell in cells] == [True, True, True, False]
+    assert not any(carried.has_scores(cell) for cell in cells)
+    for cell in cells[:3]:
+        ours, theirs = carried.record(cell), store.record(cell)
+        assert dataclasses.replace(ours, judged=()) == dataclasses.replace(theirs, judged=())
+        numbers = [
+            {(one.conversion, one.uncertainty, one.metric): (one.weighted_average, one.base) for one in record.judged}
+            for record in (ours, theirs)
+        ]
+        assert numbers[0].keys() == numbers[1].keys()
+        for name, number in numbers[0].items():
+            assert number == pytest.approx(numbers[1][name], abs=1e-5, nan_ok=True)
+    run_grid(cells, carried, executor=ThreadPoolExecutor(1))  # the fourth
+    write_results(experiments(cells, carried), carried, elsewhere, figures=False)
+    assert len((elsewhere / kept.name).read_text().splitlines()) == 4
+    assert len(scores(carried)) == 1
+
+
+def test_a_damaged_line_of_kept_judgements_is_named(cells, tmp_path):
+    (tmp_path / "cells-odds-text.jsonl").write_text('{"cell": {}}\n')
+    with pytest.raises(DataError, match=r"cells-odds-text.jsonl, line 1: .*Delete the line"):
+        Store(tmp_path).is_done(cells[0])
 
 
 def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, monkeypatch):

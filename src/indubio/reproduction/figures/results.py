@@ -79,7 +79,8 @@ class Results:
 
     Args:
         store: the folder of results.
-        cells: what to draw; cells that are not done are left out, and baselines, whose place is the tables.
+        cells: what to draw; left out are cells that are not done or whose raw scores are not here, and baselines,
+            whose place is the tables.
         level: the reading of the customised scaling.
         choice: "oracle" takes the conversion with the best mean W on the test labels for every task, model,
             uncertainty and metric; "fixed" takes ECDF with the scaling.
@@ -108,8 +109,9 @@ class Results:
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """Of the cells that are done."""
-        return tuple(self.store.records(cell for cell in self.cells if cell.model in MODELS))
+        """Of the cells that are done and have raw scores to draw."""
+        drawn = (cell for cell in self.cells if cell.model in MODELS and self.store.has_scores(cell))
+        return tuple(self.store.records(drawn))
 
     @cached_property
     def chosen(self) -> Mapping[Key, str]:
