@@ -227,6 +227,9 @@ class EnsembleDetector(ScoringModel):
     def _prepare(self, rows: Rows) -> Prepared:
         return self.intake_.completed(rows) if self.scaling is None else super()._prepare(rows)
 
+    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
+        return self.intake_.scaling.scaled(prepared.values) if self.scaling is None else prepared.values
+
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
         rows = _flat(prepared)
         size = max(1, SCORES_AT_ONCE // len(self.origin_))

@@ -5,6 +5,7 @@
 
 from indubio.probability.conformal import Conformal, Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.conversion import Conversion, FittedConversion
+from indubio.probability.correction import Correction
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.exponential import Exponential
 from indubio.probability.gaussian import Gaussian
@@ -24,6 +25,7 @@ __all__ = [
     "TIE_TOLERANCE",
     "Conformal",
     "Conversion",
+    "Correction",
     "Ecdf",
     "Exponential",
     "FittedConversion",

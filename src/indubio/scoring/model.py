@@ -10,27 +10,30 @@ keep its signs: `predict` gives +1 for inliers and -1 for outliers, `score_sampl
 for outliers.
 """
 
+import copy
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.assessment import Assessment, Decider, Scored
 from indubio.calibration import Plan, TrainScores
 from indubio.data import Missing, Prepared, Unseen
+from indubio.data.incoming import groups_of
 from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.probability import Conversion, FittedConversion, Reference
+from indubio.probability import Conversion, Correction, FittedConversion, Reference
 from indubio.scoring.taking import TakesExamples
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, mean_nll, quantify
 
+SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 Watch = Callable[[Float[np.ndarray, "draws block ..."], Bool[np.ndarray, " block"]], None]
 
 
@@ -70,6 +73,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     referral_threshold_: float
     largest_reference_nll_: float
     n_reference_: int
+    correction_: Correction  # only where something was learned from labels
 
     @abstractmethod
     def settings_in_use(self) -> ScoringSettings:
@@ -86,7 +90,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         """The scores with every value's part of them, in blocks that stay in the cache, for models that have parts."""
         raise ConfigError(f"{type(self).__name__} scores examples as a whole: there are no parts to explain.")
 
-    def refer_by(self, rule: Referral, X: Any = None, y: Any = None) -> Self:
+    def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
         """Change the referral rule without training again.
 
         Args:
@@ -94,18 +98,53 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
                 examples.
             y: their labels, 1 or True for an anomaly, for a rule that needs them.
+            groups: as for `assess`.
         """
         check_is_fitted(self)
         if y is not None and not (rule.NEEDS_LABELS and X is not None):
             raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
         reference, labelled = self.reference_uncertainty_, None
         if y is not None:
-            labelled = self._labelled(rule, X, y)
+            labelled = self._labelled(rule, X, y, groups_of(X, groups))
         elif X is not None:
-            reference = self._found(self._prepared(X)).uncertainty
+            reference = self._found(self._prepared(X), groups=groups_of(X, groups)).uncertainty
         self.referral_threshold_ = rule.fit(reference, labelled)
         self.referral = rule
         return self
+
+    def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
+        """A new model that has learned from labels, good ones and anomalies; this one stays as it is.
+
+        Nothing is trained: the log-odds of an anomaly are corrected, see `probability.correction`. So verdicts,
+        probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
+
+        Args:
+            X: all examples that people have labelled, whatever they were chosen by; what was learned before is replaced
+                and not built upon.
+            y: 1 or True for an anomaly; both kinds are needed.
+            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. The referral
+                rule is fitted on these again, since all uncertainties change; a budget is then a share of such.
+            groups: of X and then of `recent`, as for `assess`.
+            spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
+        """
+        check_is_fitted(self)
+        rule = self.settings_in_use().referral
+        if rule.NEEDS_LABELS:
+            raise ConfigError(
+                f"{type(rule).__name__} was fitted on probabilities that would change. Choose another rule "
+                "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
+            )
+        new = copy.copy(self)
+        vars(new).pop("correction_", None)
+        prepared, like_new = new._prepared(X), new._prepared(recent)
+        places = [len(prepared.values)]
+        own, theirs = (groups_of(X), groups_of(recent)) if groups is None else np.split(groups_of(X, groups), places)
+        before = new._found(prepared, groups=own).uncertainty.probability
+        anomaly = _checked_labels(y, len(before))
+        new.correction_ = Correction.fit(new._unit_values(prepared), before, anomaly, spread)
+        new.reference_uncertainty_ = new._found(like_new, groups=theirs).uncertainty
+        new.referral_threshold_ = rule.fit(new.reference_uncertainty_)
+        return new
 
     def assess(self, X: Any, *, groups: Any = None, watch: Watch | None = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the model.
@@ -119,7 +158,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         """
         prepared = self._prepared(X)
         decider = self._decider(self.settings_in_use().referral)
-        return decider.assessment(X, self._found(prepared, watch), prepared.inspected, groups)
+        found = self._found(prepared, watch, groups_of(X, groups))
+        return decider.assessment(X, found, prepared.inspected, groups)
 
     def monitored(
         self,
@@ -161,7 +201,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
-        return -self._found(self._prepared(X)).uncertainty.probability
+        return -self._found(self._prepared(X), groups=groups_of(X)).uncertainty.probability
 
     @property
     def decision_threshold(self) -> float:
@@ -248,13 +288,19 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     ) -> Uncertainty:
         return quantify(p, self._above_origin(nll), self.largest_reference_nll_, self.n_reference_)
 
-    def _found(self, prepared: Prepared, watch: Watch | None = None) -> Scored:
+    def _found(
+        self, prepared: Prepared, watch: Watch | None = None, groups: Shaped[np.ndarray, " examples"] | None = None
+    ) -> Scored:
         """Mean scores and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
-        if watch is None:
-            return _joined_scores([self._scored(nll) for nll in self._scores(prepared)])
+        known = self._known(prepared, groups)
         blocks, start = [], 0
+        if watch is None:
+            for nll in self._scores(prepared):
+                blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
+                start += nll.shape[1]
+            return _joined_scores(blocks)
         for nll, values in self._scores_and_values(prepared):
-            blocks.append(self._scored(nll))
+            blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
             block = slice(start, start + nll.shape[1])
             watch(
                 values, self._looked_at(blocks[-1]) | prepared.inspected.bad[block] | prepared.inspected.outside[block]
@@ -262,12 +308,24 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             start = block.stop
         return _joined_scores(blocks)
 
-    def _scored(self, nll: Float[np.ndarray, "draws examples"]) -> Scored:
+    def _known(self, prepared: Prepared, groups: Shaped[np.ndarray, " examples"] | None) -> "Known":
+        correction = getattr(self, "correction_", None)
+        moved = None if correction is None else correction.log_odds(self._unit_values(prepared))
+        return Known(log_odds=moved, groups=groups)
+
+    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
+        """The examples in units of the training range."""
+        return prepared.values
+
+    def _scored(self, nll: Float[np.ndarray, "draws examples"], known: "Known") -> Scored:
         compared = self._above_origin(nll)
+        p = self.conversion_.probability(compared)
+        if known.log_odds is not None:
+            p = self.correction_.corrected(p, known.log_odds)
         return Scored(
             nll=mean_nll(nll),
             part_nll=None if self.reference_ is None else self.reference_.part_means(compared),
-            uncertainty=self._quantified(self.conversion_.probability(compared), nll),
+            uncertainty=self._quantified(p, nll),
         )
 
     def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
@@ -287,15 +345,40 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             n_reference=self.n_reference_,
         )
 
-    def _labelled(self, rule: Referral, X: Any, y: Any) -> Labelled:
-        evidence = self._decider(rule).evidence(X, self._found(self._prepared(X)))
-        labels = np.asarray(y)
-        if labels.shape != evidence.prediction.shape or not np.isin(labels, (0, 1)).all():
-            raise DataError(
-                f"`y` must be 0 or 1 for each of the {len(evidence)} examples, 1 for an anomaly, got the shape "
-                f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
-            )
-        return Labelled(evidence=evidence, wrong=evidence.prediction != labels.astype(bool))
+    def _labelled(self, rule: Referral, X: Any, y: Any, groups: Shaped[np.ndarray, " examples"] | None) -> Labelled:
+        evidence = self._decider(rule).evidence(X, self._found(self._prepared(X), groups=groups))
+        return Labelled(evidence=evidence, wrong=evidence.prediction != _checked_labels(y, len(evidence)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Known:
+    """What is known of examples beside their scores.
+
+    Args:
+        log_odds: how far labels move their log-odds; None where nothing was learned from labels.
+        groups: their groups; None without.
+    """
+
+    log_odds: Float[np.ndarray, " examples"] | None
+    groups: Shaped[np.ndarray, " examples"] | None
+
+    def part(self, start: int, count: int) -> "Known":
+        """The same of so many examples from there on."""
+        block = slice(start, start + count)
+        return Known(
+            log_odds=None if self.log_odds is None else self.log_odds[block],
+            groups=None if self.groups is None else self.groups[block],
+        )
+
+
+def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
+    labels = np.asarray(y)
+    if labels.shape != (examples,) or not np.isin(labels, (0, 1)).all():
+        raise DataError(
+            f"`y` must be 0 or 1 for each of the {examples} examples, 1 for an anomaly, got the shape "
+            f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
+        )
+    return labels.astype(bool)
 
 
 def _joined_scores(blocks: Sequence[Scored]) -> Scored:

@@ -1,6 +1,7 @@
 """A fitted detector as settings, draws and fitted attributes, and the detector made of these again."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, MCDropout
-from indubio.probability import FittedConversion, Reference
+from indubio.probability import Correction, FittedConversion, Reference
 from indubio.storage.migrations import Stored
 from indubio.storage.network import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.summary import Summary
@@ -38,9 +39,11 @@ FITTED: dict[str, Any] = {
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
     "drift_reference_": DriftReference,
+    "correction_": Correction,
     "reading_": Reading,
 }
-OPTIONAL = {"feature_names_in_", "reading_"}  # where the training data had names, and where it was read from files
+# where the training data had names, where it was read from files, and where something was learned from labels
+OPTIONAL = {"feature_names_in_", "reading_", "correction_"}
 LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
@@ -173,6 +176,8 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`typical_nll_` must have a finite value for every draw and value": _fits(
             attributes.get("typical_nll_"), (layout.count, *shape)
         ),
+        "`correction_` must have a weight for every value": "correction_" not in attributes
+        or attributes["correction_"].weights.shape == (math.prod(shape),),
         "`drift_reference_` must be of the features": _series_fit(attributes.get("drift_reference_"), shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
