@@ -3,8 +3,8 @@
 python -m experiments.learning [--seeds 10]        fills what is missing; docs/learning.md
 
 A detector is trained on 30 % of a task's inliers. The others, with all anomalies among them, arrive in four batches. Of
-each batch a tenth is labelled, chosen by total uncertainty or at random; as bounds, nothing is or all. The detector
-learns from all labels so far (`Detector.learn`), and the next batch tells what they bought. No label of a batch is used
+each batch a tenth is labelled, chosen by total uncertainty, at random, or half in the one way and half in the other; as
+bounds, nothing is or all. The detector learns from all labels so far (`Detector.learn`), and the next batch tells what they bought. No label of a batch is used
 before it is measured; all ways share the first detector and the batches.
 """
 
@@ -24,7 +24,7 @@ from indubio.evaluation import auroc
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1
 STEPS, MOST_ROWS = 300, 256
-WAYS = ("none", "random", "uncertain", "all")
+WAYS = ("none", "random", "uncertain", "mixed", "all")
 MEASURES = {"error": "wrong predictions", "gss": "GSS", "auroc": "AUROC of the probability", "w": "W^GSS"}
 TIES_APART = 1e-9  # a probability has steps, and among equal ones the score decides
 
@@ -45,13 +45,7 @@ def one_way(data: Task, batches: Sequence[np.ndarray], first: Detector, way: str
     detector, rows, labelled = first, [], np.empty(0, dtype=int)
     for number, batch in enumerate(batches):
         found, labels = detector.assess(data.test[batch]), data.labels[batch]
-        order = {
-            "none": np.empty(0, dtype=int),
-            "random": random.permutation(len(batch)),
-            "uncertain": np.argsort(-found.total, kind="stable"),
-            "all": np.arange(len(batch)),
-        }[way]
-        chosen = order[: len(batch) if way == "all" else round(REVIEWED * len(batch))]
+        chosen = labelled_next(way, found.total, round(REVIEWED * len(batch)), random)
         row = {"batch": number, "labelled": len(chosen), "anomalies": int(labels[chosen].sum())}
         rows.append(row | measured(labels, found))
         labelled = np.concatenate([labelled, batch[chosen]])
@@ -59,6 +53,15 @@ def one_way(data: Task, batches: Sequence[np.ndarray], first: Detector, way: str
         if 0 < y.sum() < len(y):  # until both kinds are there, there is nothing to tell apart
             detector = first.learn(data.test[labelled], y, recent=data.test[np.concatenate(batches[: number + 1])])
     return rows
+
+
+def labelled_next(way: str, doubt: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Places of the examples of a batch that people are asked about."""
+    uncertain, any_order = np.argsort(-doubt, kind="stable"), random.permutation(len(doubt))
+    first = {"random": 0, "mixed": count - count // 2}.get(way, count)
+    others = any_order[~np.isin(any_order, uncertain[:first])]
+    chosen = np.concatenate([uncertain[:first], others[: count - first]])
+    return {"none": np.empty(0, dtype=int), "all": np.arange(len(doubt))}.get(way, chosen)
 
 
 def measured(labels, found) -> Row:  # type: ignore[no-untyped-def]
@@ -111,9 +114,8 @@ def page(rows: list[Row]) -> str:
         table.append(["mean", *(f"{100 * overall[way].mean():.1f}" for way in WAYS), f"{100 * gain.mean():+.1f}", ""])
         headers = ["task (seeds)", *WAYS, "uncertain - random", "runs ahead : behind"]
         compared = [
-            _compared("uncertain", "random", name, better, found, tasks),
-            _compared("random", "none", name, better, found, tasks),
-            _compared("uncertain", "none", name, better, found, tasks),
+            _compared(one, other, name, better, found, tasks)
+            for one, other in (("uncertain", "random"), ("mixed", "random"), ("uncertain", "none"), ("mixed", "none"))
         ]
         text.append(f"### {words[0].upper()}{words[1:]}\n\n{markdown(headers, table)}\n" + "\n".join(compared) + "\n")
     referred = {way: 100 * np.mean([np.nanmean(found[task, way, "referred"]) for task in tasks]) for way in WAYS}

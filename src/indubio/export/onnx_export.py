@@ -46,6 +46,11 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
     if not isinstance(detector, Detector):
         raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
+    if hasattr(detector, "group_conversions_"):
+        raise ConfigError(
+            "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
+            "`smallest_group`; p-values by group are exported."
+        )
     from indubio.export.conversion import corrected, part_means, probability, uncertainties
     from indubio.export.graph import Graph
     from indubio.export.network import NetworkNodes

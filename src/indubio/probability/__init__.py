@@ -3,6 +3,7 @@
 `CONVERSIONS` names every conversion; the command line, configuration files and contract tests read it.
 """
 
+from indubio.probability.by_group import GroupConversions
 from indubio.probability.conformal import Conformal, Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.probability.correction import Correction
@@ -30,6 +31,7 @@ __all__ = [
     "Exponential",
     "FittedConversion",
     "Gaussian",
+    "GroupConversions",
     "Level",
     "Reference",
     "Uniform",

@@ -102,7 +102,7 @@ class Correction:
 def _values(scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples values"]:
     """Quarters of the training range from its middle, so that a usual value is of size 1, and so is their norm."""
     flat = np.ascontiguousarray(scaled, dtype=np.float64).reshape(len(scaled), -1)
-    return np.clip(4 * (flat - 0.5), -FARTHEST, FARTHEST) / np.sqrt(flat.shape[1])
+    return np.asarray(np.clip(4 * (flat - 0.5), -FARTHEST, FARTHEST) / np.sqrt(flat.shape[1]))
 
 
 def _most_probable(

@@ -28,10 +28,10 @@ from indubio.data.incoming import groups_of
 from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.probability import Conversion, Correction, FittedConversion, Reference
+from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions, Reference
 from indubio.scoring.taking import TakesExamples
 from indubio.settings import Settings
-from indubio.uncertainty import Uncertainty, mean_nll, quantify
+from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 Watch = Callable[[Float[np.ndarray, "draws block ..."], Bool[np.ndarray, " block"]], None]
@@ -59,12 +59,15 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
+            of their own; None judges all by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges.
     """
 
     conversion: Conversion | None
     referral: Referral | None
     anomaly_threshold: float
+    smallest_group: int | None
     seed: int
 
     conversion_: FittedConversion
@@ -74,6 +77,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     largest_reference_nll_: float
     n_reference_: int
     correction_: Correction  # only where something was learned from labels
+    group_conversions_: GroupConversions  # only with `smallest_group`
 
     @abstractmethod
     def settings_in_use(self) -> ScoringSettings:
@@ -101,6 +105,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             groups: as for `assess`.
         """
         check_is_fitted(self)
+        self._refuse_ranks(rule)
         if y is not None and not (rule.NEEDS_LABELS and X is not None):
             raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
         reference, labelled = self.reference_uncertainty_, None
@@ -227,6 +232,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
         if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
             raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
+        if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
+            raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
 
     def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         """Scores as they are compared: ties are relative to the size of a score, so 0 must mean something.
@@ -249,6 +256,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         plan = plan or TrainScores().plan(nll.shape[1], len(nll), 0)
         compared = self._above_origin(nll)
         own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
+        vars(self).pop("correction_", None)
+        vars(self).pop("group_conversions_", None)
         self.reference_ = Reference.of(
             np.stack([mean_nll(scores) for scores in own]),
             plan.part_of_draw,
@@ -259,11 +268,19 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         self.drift_reference_ = self.drift_reference_.with_scores(self.reference_.fewest_at_once)
         self.largest_reference_nll_ = self.reference_.largest
         self.conversion_ = settings.conversion.fit(np.concatenate(own))
-        self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion)
+        if self.smallest_group is not None:
+            self._refuse_ranks(settings.referral)
+            members = [self._needed(groups)[part.calibrated] for part in plan.parts]
+            self.group_conversions_ = GroupConversions.fit(settings.conversion, own, members, self.smallest_group)
+        self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion, groups)
         self.referral_threshold_ = settings.referral.fit(self.reference_uncertainty_)
 
     def _reference_uncertainty(
-        self, nll: Float[np.ndarray, "draws examples"], plan: Plan, conversion: Conversion
+        self,
+        nll: Float[np.ndarray, "draws examples"],
+        plan: Plan,
+        conversion: Conversion,
+        groups: Shaped[np.ndarray, " examples"] | None,
     ) -> Uncertainty:
         """Uncertainties of the reference examples, as new examples would have them: under all draws.
 
@@ -273,20 +290,59 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         """
         rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
         compared = self._above_origin(nll)
+        theirs = None if groups is None else groups[rows]
+        unseen = self._probability(compared, groups)
         if len(plan.parts) == 1:
-            return self._quantified(self.conversion_.probability(compared[:, rows]), nll[:, rows])
-        among_seen = conversion.fit(np.concatenate([compared[draws][:, part.trained] for draws, part in plan.slices()]))
-        p = among_seen.probability(compared)
-        calibrating = np.concatenate([compared[draws][:, part.calibrated] for draws, part in plan.slices()])
-        unseen = self.conversion_.probability(calibrating)
+            return self._quantified(unseen[:, rows], nll[:, rows], theirs)
+        seen = [compared[draws][:, part.trained] for draws, part in plan.slices()]
+        p = conversion.fit(np.concatenate(seen)).probability(compared)
+        if self.smallest_group is not None and groups is not None:
+            members = [groups[part.trained] for part in plan.parts]
+            among_seen = GroupConversions.fit(conversion, seen, members, self.smallest_group)
+            p = among_seen.put_into(p, compared, groups)
         for draws, part in plan.slices():
-            p[draws, part.calibrated] = unseen[draws]
-        return self._quantified(p[:, rows], nll[:, rows])
+            p[draws, part.calibrated] = unseen[draws, part.calibrated]
+        return self._quantified(p[:, rows], nll[:, rows], theirs)
+
+    def _probability(
+        self, compared: Float[np.ndarray, "draws examples"], groups: Shaped[np.ndarray, " examples"] | None
+    ) -> Float[np.ndarray, "draws examples"]:
+        """What the CDFs say, of their own group where it has one."""
+        p = self.conversion_.probability(compared)
+        by_group = getattr(self, "group_conversions_", None)
+        return p if by_group is None else by_group.put_into(p, compared, groups)
+
+    def _needed(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"]:
+        if groups is None:
+            raise ConfigError(
+                "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
+                "`group` column."
+            )
+        return groups
+
+    def _refuse_ranks(self, rule: Referral) -> None:
+        if rule.NEEDS_RANKS and self.smallest_group is not None:
+            raise ConfigError(
+                f"{type(rule).__name__} ranks an example among all groups, and this detector judges by group. Choose "
+                "another rule, or leave out `smallest_group`."
+            )
 
     def _quantified(
-        self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]
+        self,
+        p: Float[np.ndarray, "draws examples"],
+        nll: Float[np.ndarray, "draws examples"],
+        groups: Shaped[np.ndarray, " examples"] | None,
     ) -> Uncertainty:
-        return quantify(p, self._above_origin(nll), self.largest_reference_nll_, self.n_reference_)
+        compared = self._above_origin(nll)
+        found = quantify(p, compared, self.largest_reference_nll_, self.n_reference_)
+        by_group = getattr(self, "group_conversions_", None)
+        if by_group is None or groups is None or self.reference_ is None:
+            return found
+        names, compared_with, doubt = groups.astype(str), self.reference_.by_group, found.exceed.copy()
+        for name in by_group.names:  # U_exceed is the one that looks at the reference examples themselves
+            members = names == name
+            doubt[members] = exceed(found.probability[members], mean_nll(compared[:, members]), *compared_with[name])
+        return dataclasses.replace(found, exceed=doubt)
 
     def _found(
         self, prepared: Prepared, watch: Watch | None = None, groups: Shaped[np.ndarray, " examples"] | None = None
@@ -319,14 +375,19 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
 
     def _scored(self, nll: Float[np.ndarray, "draws examples"], known: "Known") -> Scored:
         compared = self._above_origin(nll)
-        p = self.conversion_.probability(compared)
+        p = self._probability(compared, known.groups)
         if known.log_odds is not None:
             p = self.correction_.corrected(p, known.log_odds)
         return Scored(
             nll=mean_nll(nll),
             part_nll=None if self.reference_ is None else self.reference_.part_means(compared),
-            uncertainty=self._quantified(p, nll),
+            uncertainty=self._quantified(p, nll, known.groups),
+            notes=self._group_notes(known.groups),
         )
+
+    def _group_notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"] | None:
+        by_group = getattr(self, "group_conversions_", None)
+        return None if by_group is None or groups is None else by_group.notes(groups)
 
     def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
         """Which examples are no plain inliers; where the rule decides over a batch, all may be."""
@@ -384,9 +445,11 @@ def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
 def _joined_scores(blocks: Sequence[Scored]) -> Scored:
     names = [field.name for field in dataclasses.fields(Uncertainty)]
     parts = [block.part_nll for block in blocks if block.part_nll is not None]
+    notes = [block.notes for block in blocks if block.notes is not None]
     joined = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
     return Scored(
         nll=np.concatenate([block.nll for block in blocks]),
         part_nll=np.concatenate(parts, axis=1) if parts else None,
         uncertainty=Uncertainty(**joined),
+        notes=np.concatenate(notes) if notes else None,
     )

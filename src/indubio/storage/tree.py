@@ -23,7 +23,7 @@ from indubio.data import Column, FittedMinMax, Intake, Schema
 from indubio.data.quality import QualityLimits
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.probability import Correction, FittedConversion, Reference
+from indubio.probability import Correction, FittedConversion, GroupConversions, Reference
 from indubio.settings import Settings
 from indubio.storage.summary import Summary
 
@@ -36,6 +36,7 @@ CLASSES: dict[str, type[Any]] = {
     "conversion": FittedConversion,
     "reference": Reference,
     "correction": Correction,
+    "group_conversions": GroupConversions,
     "summary": Summary,
     "drift_reference": DriftReference,
 }
