@@ -4,8 +4,8 @@ python -m experiments.learning [--seeds 10]        fills what is missing; docs/l
 
 A detector is trained on 30 % of a task's inliers. The others, with all anomalies among them, arrive in four batches. Of
 each batch a tenth is labelled, chosen by total uncertainty, at random, or half in the one way and half in the other; as
-bounds, nothing is or all. The detector learns from all labels so far (`Detector.learn`), and the next batch tells what they bought. No label of a batch is used
-before it is measured; all ways share the first detector and the batches.
+bounds, nothing is or all. The detector learns from all labels so far (`Detector.learn`), and the next batch tells what
+they bought. No label of a batch is used before it is measured; all ways share the first detector and the batches.
 """
 
 import argparse

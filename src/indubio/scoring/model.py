@@ -2,8 +2,8 @@
 
 rows -> checks, missing values -> [the model: nll (M, N)] -> probability (M, N) -> uncertainties, verdict (N)
 
-A model says what its settings are and how it scores prepared rows. What those scores mean is here, the same for all;
-the intake of rows is in `taking`.
+A model says what its settings are and how it scores prepared rows. What follows is the same for all: what the scores
+mean is in `judging`, the intake of rows in `taking`.
 
 Signs: every native name is high for anomalous (`nll`, `probability`). Only the methods of scikit-learn's contract
 keep its signs: `predict` gives +1 for inliers and -1 for outliers, `score_samples` and `decision_function` are low
@@ -11,9 +11,8 @@ for outliers.
 """
 
 import copy
-import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -22,30 +21,19 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.assessment import Assessment, Decider, Scored
-from indubio.calibration import Plan, TrainScores
 from indubio.data import Missing, Prepared, Unseen
 from indubio.data.incoming import groups_of
 from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions, Reference
-from indubio.scoring.taking import TakesExamples
-from indubio.settings import Settings
-from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify
+from indubio.probability import Conversion, Correction
+from indubio.scoring.judging import JudgesScores, joined_scores
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 Watch = Callable[[Float[np.ndarray, "draws block ..."], Bool[np.ndarray, " block"]], None]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoringSettings(Settings):
-    """What every scoring model is set to, the defaults put in, and checked."""
-
-    conversion: Conversion
-    referral: Referral
-
-
-class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
+class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
     """Base of the detectors: from scores to probabilities, uncertainties and verdicts.
 
     A subclass takes the parameters below among its own. Its `fit` calls `_fit_intake` (or its two steps, with a plan of
@@ -67,21 +55,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     conversion: Conversion | None
     referral: Referral | None
     anomaly_threshold: float
-    smallest_group: int | None
     seed: int
-
-    conversion_: FittedConversion
-    reference_: Reference | None
-    reference_uncertainty_: Uncertainty
-    referral_threshold_: float
-    largest_reference_nll_: float
-    n_reference_: int
-    correction_: Correction  # only where something was learned from labels
-    group_conversions_: GroupConversions  # only with `smallest_group`
-
-    @abstractmethod
-    def settings_in_use(self) -> ScoringSettings:
-        """The settings with the defaults put in, checked."""
 
     @abstractmethod
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
@@ -140,10 +114,14 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
                 "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
             )
         new = copy.copy(self)
-        vars(new).pop("correction_", None)
+        new.__dict__.pop("correction_", None)
         prepared, like_new = new._prepared(X), new._prepared(recent)
-        places = [len(prepared.values)]
-        own, theirs = (groups_of(X), groups_of(recent)) if groups is None else np.split(groups_of(X, groups), places)
+        own, theirs = groups_of(X), groups_of(recent)
+        if groups is not None:
+            own, theirs = (
+                groups_of(X, groups[: len(prepared.values)]),
+                groups_of(recent, groups[len(prepared.values) :]),
+            )
         before = new._found(prepared, groups=own).uncertainty.probability
         anomaly = _checked_labels(y, len(before))
         new.correction_ = Correction.fit(new._unit_values(prepared), before, anomaly, spread)
@@ -235,115 +213,6 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
             raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
 
-    def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
-        """Scores as they are compared: ties are relative to the size of a score, so 0 must mean something.
-
-        It does for a likelihood's; a model with scores of any kind says here where they begin.
-        """
-        return nll
-
-    def _fit_verdicts(
-        self, nll: Float[np.ndarray, "draws examples"], plan: Plan | None = None, groups: Any = None
-    ) -> None:
-        """Learn from the scores of the training rows what follows from a score.
-
-        Args:
-            nll: of all training rows, under every draw.
-            plan: says which of them count, for each part of the draws; None is all, as the paper does.
-            groups: the group of each training row, to give p-values by.
-        """
-        settings = self.settings_in_use()
-        plan = plan or TrainScores().plan(nll.shape[1], len(nll), 0)
-        compared = self._above_origin(nll)
-        own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
-        vars(self).pop("correction_", None)
-        vars(self).pop("group_conversions_", None)
-        self.reference_ = Reference.of(
-            np.stack([mean_nll(scores) for scores in own]),
-            plan.part_of_draw,
-            unseen=plan.unseen,
-            groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
-        )
-        self.n_reference_ = self.reference_.examples
-        self.drift_reference_ = self.drift_reference_.with_scores(self.reference_.fewest_at_once)
-        self.largest_reference_nll_ = self.reference_.largest
-        self.conversion_ = settings.conversion.fit(np.concatenate(own))
-        if self.smallest_group is not None:
-            self._refuse_ranks(settings.referral)
-            members = [self._needed(groups)[part.calibrated] for part in plan.parts]
-            self.group_conversions_ = GroupConversions.fit(settings.conversion, own, members, self.smallest_group)
-        self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion, groups)
-        self.referral_threshold_ = settings.referral.fit(self.reference_uncertainty_)
-
-    def _reference_uncertainty(
-        self,
-        nll: Float[np.ndarray, "draws examples"],
-        plan: Plan,
-        conversion: Conversion,
-        groups: Shaped[np.ndarray, " examples"] | None,
-    ) -> Uncertainty:
-        """Uncertainties of the reference examples, as new examples would have them: under all draws.
-
-        In a plan of several parts most draws have seen a reference example. To those it is what it is among the rows
-        they have seen: their probability for it is taken from the CDF of these, so that a low score for having been
-        seen does not pass as certainty. Nothing is promised by it; it is what referral budgets are fitted on.
-        """
-        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
-        compared = self._above_origin(nll)
-        theirs = None if groups is None else groups[rows]
-        unseen = self._probability(compared, groups)
-        if len(plan.parts) == 1:
-            return self._quantified(unseen[:, rows], nll[:, rows], theirs)
-        seen = [compared[draws][:, part.trained] for draws, part in plan.slices()]
-        p = conversion.fit(np.concatenate(seen)).probability(compared)
-        if self.smallest_group is not None and groups is not None:
-            members = [groups[part.trained] for part in plan.parts]
-            among_seen = GroupConversions.fit(conversion, seen, members, self.smallest_group)
-            p = among_seen.put_into(p, compared, groups)
-        for draws, part in plan.slices():
-            p[draws, part.calibrated] = unseen[draws, part.calibrated]
-        return self._quantified(p[:, rows], nll[:, rows], theirs)
-
-    def _probability(
-        self, compared: Float[np.ndarray, "draws examples"], groups: Shaped[np.ndarray, " examples"] | None
-    ) -> Float[np.ndarray, "draws examples"]:
-        """What the CDFs say, of their own group where it has one."""
-        p = self.conversion_.probability(compared)
-        by_group = getattr(self, "group_conversions_", None)
-        return p if by_group is None else by_group.put_into(p, compared, groups)
-
-    def _needed(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"]:
-        if groups is None:
-            raise ConfigError(
-                "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
-                "`group` column."
-            )
-        return groups
-
-    def _refuse_ranks(self, rule: Referral) -> None:
-        if rule.NEEDS_RANKS and self.smallest_group is not None:
-            raise ConfigError(
-                f"{type(rule).__name__} ranks an example among all groups, and this detector judges by group. Choose "
-                "another rule, or leave out `smallest_group`."
-            )
-
-    def _quantified(
-        self,
-        p: Float[np.ndarray, "draws examples"],
-        nll: Float[np.ndarray, "draws examples"],
-        groups: Shaped[np.ndarray, " examples"] | None,
-    ) -> Uncertainty:
-        compared = self._above_origin(nll)
-        found = quantify(p, compared, self.largest_reference_nll_, self.n_reference_)
-        by_group = getattr(self, "group_conversions_", None)
-        if by_group is None or groups is None or self.reference_ is None:
-            return found
-        names, compared_with, doubt = groups.astype(str), self.reference_.by_group, found.exceed.copy()
-        for name in by_group.names:  # U_exceed is the one that looks at the reference examples themselves
-            members = names == name
-            doubt[members] = exceed(found.probability[members], mean_nll(compared[:, members]), *compared_with[name])
-        return dataclasses.replace(found, exceed=doubt)
-
     def _found(
         self, prepared: Prepared, watch: Watch | None = None, groups: Shaped[np.ndarray, " examples"] | None = None
     ) -> Scored:
@@ -354,7 +223,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             for nll in self._scores(prepared):
                 blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
                 start += nll.shape[1]
-            return _joined_scores(blocks)
+            return joined_scores(blocks)
         for nll, values in self._scores_and_values(prepared):
             blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
             block = slice(start, start + nll.shape[1])
@@ -362,32 +231,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
                 values, self._looked_at(blocks[-1]) | prepared.inspected.bad[block] | prepared.inspected.outside[block]
             )
             start = block.stop
-        return _joined_scores(blocks)
-
-    def _known(self, prepared: Prepared, groups: Shaped[np.ndarray, " examples"] | None) -> "Known":
-        correction = getattr(self, "correction_", None)
-        moved = None if correction is None else correction.log_odds(self._unit_values(prepared))
-        return Known(log_odds=moved, groups=groups)
-
-    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
-        """The examples in units of the training range."""
-        return prepared.values
-
-    def _scored(self, nll: Float[np.ndarray, "draws examples"], known: "Known") -> Scored:
-        compared = self._above_origin(nll)
-        p = self._probability(compared, known.groups)
-        if known.log_odds is not None:
-            p = self.correction_.corrected(p, known.log_odds)
-        return Scored(
-            nll=mean_nll(nll),
-            part_nll=None if self.reference_ is None else self.reference_.part_means(compared),
-            uncertainty=self._quantified(p, nll, known.groups),
-            notes=self._group_notes(known.groups),
-        )
-
-    def _group_notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"] | None:
-        by_group = getattr(self, "group_conversions_", None)
-        return None if by_group is None or groups is None else by_group.notes(groups)
+        return joined_scores(blocks)
 
     def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
         """Which examples are no plain inliers; where the rule decides over a batch, all may be."""
@@ -411,27 +255,6 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         return Labelled(evidence=evidence, wrong=evidence.prediction != _checked_labels(y, len(evidence)))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
-    """What is known of examples beside their scores.
-
-    Args:
-        log_odds: how far labels move their log-odds; None where nothing was learned from labels.
-        groups: their groups; None without.
-    """
-
-    log_odds: Float[np.ndarray, " examples"] | None
-    groups: Shaped[np.ndarray, " examples"] | None
-
-    def part(self, start: int, count: int) -> "Known":
-        """The same of so many examples from there on."""
-        block = slice(start, start + count)
-        return Known(
-            log_odds=None if self.log_odds is None else self.log_odds[block],
-            groups=None if self.groups is None else self.groups[block],
-        )
-
-
 def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
     labels = np.asarray(y)
     if labels.shape != (examples,) or not np.isin(labels, (0, 1)).all():
@@ -440,16 +263,3 @@ def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
             f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
         )
     return labels.astype(bool)
-
-
-def _joined_scores(blocks: Sequence[Scored]) -> Scored:
-    names = [field.name for field in dataclasses.fields(Uncertainty)]
-    parts = [block.part_nll for block in blocks if block.part_nll is not None]
-    notes = [block.notes for block in blocks if block.notes is not None]
-    joined = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
-    return Scored(
-        nll=np.concatenate([block.nll for block in blocks]),
-        part_nll=np.concatenate(parts, axis=1) if parts else None,
-        uncertainty=Uncertainty(**joined),
-        notes=np.concatenate(notes) if notes else None,
-    )
