@@ -249,7 +249,7 @@ class EnsembleDetector(ScoringModel):
         self,
         p: Float[np.ndarray, "draws examples"],
         nll: Float[np.ndarray, "draws examples"],
-        groups: Shaped[np.ndarray, " examples"] | None,
+        groups: Shaped[np.ndarray, " examples"] | None = None,
     ) -> Uncertainty:
         # The origins of the draws differ, and the variance is that of the scores themselves.
         return dataclasses.replace(super()._quantified(p, nll, groups), var_nll=var_nll(nll))

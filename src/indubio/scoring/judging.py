@@ -4,6 +4,7 @@ nll (M, N) -> CDFs, of the example's own group where it has one -> what labels t
 """
 
 import dataclasses
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +16,14 @@ from indubio.assessment import Scored
 from indubio.calibration import Plan, TrainScores
 from indubio.data import Prepared
 from indubio.decision import Referral
-from indubio.errors import ConfigError
+from indubio.errors import CalibrationWarning, ConfigError
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions, Reference
+from indubio.probability.scaling import FULL_LEVEL
 from indubio.scoring.taking import TakesExamples
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify
+
+HIGH_LEVEL = 0.95  # of the CDF at the mean: 0.63 for exponential scores, 0.91 at most where it was seen to serve well
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,7 @@ class JudgesScores(TakesExamples, ABC):
         self.drift_reference_ = self.drift_reference_.with_scores(self.reference_.fewest_at_once)
         self.largest_reference_nll_ = self.reference_.largest
         self.conversion_ = settings.conversion.fit(np.concatenate(own))
+        _warn_of_high_level(self.conversion_)
         if self.smallest_group is not None:
             self._refuse_ranks(settings.referral)
             members = [self._needed(groups)[part.calibrated] for part in plan.parts]
@@ -165,7 +170,7 @@ class JudgesScores(TakesExamples, ABC):
         self,
         p: Float[np.ndarray, "draws examples"],
         nll: Float[np.ndarray, "draws examples"],
-        groups: Shaped[np.ndarray, " examples"] | None,
+        groups: Shaped[np.ndarray, " examples"] | None = None,
     ) -> Uncertainty:
         compared = self._above_origin(nll)
         found = quantify(p, compared, self.largest_reference_nll_, self.n_reference_)
@@ -202,6 +207,25 @@ class JudgesScores(TakesExamples, ABC):
     def _group_notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"] | None:
         by_group = getattr(self, "group_conversions_", None)
         return None if by_group is None or groups is None else by_group.notes(groups)
+
+
+def _warn_of_high_level(fitted: FittedConversion) -> None:
+    """Tell of reference examples that score so high that they alone make the average.
+
+    The customised scaling gives no probability up to the average score: one score of a thousand times the others moves
+    it beyond nearly all of them, and then hardly anything is ever called an anomaly.
+    """
+    if not fitted.conversion.scaled:
+        return
+    level = float(np.median(fitted.parameters["scaling_level"]))
+    if HIGH_LEVEL <= level < FULL_LEVEL:
+        warnings.warn(
+            f"the average score of the examples that new ones are compared with lies above {level:.1%} of them, for a "
+            f"few score far higher than the others; so only what scores above {(1 + level) / 2:.1%} of them is called an "
+            'anomaly. Look at these few, or choose level="mean_of_cdf" in the conversion, which does not mind them.',
+            CalibrationWarning,
+            stacklevel=5,
+        )
 
 
 def joined_scores(blocks: Sequence[Scored]) -> Scored:
