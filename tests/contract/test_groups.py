@@ -126,6 +126,7 @@ def test_a_row_is_judged_the_same_in_any_company(detector):
 
 def test_a_saved_model_judges_by_group_to_the_bit_and_is_served(detector, tmp_path):
     save(detector, tmp_path / "model")
+    assert "2 groups (calm, noisy)" in (tmp_path / "model" / "README.md").read_text()
     loaded = load(tmp_path / "model")
     rows, groups = NEW[0][:200], NEW[1][:200]
     ours = detector.assess(rows, groups=groups)

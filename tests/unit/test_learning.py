@@ -12,6 +12,8 @@ from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.probability import Correction
 from indubio.probability.correction import SUREST
+from indubio.report.model import model_rows
+from indubio.report.subject import Subject
 from tests.small_examples import LABELS, SIGNALS, SMALL_NETWORK, TRAINING, good, quick
 from tests.small_examples import ROWS as MIXED
 
@@ -112,6 +114,12 @@ def test_a_saved_model_has_learned_to_the_bit(learned, tmp_path):
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.assess(MIXED).probability, learned.assess(MIXED).probability)
     assert loaded.correction_.reviewed == 200
+    assert "corrected by 200 labels" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_the_report_says_what_labels_taught(learned):
+    rows = dict(model_rows(Subject.of(learned, MIXED, None, None)))
+    assert rows["Corrected by"].startswith("200 labels, ")
 
 
 @pytest.mark.parametrize("windows", [False, True])
