@@ -27,11 +27,13 @@ class Scored:
         nll: mean score over the draws.
         part_nll: mean score over each part of the draws, for p-values; None where the model has no reference scores.
         uncertainty: mean probability and uncertainties.
+        notes: what is to be said of each, beside its verdict; None where there is nothing.
     """
 
     nll: Float[np.ndarray, " examples"]
     part_nll: Float[np.ndarray, "parts examples"] | None
     uncertainty: Uncertainty
+    notes: Shaped[np.ndarray, " examples"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,6 +80,7 @@ class Decider:
         uncertain = self.rule.refers(evidence, self.referral_threshold)
         reason = reasons(found.uncertainty, uncertain, inspected.bad, inspected.outside)
         p_values = conformal_of(self.reference, found.part_nll, len(evidence), groups_of(X, groups))
+        notes = joined_notes(inspected.notes, p_values.notes)
         values = {field.name: getattr(found.uncertainty, field.name) for field in fields(found.uncertainty)}
         return Assessment(
             verdict=verdicts(evidence.prediction, reason),
@@ -87,7 +90,7 @@ class Decider:
             p_value=p_values.p_value,
             smallest_p=p_values.smallest,
             promise=p_values.promise,
-            notes=joined_notes(inspected.notes, p_values.notes),
+            notes=notes if found.notes is None else joined_notes(notes, found.notes),
             passed=passed_through(X),
             **values,
         )

@@ -22,7 +22,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
 from indubio.probability import CONVERSIONS
-from indubio.settings import NotNegative, NotNegativeInt, Settings, Share
+from indubio.settings import AtLeastTwo, NotNegative, NotNegativeInt, Settings, Share
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 Choices = Mapping[str, type[Settings]]
@@ -57,6 +57,7 @@ class _Scalars(Settings):
     unseen: Unseen = "refer"
     anomaly_threshold: Share = ANOMALY_THRESHOLD
     range_margin: NotNegative | None = None
+    smallest_group: AtLeastTwo | None = None
     device: str = "cpu"
     seed: NotNegativeInt = 0
 

@@ -67,6 +67,9 @@ class Detector(ScoringModel):
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups (machines, products) with at least so many calibration examples for every draw
+            probabilities and verdicts of their own; the others are judged by all groups, with a note. None judges all
+            by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges, with the
             reason `out_of_range`; None refers none for that.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
@@ -76,6 +79,8 @@ class Detector(ScoringModel):
     Attributes:
         draws_: the posterior draws.
         conversion_: the conversion, fitted on the scores of the reference examples.
+        group_conversions_: the same of each group that has enough; only with `smallest_group`.
+        correction_: what was learned from labels; only after `learn`.
         referral_threshold_: uncertainty above which a verdict is referred.
         reference_: mean scores of the reference examples: those that calibrate, by the draws that did not see them,
             or with `TrainScores` the training examples. P-values come from them.
@@ -107,6 +112,7 @@ class Detector(ScoringModel):
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
+        smallest_group: int | None = None,
         range_margin: float | None = None,
         referral: Referral | None = None,
         device: str = "cpu",
@@ -122,6 +128,7 @@ class Detector(ScoringModel):
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
+        self.smallest_group = smallest_group
         self.range_margin = range_margin
         self.referral = referral
         self.device = device
@@ -203,7 +210,9 @@ class Detector(ScoringModel):
         settings = self.settings_in_use()
         rows = self._training_rows(X)
         like_new = len(rows) - confirmed
-        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed)
+        members = training_groups(X, groups, len(rows))
+        within = None if self.smallest_group is None else self._needed(members)[:like_new]
+        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
         plan = plan.with_added(like_new, confirmed)
         scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
         warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
@@ -226,7 +235,7 @@ class Detector(ScoringModel):
             start=start if warm else None,
             workers=workers,
         )
-        self._fit_verdicts(self._training_scores(scaled), plan, training_groups(X, groups, len(rows)))
+        self._fit_verdicts(self._training_scores(scaled), plan, members)
         return self
 
     def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:

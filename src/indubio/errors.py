@@ -58,6 +58,10 @@ class NotFoundError(IndubioError, LookupError):
     """There is no such case, model, version, key or job."""
 
 
+class CalibrationWarning(UserWarning):
+    """Probabilities are worth less than they could be; the message says why, and the way out."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
 

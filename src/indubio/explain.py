@@ -199,7 +199,7 @@ def contributions(detector: Detector, X: Any) -> Contributions:
     return _joined(blocks)
 
 
-def explained(detector: Detector, X: Any) -> Explained:
+def explained(detector: Detector, X: Any, *, groups: Any = None) -> Explained:
     """Assess, and explain anomalies and referrals.
 
     In one pass through the network: the values' parts of the scores are looked at while they are there.
@@ -207,6 +207,7 @@ def explained(detector: Detector, X: Any) -> Explained:
     Args:
         detector: a fitted detector.
         X: what `Detector.assess` takes.
+        groups: likewise.
     """
     typical = _typical(detector)
     blocks: list[Contributions] = []
@@ -221,7 +222,7 @@ def explained(detector: Detector, X: Any) -> Explained:
             kept.append(chosen + seen)
         seen += len(looked_at)
 
-    found = detector.assess(X, watch=watch)
+    found = detector.assess(X, groups=groups, watch=watch)
     places = np.flatnonzero(found.verdict != Verdict.INLIER)
     if not len(places):
         return Explained(found=found, places=places, why=None)

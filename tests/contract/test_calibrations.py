@@ -13,9 +13,10 @@ from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
 from indubio.compat import EnsembleDetector
 from indubio.data import read_table
 from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
-from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.errors import CalibrationWarning, ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.posteriors import POSTERIORS
+from indubio.probability import Ecdf
 
 SHARED_FILES = {"__init__", "calibration"}
 FILES = {"train": "train_scores", "holdout": "hold_out", "cross": "cross_fit"}
@@ -294,3 +295,18 @@ def test_a_value_far_out_of_range_is_referred_and_noted(tmp_path):
     assert OnnxModel(tmp_path / "model.onnx").assess(rows).reason[1] == "out_of_range"
     with pytest.raises(ConfigError, match="range_margin"):
         quick(range_margin=-1.0).fit(ROWS)
+
+
+# ----- one calibration example that scores far higher than all others
+
+
+@pytest.mark.parametrize("level", ["cdf_of_mean", "mean_of_cdf"])
+def test_a_calibration_example_that_makes_the_average_alone_is_told_of(level):
+    rows = np.concatenate([ROWS, 1000 * np.ones((1, ROWS.shape[1]))])  # the last row, which is held out
+    detector = quick(calibration=HoldOut(rows="last"), conversion=Ecdf(level=level))
+    if level == "mean_of_cdf":
+        assert 0.2 < detector.fit(rows).assess(NEW).prediction.mean() < 0.9
+        return
+    with pytest.warns(CalibrationWarning, match=r'lies above 9\d\.\d% of them.*level="mean_of_cdf"'):
+        detector.fit(rows)
+    assert detector.assess(NEW).prediction.mean() < 0.05

@@ -352,3 +352,46 @@ def test_at_most_so_many_are_referred_of_a_file_however_it_is_cut(folder):
         "assess", folder / "new.csv", "-m", folder / "most", "-o", folder / "m.csv", "--pass", "malignant", "--json"
     )
     assert json.loads(told.stdout)["REFER"] <= 5
+
+
+def test_a_model_learns_from_a_file_of_labels(folder):
+    rows = pd.read_csv(folder / "new.csv")
+    rows[::2].to_csv(folder / "reviewed.csv", index=False)
+    rows[1::2].to_csv(folder / "next.csv", index=False)
+    told = run(
+        "learn", folder / "reviewed.csv", "-m", folder / "model", "--label", "malignant", "--recent",
+        folder / "new.csv", "-o", folder / "learned", "--json",
+    )  # fmt: skip
+    summary = json.loads(told.stdout)
+    assert (summary["labels"], summary["anomalies"]) == (len(rows[::2]), rows[::2].malignant.sum())
+    errors = {}
+    for model in ("model", "learned"):
+        out = folder / f"by {model}.csv"
+        run("assess", folder / "next.csv", "-m", folder / model, "-o", out, "--pass", "malignant")
+        found = pd.read_csv(out)
+        errors[model] = (found.prediction != found.malignant.astype(bool)).mean()
+    assert errors["learned"] < errors["model"]
+    again = run(
+        "learn", folder / "reviewed.csv", "-m", folder / "model", "--label", "malignant", "--recent",
+        folder / "new.csv", "-o", folder / "learned", code=1,
+    )  # fmt: skip
+    assert "--overwrite" in again.stderr
+
+
+def test_verdicts_are_by_group_where_it_is_asked_for(folder):
+    good = pd.read_csv(folder / "good.csv").assign(machine=["A", "B"] * 125)
+    good.to_csv(folder / "machines.csv", index=False)
+    run(
+        "fit", folder / "machines.csv", "-o", folder / "by machine", "--group", "machine", "--id", "case",
+        "--smallest-group", "20", "--epochs", "5",
+    )  # fmt: skip
+    new = pd.read_csv(folder / "new.csv").drop(columns="malignant").assign(machine="A")
+    new.loc[:2, "machine"] = "C"
+    new.to_csv(folder / "new machines.csv", index=False)
+    for more in ([], ["--workers", "1"]):
+        out = folder / "judged"
+        target = out if more else out.with_suffix(".csv")
+        run("assess", folder / "new machines.csv", "-m", folder / "by machine", "-o", target, *more)
+        files = sorted(target.glob("*.parquet")) if more else [target]
+        found = pd.concat([pd.read_parquet(f) if more else pd.read_csv(f) for f in files])
+        assert found.notes.fillna("").str.contains("judged by all groups").sum() == 3

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indubio.data import read_table
+from indubio import Detector
+from indubio.data import Roles, read_table
+from indubio.data.reading import Reading
 from indubio.decision import Cost, TargetRisk
 from indubio.errors import ConfigError, DataError
 from indubio.server.pages.making import Order, made
@@ -15,7 +17,7 @@ from indubio.server.store.cases import chosen_cases
 from indubio.server.store.reviews import review
 from indubio.storage import load, save
 from tests.review_server import Running, logged_in, running, token
-from tests.served import NAMES, good_rows, table_model
+from tests.served import NAMES, QUICK, good_rows, table_model
 
 SIZE, ANOMALIES = 90, 12
 
@@ -92,6 +94,53 @@ def test_a_rule_that_needs_labels_is_fitted_again_after_new_training(
     again = {"kind": "retrain", "path": str(tmp_path / "by risk"), "training": str(reviewed[1] / "good.csv")}
     made(order(reviewed, tmp_path / "new", **again), told)
     assert load(tmp_path / "new").referral == TargetRisk(alpha=0.4)
+
+
+def test_a_version_learns_from_both_kinds_of_labels_and_is_compared_on_others(
+    reviewed: tuple[Running, Path], tmp_path: Path
+) -> None:
+    server, folder = reviewed
+    found = made(order(reviewed, tmp_path / "new", kind="learn"), told)
+    cases = server.store.read(chosen_cases)
+    held_out = np.array([int(case.reference[:8], 16) % 3 == 0 for case in cases])
+    rows = good_rows(SIZE, seed=5)
+    rows.iloc[:ANOMALIES] += 6.0
+    anomaly = np.arange(SIZE) < ANOMALIES
+    by_hand = load(folder / "press").learn(read_table(rows[~held_out]), anomaly[~held_out], recent=read_table(rows))
+    new, other = load(tmp_path / "new"), read_table(good_rows(9, seed=6)[list(NAMES)])
+    np.testing.assert_allclose(new.assess(other).probability, by_hand.assess(other).probability, rtol=1e-6)
+    assert new.referral_threshold_ == pytest.approx(by_hand.referral_threshold_)
+    assert (found["cases"], found["anomalies"]) == (held_out.sum(), anomaly[held_out].sum())
+    with pytest.raises(ConfigError, match="--control-share"):
+        made(order(reviewed, tmp_path / "no", kind="learn", control_share=0.0), told)
+
+
+def test_new_training_does_not_forget_what_labels_taught(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
+    made(order(reviewed, tmp_path / "learned", kind="learn"), told)
+    again = {"kind": "retrain", "path": str(tmp_path / "learned"), "training": str(reviewed[1] / "good.csv")}
+    made(order(reviewed, tmp_path / "new", **again), told)
+    assert load(tmp_path / "new").correction_.reviewed == load(tmp_path / "learned").correction_.reviewed
+
+
+@pytest.mark.parametrize("smallest_group", [None, 10])
+def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) -> None:
+    frame = good_rows(120).assign(machine=["M1", "M2"] * 60)
+    frame.to_csv(tmp_path / "good.csv", index=False)
+    reading = Reading(table=Roles(group="machine"))
+    fitted = Detector(**QUICK, smallest_group=smallest_group).fit(reading.read(str(tmp_path / "good.csv")))
+    fitted.reading_ = reading
+    with running(fitted, tmp_path, control_share=1.0) as server:
+        rows = good_rows(40, seed=5).to_numpy()
+        server.assess(np.concatenate([rows[:8] + 6.0, rows[8:]]), machine="M1")
+        for place, case in enumerate(server.store.read(chosen_cases)):
+            label: Any = "A" if place < 8 else "I"
+            server.store.write(lambda c, case=case, label=label: review(c, case.id, "ada", label))
+        here = (server, tmp_path)
+        made(order(here, tmp_path / "trained", kind="retrain", training=str(tmp_path / "good.csv")), told)
+        found = made(order(here, tmp_path / "learned", kind="learn"), told)
+    assert load(tmp_path / "trained").reference_.groups == ("M1", "M2")
+    assert hasattr(load(tmp_path / "trained"), "group_conversions_") == (smallest_group is not None)
+    assert found["new"]["wrong"] is not None
 
 
 @pytest.mark.parametrize(

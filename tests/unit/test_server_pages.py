@@ -71,7 +71,7 @@ def test_a_form_needs_the_token_of_its_own_session(server):
 
 def test_only_an_admin_changes_models(server):
     with logged_in(server, "ada") as ada:
-        for action in ("activate", "retrain", "recalibrate"):
+        for action in ("activate", "learn", "retrain", "recalibrate"):
             answer = ada.post(f"/review/models/press/{action}", data={"version": "1", "token": token(ada)})
             assert answer.status_code == 403
             assert "admin" in answer.text

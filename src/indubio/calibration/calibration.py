@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 
 from indubio.settings import Settings
 
+Groups = Shaped[np.ndarray, " examples"]
 SPLIT = 7  # marks the random stream of the split: no network of the same seed draws from it
 
 
@@ -76,14 +77,24 @@ class Calibration(Settings, ABC):
     """A way to part rows into those that train and those that calibrate."""
 
     @abstractmethod
-    def plan(self, examples: int, draws: int, seed: int) -> Plan:
+    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
         """The parts for so many examples and draws.
 
         Args:
             examples: N.
             draws: M.
             seed: of the shuffling; the same seed gives the same plan.
+            groups: the group of each example: each is then divided as the whole would be, and has as many calibration
+                rows in every part; None divides the whole.
         """
+
+
+def strata(order: Int[np.ndarray, " examples"], groups: Groups | None) -> list[Int[np.ndarray, " members"]]:
+    """The rows of each group, in this order; all of them without groups."""
+    if groups is None:
+        return [order]
+    names = groups.astype(str)[order]
+    return [order[names == name] for name in np.unique(names)]
 
 
 def shuffled(examples: int, seed: int) -> Int[np.ndarray, " examples"]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Part, Plan, shuffled
+from indubio.calibration.calibration import Calibration, Groups, Part, Plan, shuffled, strata
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastTwo
 
@@ -35,19 +35,20 @@ class CrossFit(Calibration):
 
     folds: AtLeastTwo = 5
 
-    def plan(self, examples: int, draws: int, seed: int) -> Plan:
-        """K parts; the N mod K rows that are left over are trained on by all and calibrate none."""
+    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
+        """K parts; the N mod K rows (of each group) that are left over are trained on by all and calibrate none."""
         folds = min(self.folds, draws, examples)
         if folds < 2:
             raise ConfigError(
                 f"cross-fitting needs at least two draws and two rows, got {draws} and {examples}: a draw cannot be "
                 'calibrated on rows it was trained on. Calibrate with HoldOut() ("holdout") or TrainScores() ("train").'
             )
-        size, order = examples // folds, shuffled(examples, seed)
+        order = shuffled(examples, seed)
+        divided = [(rows, len(rows) // folds) for rows in strata(order, groups)]
         counts = [draws // folds + (fold < draws % folds) for fold in range(folds)]
         parts = []
         for fold, count in enumerate(counts):
-            held = order[fold * size : (fold + 1) * size]
+            held = np.concatenate([rows[fold * size : (fold + 1) * size] for rows, size in divided])
             trained = np.setdiff1d(order, held)
             parts.append(Part(draws=count, trained=trained, calibrated=np.sort(held)))
         return Plan(parts=tuple(parts), unseen=True)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Part, Plan, shuffled
+from indubio.calibration.calibration import Calibration, Groups, Part, Plan, shuffled, strata
 from indubio.errors import ConfigError
 from indubio.settings import Fraction
 
@@ -29,14 +29,16 @@ class HoldOut(Calibration):
     share: Fraction = 0.25
     rows: Literal["random", "last"] = "random"
 
-    def plan(self, examples: int, draws: int, seed: int) -> Plan:
+    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
         """One part: all draws, trained on what is left."""
-        held = round(self.share * examples)
+        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
+        kept = [rows[len(rows) - round(self.share * len(rows)) :] for rows in strata(order, groups)]
+        calibrated = np.sort(np.concatenate(kept))
+        held = len(calibrated)
         if held < 1 or held >= examples:
             raise ConfigError(
                 f"a share of {self.share} of {examples} rows is {held}, and holding out needs rows on both sides. "
                 'Give more rows, or calibrate with CrossFit() ("cross") or TrainScores() ("train").'
             )
-        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
-        trained, calibrated = np.sort(order[: examples - held]), np.sort(order[examples - held :])
+        trained = np.setdiff1d(np.arange(examples), calibrated)
         return Plan(parts=(Part(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)

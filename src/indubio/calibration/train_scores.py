@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Part, Plan
+from indubio.calibration.calibration import Calibration, Groups, Part, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainScores(Calibration):
     """Calibrate on the training rows, as the paper does."""
 
-    def plan(self, examples: int, draws: int, seed: int) -> Plan:  # noqa: ARG002 - every way is called alike
+    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:  # noqa: ARG002 - all are called alike
         """One part: all draws, all rows, twice."""
         rows = np.arange(examples)
         return Plan(parts=(Part(draws=draws, trained=rows, calibrated=rows),), unseen=False)

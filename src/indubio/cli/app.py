@@ -16,6 +16,7 @@ from indubio.cli import (
     fit,
     inspect,
     keys,
+    learn,
     report,
     reproduce,
     serve,
@@ -34,6 +35,7 @@ app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("tune")(tune.tune)
 app.command("assess")(assess.assess)
+app.command("learn")(learn.learn)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("export")(export.export)

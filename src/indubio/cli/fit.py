@@ -65,6 +65,14 @@ def fit(
             rich_help_panel=WINDOWS,
         ),
     ] = None,
+    smallest_group: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Own probabilities and verdicts for groups with so many calibration rows a draw.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
     ] = None,
@@ -128,6 +136,7 @@ def fit(
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "range_margin": range_margin,
+        "smallest_group": smallest_group,
         "referral": {"kind": None if refer is None else "budget", "share": refer},
         "missing": missing,
         "seed": seed,

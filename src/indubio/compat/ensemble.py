@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from sklearn.base import clone
 
 from indubio.calibration import Calibration, TrainScores
@@ -60,6 +60,8 @@ class EnsembleDetector(ScoringModel):
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups with at least so many calibration examples for every member probabilities and
+            verdicts of their own; None judges all by the same.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
         seed: of everything random. With more than one member it replaces every `random_state` of the base.
 
@@ -94,6 +96,7 @@ class EnsembleDetector(ScoringModel):
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
+        smallest_group: int | None = None,
         referral: Referral | None = None,
         seed: int = 0,
     ) -> None:
@@ -109,6 +112,7 @@ class EnsembleDetector(ScoringModel):
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
+        self.smallest_group = smallest_group
         self.referral = referral
         self.seed = seed
 
@@ -122,7 +126,9 @@ class EnsembleDetector(ScoringModel):
         """
         settings = self.settings_in_use()
         given = self._training_rows(X)
-        plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed)
+        members = training_groups(X, groups, len(given))
+        within = None if self.smallest_group is None else members
+        plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
         rows = _flat(self._learn_intake(given, settings.scaling or MinMax(), plan))
         streams = np.random.SeedSequence(self.seed).spawn(self.members)
         self.seeds_: list[int] = [int(stream.generate_state(1)[0]) for stream in streams]
@@ -134,7 +140,7 @@ class EnsembleDetector(ScoringModel):
         self.one_by_one_: bool = self._company_matters(rows) if self.one_by_one is None else self.one_by_one
         scores = self._member_scores(rows) if plan.unseen else self._training_scores(rows)
         self.origin_ = _origins(scores)
-        self._fit_verdicts(scores, plan.of_draws(len(scores)), training_groups(X, groups, len(given)))
+        self._fit_verdicts(scores, plan.of_draws(len(scores)), members)
         return self
 
     def settings_in_use(self) -> "EnsembleSettings":
@@ -227,6 +233,9 @@ class EnsembleDetector(ScoringModel):
     def _prepare(self, rows: Rows) -> Prepared:
         return self.intake_.completed(rows) if self.scaling is None else super()._prepare(rows)
 
+    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
+        return self.intake_.scaling.scaled(prepared.values) if self.scaling is None else prepared.values
+
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
         rows = _flat(prepared)
         size = max(1, SCORES_AT_ONCE // len(self.origin_))
@@ -237,10 +246,13 @@ class EnsembleDetector(ScoringModel):
         return np.asarray(nll - self.origin_[:, None])
 
     def _quantified(
-        self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]
+        self,
+        p: Float[np.ndarray, "draws examples"],
+        nll: Float[np.ndarray, "draws examples"],
+        groups: Shaped[np.ndarray, " examples"] | None = None,
     ) -> Uncertainty:
         # The origins of the draws differ, and the variance is that of the scores themselves.
-        return dataclasses.replace(super()._quantified(p, nll), var_nll=var_nll(nll))
+        return dataclasses.replace(super()._quantified(p, nll, groups), var_nll=var_nll(nll))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

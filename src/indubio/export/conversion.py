@@ -5,7 +5,8 @@ from onnx import TensorProto
 
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
-from indubio.probability import TIE_TOLERANCE, Ecdf, Exponential, FittedConversion, Gaussian, Uniform
+from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Uniform
+from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.location_scale import LocationScale
 from indubio.probability.scaling import FULL_LEVEL
 from indubio.uncertainty import LARGEST_TOTAL
@@ -85,6 +86,18 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
         return scaled
     above = graph.add("Greater", nll, upper_tie(graph, graph.constant(mean[:, None])))
     return graph.add("Where", graph.constant(full[:, None]), graph.cast(above, TensorProto.DOUBLE), scaled)
+
+
+def corrected(graph: Graph, correction: Correction, p: str, scaled: str, values: int) -> str:
+    """What labels make of the probabilities (draws, examples), given the scaled values (examples, ...)."""
+    flat = graph.reshape(graph.cast(scaled, TensorProto.DOUBLE), [-1, values])
+    quarters = graph.add("Mul", graph.add("Sub", flat, graph.constant(0.5)), graph.constant(4.0))
+    near = graph.add("Min", graph.add("Max", quarters, graph.constant(-FARTHEST)), graph.constant(FARTHEST))
+    moved = graph.add("MatMul", near, graph.constant(correction.weights / np.sqrt(values)))
+    moved = graph.add("Add", moved, graph.constant(correction.constant))
+    believed = graph.add("Min", graph.add("Max", p, graph.constant(1 - SUREST)), graph.constant(SUREST))
+    odds = graph.add("Div", believed, graph.add("Sub", graph.constant(1.0), believed))
+    return graph.add("Sigmoid", graph.add("Add", graph.add("Log", odds), moved))
 
 
 def uncertainties(

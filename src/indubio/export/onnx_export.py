@@ -10,6 +10,7 @@ is there for referral rules that compare one uncertainty with a threshold; `Onnx
 p-values.
 """
 
+from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,12 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
     if not isinstance(detector, Detector):
         raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
-    from indubio.export.conversion import part_means, probability, uncertainties
+    if hasattr(detector, "group_conversions_"):
+        raise ConfigError(
+            "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
+            "`smallest_group`; p-values by group are exported."
+        )
+    from indubio.export.conversion import corrected, part_means, probability, uncertainties
     from indubio.export.graph import Graph
     from indubio.export.network import NetworkNodes
 
@@ -56,9 +62,12 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     whole = rows
     if intake.medians is not None:
         whole = graph.add("Where", graph.add("IsNaN", rows), graph.constant(intake.medians), rows)
-    nll = NetworkNodes(graph, detector.draws_).nll(_scaled(graph, intake.scaling, whole, TensorProto.FLOAT))
+    scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
+    nll = NetworkNodes(graph, detector.draws_).nll(scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     p = probability(graph, detector.conversion_, nll)
+    if hasattr(detector, "correction_"):
+        p = corrected(graph, detector.correction_, p, scaled, prod(detector.input_shape_))
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
     metadata = _metadata(detector)
     for name, value in found.items():

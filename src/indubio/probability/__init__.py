@@ -3,8 +3,10 @@
 `CONVERSIONS` names every conversion; the command line, configuration files and contract tests read it.
 """
 
+from indubio.probability.by_group import GroupConversions
 from indubio.probability.conformal import Conformal, Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.conversion import Conversion, FittedConversion
+from indubio.probability.correction import Correction
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.exponential import Exponential
 from indubio.probability.gaussian import Gaussian
@@ -24,10 +26,12 @@ __all__ = [
     "TIE_TOLERANCE",
     "Conformal",
     "Conversion",
+    "Correction",
     "Ecdf",
     "Exponential",
     "FittedConversion",
     "Gaussian",
+    "GroupConversions",
     "Level",
     "Reference",
     "Uniform",

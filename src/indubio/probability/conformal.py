@@ -108,6 +108,14 @@ class Reference:
         """The largest mean score of a calibration example."""
         return float(self.scores.max())
 
+    @cached_property
+    def by_group(self) -> dict[str, tuple[float, int]]:
+        """Of each group, its largest mean score and how many calibration examples it has."""
+        if self.groups is None or self.group is None:
+            return {}
+        own = {name: self.scores[self.group == place] for place, name in enumerate(self.groups)}
+        return {name: (float(scores.max()), scores.size) for name, scores in own.items() if scores.size}
+
     def part_means(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "parts examples"]:
         """Mean score of new examples over the draws of each part; draws are added one after the other."""
         means = np.zeros((len(self.scores), nll.shape[1]))

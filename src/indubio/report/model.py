@@ -35,11 +35,27 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         ("Conversion to probability", _in_words(detector.conversion_.conversion)),
         ("Calibration", _calibration(detector)),
         ("P-values", subject.found.promise),
+        *_special_rows(detector),
         ("Anomaly", f"probability of {number(detector.decision_threshold)} or more"),
         ("Referral", _referral(subject)),
         ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
         ("Seed", str(detector.seed)),
     ]
+
+
+def _special_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+    """What only some detectors have: probabilities by group, and what labels taught."""
+    rows = []
+    if hasattr(detector, "group_conversions_"):
+        own = detector.group_conversions_
+        rows.append(
+            ("Probabilities by group", f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
+        )
+    if hasattr(detector, "correction_"):
+        learned = detector.correction_
+        labels = f"{count(learned.reviewed, 'label')}, {count(learned.anomalies, 'anomaly', 'anomalies')} among them"
+        rows.append(("Corrected by", labels))
+    return rows
 
 
 def _network_rows(detector: Detector) -> list[tuple[str, str]]:

@@ -1,9 +1,10 @@
 """What every detector shares: the intake of examples, and all that follows from their scores.
 
-`parameters`: settings as scikit-learn's parameters. `taking`: examples in any form become prepared rows. `model`: from
-scores to probabilities, uncertainties and verdicts.
+`parameters`: settings as scikit-learn's parameters. `taking`: examples in any form become prepared rows. `judging`:
+what their scores mean. `model`: verdicts, and rules and labels that change them.
 """
 
-from indubio.scoring.model import ScoringModel, ScoringSettings, Watch
+from indubio.scoring.judging import ScoringSettings
+from indubio.scoring.model import ScoringModel, Watch
 
 __all__ = ["ScoringModel", "ScoringSettings", "Watch"]

@@ -2,47 +2,38 @@
 
 rows -> checks, missing values -> [the model: nll (M, N)] -> probability (M, N) -> uncertainties, verdict (N)
 
-A model says what its settings are and how it scores prepared rows. What those scores mean is here, the same for all;
-the intake of rows is in `taking`.
+A model says what its settings are and how it scores prepared rows. What follows is the same for all: what the scores
+mean is in `judging`, the intake of rows in `taking`.
 
 Signs: every native name is high for anomalous (`nll`, `probability`). Only the methods of scikit-learn's contract
 keep its signs: `predict` gives +1 for inliers and -1 for outliers, `score_samples` and `decision_function` are low
 for outliers.
 """
 
-import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, Self, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.assessment import Assessment, Decider, Scored
-from indubio.calibration import Plan, TrainScores
 from indubio.data import Missing, Prepared, Unseen
+from indubio.data.incoming import groups_of
 from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.probability import Conversion, FittedConversion, Reference
-from indubio.scoring.taking import TakesExamples
-from indubio.settings import Settings
-from indubio.uncertainty import Uncertainty, mean_nll, quantify
+from indubio.probability import Conversion, Correction
+from indubio.scoring.judging import JudgesScores, joined_scores
 
+SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 Watch = Callable[[Float[np.ndarray, "draws block ..."], Bool[np.ndarray, " block"]], None]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoringSettings(Settings):
-    """What every scoring model is set to, the defaults put in, and checked."""
-
-    conversion: Conversion
-    referral: Referral
-
-
-class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
+class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
     """Base of the detectors: from scores to probabilities, uncertainties and verdicts.
 
     A subclass takes the parameters below among its own. Its `fit` calls `_fit_intake` (or its two steps, with a plan of
@@ -56,6 +47,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
         anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
+            of their own; None judges all by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges.
     """
 
@@ -63,17 +56,6 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
     referral: Referral | None
     anomaly_threshold: float
     seed: int
-
-    conversion_: FittedConversion
-    reference_: Reference | None
-    reference_uncertainty_: Uncertainty
-    referral_threshold_: float
-    largest_reference_nll_: float
-    n_reference_: int
-
-    @abstractmethod
-    def settings_in_use(self) -> ScoringSettings:
-        """The settings with the defaults put in, checked."""
 
     @abstractmethod
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
@@ -86,7 +68,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         """The scores with every value's part of them, in blocks that stay in the cache, for models that have parts."""
         raise ConfigError(f"{type(self).__name__} scores examples as a whole: there are no parts to explain.")
 
-    def refer_by(self, rule: Referral, X: Any = None, y: Any = None) -> Self:
+    def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
         """Change the referral rule without training again.
 
         Args:
@@ -94,18 +76,58 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
                 examples.
             y: their labels, 1 or True for an anomaly, for a rule that needs them.
+            groups: as for `assess`.
         """
         check_is_fitted(self)
+        self._refuse_ranks(rule)
         if y is not None and not (rule.NEEDS_LABELS and X is not None):
             raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
         reference, labelled = self.reference_uncertainty_, None
         if y is not None:
-            labelled = self._labelled(rule, X, y)
+            labelled = self._labelled(rule, X, y, groups_of(X, groups))
         elif X is not None:
-            reference = self._found(self._prepared(X)).uncertainty
+            reference = self._found(self._prepared(X), groups=groups_of(X, groups)).uncertainty
         self.referral_threshold_ = rule.fit(reference, labelled)
         self.referral = rule
         return self
+
+    def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
+        """A new model that has learned from labels, good ones and anomalies; this one stays as it is.
+
+        Nothing is trained: the log-odds of an anomaly are corrected, see `probability.correction`. So verdicts,
+        probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
+
+        Args:
+            X: all examples that people have labelled, whatever they were chosen by; what was learned before is replaced
+                and not built upon.
+            y: 1 or True for an anomaly; both kinds are needed.
+            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. The referral
+                rule is fitted on these again, since all uncertainties change; a budget is then a share of such.
+            groups: of X and then of `recent`, as for `assess`.
+            spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
+        """
+        check_is_fitted(self)
+        rule = self.settings_in_use().referral
+        if rule.NEEDS_LABELS:
+            raise ConfigError(
+                f"{type(rule).__name__} was fitted on probabilities that would change. Choose another rule "
+                "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
+            )
+        new = copy.copy(self)
+        new.__dict__.pop("correction_", None)
+        prepared, like_new = new._prepared(X), new._prepared(recent)
+        own, theirs = groups_of(X), groups_of(recent)
+        if groups is not None:
+            own, theirs = (
+                groups_of(X, groups[: len(prepared.values)]),
+                groups_of(recent, groups[len(prepared.values) :]),
+            )
+        before = new._found(prepared, groups=own).uncertainty.probability
+        anomaly = _checked_labels(y, len(before))
+        new.correction_ = Correction.fit(new._unit_values(prepared), before, anomaly, spread)
+        new.reference_uncertainty_ = new._found(like_new, groups=theirs).uncertainty
+        new.referral_threshold_ = rule.fit(new.reference_uncertainty_)
+        return new
 
     def assess(self, X: Any, *, groups: Any = None, watch: Watch | None = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the model.
@@ -119,7 +141,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
         """
         prepared = self._prepared(X)
         decider = self._decider(self.settings_in_use().referral)
-        return decider.assessment(X, self._found(prepared, watch), prepared.inspected, groups)
+        found = self._found(prepared, watch, groups_of(X, groups))
+        return decider.assessment(X, found, prepared.inspected, groups)
 
     def monitored(
         self,
@@ -161,7 +184,7 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
-        return -self._found(self._prepared(X)).uncertainty.probability
+        return -self._found(self._prepared(X), groups=groups_of(X)).uncertainty.probability
 
     @property
     def decision_threshold(self) -> float:
@@ -187,88 +210,28 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
         if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
             raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
+        if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
+            raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
 
-    def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
-        """Scores as they are compared: ties are relative to the size of a score, so 0 must mean something.
-
-        It does for a likelihood's; a model with scores of any kind says here where they begin.
-        """
-        return nll
-
-    def _fit_verdicts(
-        self, nll: Float[np.ndarray, "draws examples"], plan: Plan | None = None, groups: Any = None
-    ) -> None:
-        """Learn from the scores of the training rows what follows from a score.
-
-        Args:
-            nll: of all training rows, under every draw.
-            plan: says which of them count, for each part of the draws; None is all, as the paper does.
-            groups: the group of each training row, to give p-values by.
-        """
-        settings = self.settings_in_use()
-        plan = plan or TrainScores().plan(nll.shape[1], len(nll), 0)
-        compared = self._above_origin(nll)
-        own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
-        self.reference_ = Reference.of(
-            np.stack([mean_nll(scores) for scores in own]),
-            plan.part_of_draw,
-            unseen=plan.unseen,
-            groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
-        )
-        self.n_reference_ = self.reference_.examples
-        self.drift_reference_ = self.drift_reference_.with_scores(self.reference_.fewest_at_once)
-        self.largest_reference_nll_ = self.reference_.largest
-        self.conversion_ = settings.conversion.fit(np.concatenate(own))
-        self.reference_uncertainty_ = self._reference_uncertainty(nll, plan, settings.conversion)
-        self.referral_threshold_ = settings.referral.fit(self.reference_uncertainty_)
-
-    def _reference_uncertainty(
-        self, nll: Float[np.ndarray, "draws examples"], plan: Plan, conversion: Conversion
-    ) -> Uncertainty:
-        """Uncertainties of the reference examples, as new examples would have them: under all draws.
-
-        In a plan of several parts most draws have seen a reference example. To those it is what it is among the rows
-        they have seen: their probability for it is taken from the CDF of these, so that a low score for having been
-        seen does not pass as certainty. Nothing is promised by it; it is what referral budgets are fitted on.
-        """
-        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
-        compared = self._above_origin(nll)
-        if len(plan.parts) == 1:
-            return self._quantified(self.conversion_.probability(compared[:, rows]), nll[:, rows])
-        among_seen = conversion.fit(np.concatenate([compared[draws][:, part.trained] for draws, part in plan.slices()]))
-        p = among_seen.probability(compared)
-        calibrating = np.concatenate([compared[draws][:, part.calibrated] for draws, part in plan.slices()])
-        unseen = self.conversion_.probability(calibrating)
-        for draws, part in plan.slices():
-            p[draws, part.calibrated] = unseen[draws]
-        return self._quantified(p[:, rows], nll[:, rows])
-
-    def _quantified(
-        self, p: Float[np.ndarray, "draws examples"], nll: Float[np.ndarray, "draws examples"]
-    ) -> Uncertainty:
-        return quantify(p, self._above_origin(nll), self.largest_reference_nll_, self.n_reference_)
-
-    def _found(self, prepared: Prepared, watch: Watch | None = None) -> Scored:
+    def _found(
+        self, prepared: Prepared, watch: Watch | None = None, groups: Shaped[np.ndarray, " examples"] | None = None
+    ) -> Scored:
         """Mean scores and uncertainties, block by block: (draws, examples) arrays of everything could be large."""
-        if watch is None:
-            return _joined_scores([self._scored(nll) for nll in self._scores(prepared)])
+        known = self._known(prepared, groups)
         blocks, start = [], 0
+        if watch is None:
+            for nll in self._scores(prepared):
+                blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
+                start += nll.shape[1]
+            return joined_scores(blocks)
         for nll, values in self._scores_and_values(prepared):
-            blocks.append(self._scored(nll))
+            blocks.append(self._scored(nll, known.part(start, nll.shape[1])))
             block = slice(start, start + nll.shape[1])
             watch(
                 values, self._looked_at(blocks[-1]) | prepared.inspected.bad[block] | prepared.inspected.outside[block]
             )
             start = block.stop
-        return _joined_scores(blocks)
-
-    def _scored(self, nll: Float[np.ndarray, "draws examples"]) -> Scored:
-        compared = self._above_origin(nll)
-        return Scored(
-            nll=mean_nll(nll),
-            part_nll=None if self.reference_ is None else self.reference_.part_means(compared),
-            uncertainty=self._quantified(self.conversion_.probability(compared), nll),
-        )
+        return joined_scores(blocks)
 
     def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
         """Which examples are no plain inliers; where the rule decides over a batch, all may be."""
@@ -287,23 +250,16 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
             n_reference=self.n_reference_,
         )
 
-    def _labelled(self, rule: Referral, X: Any, y: Any) -> Labelled:
-        evidence = self._decider(rule).evidence(X, self._found(self._prepared(X)))
-        labels = np.asarray(y)
-        if labels.shape != evidence.prediction.shape or not np.isin(labels, (0, 1)).all():
-            raise DataError(
-                f"`y` must be 0 or 1 for each of the {len(evidence)} examples, 1 for an anomaly, got the shape "
-                f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
-            )
-        return Labelled(evidence=evidence, wrong=evidence.prediction != labels.astype(bool))
+    def _labelled(self, rule: Referral, X: Any, y: Any, groups: Shaped[np.ndarray, " examples"] | None) -> Labelled:
+        evidence = self._decider(rule).evidence(X, self._found(self._prepared(X), groups=groups))
+        return Labelled(evidence=evidence, wrong=evidence.prediction != _checked_labels(y, len(evidence)))
 
 
-def _joined_scores(blocks: Sequence[Scored]) -> Scored:
-    names = [field.name for field in dataclasses.fields(Uncertainty)]
-    parts = [block.part_nll for block in blocks if block.part_nll is not None]
-    joined = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
-    return Scored(
-        nll=np.concatenate([block.nll for block in blocks]),
-        part_nll=np.concatenate(parts, axis=1) if parts else None,
-        uncertainty=Uncertainty(**joined),
-    )
+def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
+    labels = np.asarray(y)
+    if labels.shape != (examples,) or not np.isin(labels, (0, 1)).all():
+        raise DataError(
+            f"`y` must be 0 or 1 for each of the {examples} examples, 1 for an anomaly, got the shape "
+            f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
+        )
+    return labels.astype(bool)

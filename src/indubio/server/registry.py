@@ -122,7 +122,8 @@ def read_model(path: Path, *, engine: Engine = "auto", most_rows: int = 4096) ->
         from indubio.storage import load, read_manifest
 
         detector, sha256 = load(path), read_manifest(path).checksum
-        if engine != "torch":
+        # The graph does not know an example's group: a model with verdicts by group is scored by torch.
+        if engine == "onnx" or (engine == "auto" and not hasattr(detector, "group_conversions_")):
             from indubio.export.onnx_export import onnx_model
 
             onnx = OnnxModel(onnx_model(detector).SerializeToString(), threads=1)

@@ -49,6 +49,7 @@ def card(detector: Detector, manifest: Manifest) -> bytes:
         f"- anomaly: mean probability of at least {detector.decision_threshold:g}",
         f"- refer: {_referral(detector, settings['referral'])}",
         f"- calibrated on {detector.n_reference_} examples ({settings['calibration']['kind']})",
+        *_special(detector),
         f"- missing values: {detector.missing}; new categories: {detector.unseen}",
         f"- largest mean score of a reference example: {detector.largest_reference_nll_:.6g}",
         "",
@@ -63,6 +64,17 @@ def card(detector: Detector, manifest: Manifest) -> bytes:
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _special(detector: Detector) -> list[str]:
+    lines = []
+    if hasattr(detector, "group_conversions_"):
+        names = ", ".join(_text(name) for name in detector.group_conversions_.names[:MOST_CATEGORIES])
+        lines.append(f"- probabilities of their own: {len(detector.group_conversions_.names)} groups ({names})")
+    if hasattr(detector, "correction_"):
+        learned = detector.correction_
+        lines.append(f"- corrected by {learned.reviewed} labels, {learned.anomalies} of anomalies")
+    return lines
 
 
 def _call(settings: dict[str, Any]) -> str:

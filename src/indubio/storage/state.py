@@ -1,6 +1,7 @@
 """A fitted detector as settings, draws and fitted attributes, and the detector made of these again."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, MCDropout
-from indubio.probability import FittedConversion, Reference
+from indubio.probability import Correction, FittedConversion, GroupConversions, Reference
 from indubio.storage.migrations import Stored
 from indubio.storage.network import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.summary import Summary
@@ -38,9 +39,13 @@ FITTED: dict[str, Any] = {
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
     "drift_reference_": DriftReference,
+    "group_conversions_": GroupConversions,
+    "correction_": Correction,
     "reading_": Reading,
 }
-OPTIONAL = {"feature_names_in_", "reading_"}  # where the training data had names, and where it was read from files
+# where the training data had names, where it was read from files, where something was learned
+# from labels, and where groups have probabilities of their own
+OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_"}
 LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
@@ -173,6 +178,13 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`typical_nll_` must have a finite value for every draw and value": _fits(
             attributes.get("typical_nll_"), (layout.count, *shape)
         ),
+        "`correction_` must have a weight for every value": "correction_" not in attributes
+        or attributes["correction_"].weights.shape == (math.prod(shape),),
+        "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
+        == ("group_conversions_" in attributes),
+        "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
+            attributes.get("group_conversions_"), reference, layout.count
+        ),
         "`drift_reference_` must be of the features": _series_fit(attributes.get("drift_reference_"), shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
@@ -183,6 +195,14 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
 
 def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:
     return values is None or (values.shape == shape and bool(np.isfinite(values).all()))
+
+
+def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws: int) -> bool:
+    return own is None or (
+        reference is not None
+        and set(own.names) <= reference.by_group.keys()
+        and all(conversion.draws == draws for conversion in own.conversions)
+    )
 
 
 def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:

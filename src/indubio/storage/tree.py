@@ -23,7 +23,7 @@ from indubio.data import Column, FittedMinMax, Intake, Schema
 from indubio.data.quality import QualityLimits
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.probability import FittedConversion, Reference
+from indubio.probability import Correction, FittedConversion, GroupConversions, Reference
 from indubio.settings import Settings
 from indubio.storage.summary import Summary
 
@@ -35,6 +35,8 @@ CLASSES: dict[str, type[Any]] = {
     "column": Column,
     "conversion": FittedConversion,
     "reference": Reference,
+    "correction": Correction,
+    "group_conversions": GroupConversions,
     "summary": Summary,
     "drift_reference": DriftReference,
 }

@@ -46,6 +46,7 @@ def routes(server: Server) -> list[BaseRoute]:
         route(desk, "/review/insights/budget", insights.budget),
         route(desk, "/review/models", models.models),
         route(desk, "/review/models/{name}/recalibrate", models.recalibrate, method="POST", needs=admin),
+        route(desk, "/review/models/{name}/learn", models.learn, method="POST", needs=admin),
         route(desk, "/review/models/{name}/retrain", models.retrain, method="POST", needs=admin),
         route(desk, "/review/models/{name}/activate", models.activate, method="POST", needs=admin),
         route(desk, "/review/status", status.status),

@@ -20,13 +20,13 @@ from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, 
 from indubio.server.store.versions import Origin, Version, add_version, version_of
 
 log = logging.getLogger("indubio.server")
-ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "retrain": "retrained"}
+ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = "the server stopped while it ran"
 
 
 class Jobs:
-    """Recalibration and retraining in the background, one at a time for a model.
+    """Recalibration, learning from labels and retraining in the background, one at a time for a model.
 
     Args:
         store: where progress and results go.
@@ -47,6 +47,10 @@ class Jobs:
         """A version with another referral rule; the number of the job."""
         kind = next(kind for kind, known in REFERRALS.items() if known is type(rule))
         return self._start("recalibrate", name, {"rule": kind, "settings": asdict(rule)}, by)
+
+    def learn(self, name: str, *, by: str) -> int:
+        """A version whose probabilities are corrected by the labels of both kinds; the number of the job."""
+        return self._start("learn", name, {}, by)
 
     def retrain(self, name: str, *, upload: tuple[str, bytes] | None = None, by: str) -> int:
         """A version that is trained on the training data and the confirmed inliers; the number of the job.

@@ -4,8 +4,8 @@ It reads one JSON object from standard input (see `Order`), writes one JSON obje
 works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
 ends too.
 
-A third of the reviewed cases, chosen by their references, never trains anything: both versions are compared on those,
-and on the anomalies, which are never trained on.
+A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
+and after new training also on the anomalies, which are never trained on.
 """
 
 import json
@@ -19,13 +19,14 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Shaped
 
 from indubio.assessment import Assessment
 from indubio.data import Table, Windows
+from indubio.data.incoming import groups_of
 from indubio.data.reading import Reading
 from indubio.data.tables import Roles
-from indubio.decision import REFERRALS, Reason, Referral, Verdict, uncertainty_values
+from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError
 from indubio.evaluation import evaluate
@@ -38,7 +39,7 @@ from indubio.server.store.reviews import final_labels
 from indubio.storage import load, save
 from indubio.uncertainty import UncertaintyName
 
-Kind = Literal["recalibrate", "retrain"]
+Kind = Literal["recalibrate", "learn", "retrain"]
 Told = Callable[[float, str], None]
 HELD_OUT = 3  # every third case
 EVERY = 0.3  # seconds between two lines
@@ -50,7 +51,7 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
 
     Args:
         url: of the store.
-        kind: a new referral rule, or new training.
+        kind: a new referral rule, a correction learned from labels, or new training.
         name: of the model.
         path: files of the version to start from.
         out: folder for the new one.
@@ -77,15 +78,17 @@ class Reviewed:
     Args:
         data: the examples.
         anomaly: what people say.
-        held_out: never to be trained on.
+        held_out: never to be learned from.
         control: chosen by the hash of the input, as cases are kept for control: among these, referrals are as frequent
             as among all verdicts.
+        machine: where each comes from: its group, where the model is calibrated by group.
     """
 
     data: Table | Windows
     anomaly: Bool[np.ndarray, " cases"]
     held_out: Bool[np.ndarray, " cases"]
     control: Bool[np.ndarray, " cases"]
+    machine: Shaped[np.ndarray, " cases"]
 
     def __len__(self) -> int:
         return len(self.anomaly)
@@ -102,7 +105,11 @@ def made(order: Order, told: Told) -> dict[str, Any]:
     reviewed = reviewed_cases(order, present)
     if order.kind == "retrain":
         new, trained_on = _retrained(order, present, reviewed, told)
-        compared_on = None if reviewed is None else reviewed.anomaly | reviewed.held_out
+        learned = hasattr(new, "correction_")
+        compared_on = None if reviewed is None else reviewed.held_out | (reviewed.anomaly & (not learned))
+    elif order.kind == "learn":
+        new, trained_on = _learned(load(order.path), reviewed, order.control_share), 0
+        compared_on = None if reviewed is None else reviewed.held_out
     else:
         new, trained_on = recalibrated(order, load(order.path), reviewed), 0
         compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
@@ -131,7 +138,28 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
         )
     if reviewed is None or not reviewed.control.any():
         raise ConfigError("no reviewed case was chosen for control yet: the rule has nothing to be fitted on.")
-    return detector.refer_by(rule, reviewed.data.select(reviewed.control), reviewed.anomaly[reviewed.control])
+    on = reviewed.control
+    return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
+
+
+def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Detector:
+    """The detector corrected by the labels that are not held out; its rule is fitted again on cases as they come."""
+    if reviewed is None or not share or not reviewed.control.any():
+        raise ConfigError(
+            "what is learned from labels changes all uncertainties, and the referral rule is fitted again on verdicts "
+            "as they come: start the server with --control-share, and have such cases reviewed too."
+        )
+    rule = detector.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing
+        detector = detector.refer_by(Budget(by=rule.by))
+    known = ~reviewed.held_out
+    learned = detector.learn(
+        reviewed.data.select(known),
+        reviewed.anomaly[known],
+        recent=reviewed.data.select(reviewed.control),
+        groups=np.concatenate([reviewed.machine[known], reviewed.machine[reviewed.control]]),
+    )
+    return _labelled(learned, rule, reviewed.kept_apart(), share) if rule.NEEDS_LABELS else learned
 
 
 def training_data(detector: Detector, path: str) -> Table | Windows:
@@ -159,6 +187,7 @@ def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
         anomaly=np.array([said[case.id] == "A" for case in cases]),
         held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
         control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
+        machine=np.array([case.machine for case in cases], dtype=object),
     )
 
 
@@ -166,18 +195,23 @@ def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.n
     """Both versions on the same reviewed cases."""
     if not on.any():
         return {"cases": 0, "anomalies": 0, "present": None, "new": None}
-    data, anomaly = reviewed.data.select(on), reviewed.anomaly[on]
+    data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
     return {
         "cases": int(on.sum()),
         "anomalies": int(anomaly.sum()),
-        "present": measured(present, data, anomaly),
-        "new": measured(new, data, anomaly),
+        "present": measured(present, data, anomaly, machine),
+        "new": measured(new, data, anomaly, machine),
     }
 
 
-def measured(detector: Detector, data: Table | Windows, anomaly: Bool[np.ndarray, " cases"]) -> dict[str, float | None]:
+def measured(
+    detector: Detector,
+    data: Table | Windows,
+    anomaly: Bool[np.ndarray, " cases"],
+    machine: Shaped[np.ndarray, " cases"],
+) -> dict[str, float | None]:
     """What a version does with the cases; None for what cannot be said of so few."""
-    found = detector.assess(data)
+    found = detector.assess(data, groups=machine)
     referred = found.verdict == Verdict.REFER
     wrong = found.prediction != anomaly
     by = detector.settings_in_use().referral.by
@@ -186,15 +220,20 @@ def measured(detector: Detector, data: Table | Windows, anomaly: Bool[np.ndarray
         "wrong": float(wrong.mean()),
         "wrong_accepted": float((wrong & ~referred).mean()),
         "referral_threshold": float(detector.referral_threshold_),
-        **_with_both_classes(found, anomaly, by),
+        **_with_both_classes(found, anomaly, by, found.probability if hasattr(detector, "correction_") else found.nll),
     }
     return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 
-def _with_both_classes(found: Assessment, anomaly: Bool[np.ndarray, " cases"], by: UncertaintyName) -> dict[str, float]:
+def _with_both_classes(
+    found: Assessment,
+    anomaly: Bool[np.ndarray, " cases"],
+    by: UncertaintyName,
+    ranking: Float[np.ndarray, " cases"],
+) -> dict[str, float]:
     if anomaly.all() or not anomaly.any():
         return {}
-    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=found.nll)
+    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=ranking)
     return {
         "gss": float(scored.metrics["gss"]),
         "auroc": float(scored.metrics["auroc"]),
@@ -206,7 +245,8 @@ def _with_both_classes(found: Assessment, anomaly: Bool[np.ndarray, " cases"], b
 def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
     if order.training is None:
         raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
-    training = _bare(training_data(present, order.training))
+    whole = training_data(present, order.training)
+    training = _bare(whole)
     confirmed = training.select(np.zeros(len(training), dtype=bool))
     if reviewed is not None:
         confirmed = _bare(reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out))
@@ -221,12 +261,29 @@ def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told:
         told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total} epochs")
 
     told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
-    new = base.update(confirmed, training_data=training, progress=report)
+    groups = _groups(present, whole, reviewed)
+    new = base.update(confirmed, training_data=training, groups=groups, progress=report)
     if hasattr(present, "reading_"):
         new.reading_ = present.reading_
+    if hasattr(present, "correction_"):  # labels that taught the present version teach the new one too
+        new = _learned(new, reviewed, order.control_share)
     if rule.NEEDS_LABELS:
         _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
     return new, len(confirmed)
+
+
+def _groups(
+    present: Detector, training: Table | Windows, reviewed: Reviewed | None
+) -> Shaped[np.ndarray, " examples"] | None:
+    """Of the training data and the confirmed cases, where the model is calibrated by group."""
+    if present.reference_ is None or present.reference_.groups is None:
+        return None
+    known = groups_of(training)
+    if known is None:
+        raise ConfigError("the model is calibrated by group, and the training data does not say the groups.")
+    if reviewed is None:
+        return known
+    return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
 
 
 def _example(takes: ModelInput, case: Case) -> Table | Windows:

@@ -107,6 +107,12 @@ RULES: dict[str, Callable[[Visit, str, UncertaintyName], Referral]] = {
 }
 
 
+def learn(visit: Visit) -> Response:
+    """Start a job that learns from labels."""
+    visit.desk.jobs.learn(visit.request.path_params["name"], by=visit.name)
+    return visit.to("/review/models")
+
+
 def retrain(visit: Visit) -> Response:
     """Start a job that trains anew."""
     visit.desk.jobs.retrain(visit.request.path_params["name"], upload=visit.file("training"), by=visit.name)

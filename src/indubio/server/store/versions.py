@@ -11,7 +11,7 @@ from indubio.errors import NotFoundError
 from indubio.server.store.chain import append, now
 from indubio.server.store.tables import activations, model_versions
 
-Origin = Literal["given", "recalibrated", "retrained"]
+Origin = Literal["given", "recalibrated", "learned", "retrained"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Version:
         rule: short name of the referral rule, the beginning of the hash of `rule_content`.
         rule_content: thresholds of the rule.
         path: where its files are.
-        origin: given on the command line, recalibrated or retrained.
+        origin: given on the command line, recalibrated, learned (from labels) or retrained.
         parent: the version it was made from.
         evaluation: what was measured of it beside its parent.
         at: when it was added. by: who added it.

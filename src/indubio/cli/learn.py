@@ -1,0 +1,62 @@
+"""`indubio learn`: a model and a file with people's labels in, a model that has learned from them out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def learn(
+    source: Annotated[str, typer.Argument(help="CSV or Parquet of all examples that people have labelled.")],
+    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
+    label: Annotated[str, typer.Option(help="Column of labels; both kinds are needed.")],
+    recent: Annotated[str, typer.Option(help="Examples as they come, labelled or not: the last batch, say.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the new model.")],
+    anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
+    spread: Annotated[
+        float | None, typer.Option(min=0, help="How far labels may move the log-odds (default 2).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
+    from rich.console import Console
+
+    from indubio.data.reading import reading_for
+    from indubio.data.recordings.sources import opened
+    from indubio.data.sinks import json_text
+    from indubio.data.tables import Table
+    from indubio.errors import DataError, ModelFileError
+    from indubio.storage import load, save
+
+    if out.exists() and not overwrite:
+        raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
+    detector = load(model)
+    known, schema = getattr(detector, "reading_", None), detector.schema_
+    labelled = reading_for(known, schema, source, (), label, anomaly).read(source)
+    if not isinstance(labelled, Table) or labelled.labels is None:
+        raise DataError(f"{source}: there is no column {label!r} with labels.")
+    # Recent examples may have the column too, and need not have a label in every row.
+    own = known is not None and known.table is not None and known.table.label == label
+    beside = (label,) if not own and any(label in file.schema.names for file in opened(recent)) else ()
+    unlabelled = reading_for(known, schema, recent, beside).read(recent)
+    learned = detector.learn(
+        labelled, labelled.labels, recent=unlabelled, **({} if spread is None else {"spread": spread})
+    )
+    save(learned, out, overwrite=overwrite)
+    found = learned.correction_
+    told = {
+        "model": str(out),
+        "labels": found.reviewed,
+        "anomalies": found.anomalies,
+        "referral_threshold": learned.referral_threshold_,
+    }
+    if as_json:
+        typer.echo(json_text(told))
+        return
+    Console().print(
+        f"Learned from {found.reviewed} labels, {found.anomalies} of anomalies; the referral rule is fitted on "
+        f"{len(unlabelled)} recent examples; saved to {out}.",
+        highlight=False,
+        soft_wrap=True,
+    )
