@@ -271,7 +271,7 @@ class Trainer:
 
 _lock = threading.Lock()
 _inside = 0
-_before: list[int] = []
+_before: list[tuple[Any, int]] = []
 
 
 @cache
@@ -295,8 +295,9 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _inside += 1
         if _inside == 1:
-            _before[:] = [library.num_threads for library in libraries]
-            for library in libraries:
+            # Most often there is one thread already, and then nothing is to be changed, nor back again.
+            _before[:] = [(lib, threads) for lib in libraries if (threads := lib.get_num_threads()) != 1]
+            for library, _ in _before:
                 library.set_num_threads(1)
     try:
         yield
@@ -304,5 +305,5 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                for library, threads in zip(libraries, _before, strict=True):
+                for library, threads in _before:
                     library.set_num_threads(threads)

@@ -299,6 +299,8 @@ class ScoringModel(OutlierMixin, TakesExamples, ABC):  # type: ignore[misc]
 
 
 def _joined_scores(blocks: Sequence[Scored]) -> Scored:
+    if len(blocks) == 1:
+        return blocks[0]
     names = [field.name for field in dataclasses.fields(Uncertainty)]
     parts = [block.part_nll for block in blocks if block.part_nll is not None]
     joined = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
