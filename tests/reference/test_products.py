@@ -36,7 +36,7 @@ def test_a_product_in_blocks_adds_up(dtype):
     turned, out = np.ascontiguousarray(a.T), np.full((LARGE[0], LARGE[2]), np.nan, dtype)
     for start in range(0, LARGE[1], 50):
         part = slice(start, start + 50)
-        products.large_product(turned[part], True, b[part], False, out, min(start, 1))
+        products.added_product(turned[part], True, b[part], False, out, min(start, 1))
     np.testing.assert_allclose(out, a.astype(float) @ b.astype(float), rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 

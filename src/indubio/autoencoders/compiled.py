@@ -263,8 +263,10 @@ class Trainer:
 
         if not hasattr(self._local, "room"):
             plan, dtype = self._engine.plan, self._weights.dtype
-            largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), int(plan[:, kernel.OUTPUTS].max()))
-            self._local.room = self._engine.space(self._batch, dtype), room(largest, dtype)
+            outputs = int(plan[:, kernel.OUTPUTS].max())
+            largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), outputs)
+            # Behind the gradient of a block, the gradient of a layer's output turned around.
+            self._local.room = self._engine.space(self._batch, dtype), room(largest + outputs * self._batch, dtype)
         both: tuple[Values, Values] = self._local.room
         return both
 

@@ -16,7 +16,7 @@ but for rounding; tests compare both in float64.
 import numpy as np
 from numba import njit
 
-from indubio.autoencoders.products import large_product, product
+from indubio.autoencoders.products import CUT, SMALL, added_product, product
 
 LINEAR, DOWN, UP = 0, 1, 2
 
@@ -30,7 +30,10 @@ FIELDS = 18
 # Places of the numbers that come in the precision of the data: a literal would make every product with it float64.
 SLOPE, DECAY, BETA1, BETA2, REST1, REST2, EPSILON, ZERO, ONE = range(9)
 
-BLOCK = 2**16  # weights whose gradient and Adam are done together: they stay in a core's cache
+BLOCK = 2**16  # weights whose gradient and Adam are done together, at most: they stay in a core's cache
+FEWEST_ADDED, FEWEST_APART = 16, 8  # rows of weights from which on small products pay; less so where they add up
+TURNED_FROM = 1200  # values of a sum over examples up to which OpenBLAS has a kernel for them as they are
+TURNED_AT_ONCE = 256
 
 # Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -114,13 +117,34 @@ def _gather(rows, order, place, x):
 
 @_compiled
 def _linear(weight, x, z):
-    """W^T x, to z; large weights in blocks, which stay in the cache while the library turns them around."""
-    size = max(1, BLOCK // weight.shape[1])
+    """W^T x, to z; large weights in blocks, added up."""
+    size = _rows_at_once(weight.shape[1], x.shape[1], FEWEST_ADDED)
     if size >= len(weight):
         product(weight, True, x, False, z)
         return
     for at in range(0, len(weight), size):
-        large_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
+        added_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
+
+
+@_compiled
+def _rows_at_once(columns, examples, fewest):
+    """How many rows of a layer's weights to take at a time.
+
+    As many as a small product may have, where the library has kernels that read them where they are; if that is less
+    than the fewest that pay, as many as stay in the cache while the library copies them.
+    """
+    cached, small = max(1, BLOCK // columns), SMALL // (columns * examples)
+    return min(small, cached) if CUT and small >= fewest else cached
+
+
+@_compiled
+def _turn(u, turned):
+    """(values, examples) -> (examples, values), in parts that stay in the cache."""
+    for start in range(0, len(u), TURNED_AT_ONCE):
+        end = min(start + TURNED_AT_ONCE, len(u))
+        for i in range(len(turned)):
+            for k in range(start, end):
+                turned[i, k] = u[k, i]
 
 
 @_compiled
@@ -218,12 +242,20 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
         _update(layer[BIAS], channels, weights, gradient, first, second, anchors, numbers, rate, root)
     if layer[KIND] == LINEAR:
         x, d, up = given.reshape(rows, examples), dx.reshape(rows, examples), u.reshape(columns, examples)
-        size = max(1, BLOCK // columns)
+        size = min(rows, _rows_at_once(columns, examples, FEWEST_APART))
+        turned = _matrix(gradient, gradient.size - up.size, examples, columns)
+        turns = CUT and size * columns > TURNED_FROM and size * columns * examples <= SMALL
+        if turns:
+            _turn(up, turned)
         for at in range(0, rows, size):
             count = min(size, rows - at)
             if i > 0:
                 product(weight[at : at + count], False, up, False, d[at : at + count])
-            product(x[at : at + count], False, up, True, _matrix(gradient, 0, count, columns))
+            block = _matrix(gradient, 0, count, columns)
+            if turns:
+                product(x[at : at + count], False, turned, False, block)
+            else:
+                product(x[at : at + count], False, up, True, block)
             _update(
                 start + at * columns, count * columns, weights, gradient, first, second, anchors, numbers, rate, root
             )
@@ -279,7 +311,7 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
         rates: learning rate of each step, over Adam's first correction.
         roots: of Adam's second correction, for each step.
         space: room for a batch; `space_per_example` values for each of its examples.
-        gradient: room for the gradient of a block of weights.
+        gradient: room for the gradient of a block of weights, and for that of a layer's output.
     """
     features, zero, one = len(place), numbers[ZERO], numbers[ONE]
     total = 0.0

@@ -69,11 +69,11 @@ def reasons(
         bad: which have bad input.
         outside: which have a value too far outside the training range.
     """
-    place: np.ndarray = np.where(uncertainty.epistemic > uncertainty.aleatoric, 3, 4) * uncertain
+    place = np.where(uncertainty.epistemic > uncertainty.aleatoric, 3, 4) * uncertain
     for flagged, number in ((outside, 2), (bad, 1)):
         if flagged is not None:
             place[flagged] = number
-    return _REASONS[place]
+    return np.asarray(_REASONS[place])
 
 
 def checked_values(values: np.ndarray, name: str) -> Float[np.ndarray, " examples"]:
