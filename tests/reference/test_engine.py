@@ -180,6 +180,7 @@ def test_what_is_not_written_out_takes_autograd():
 COMPILED = BY_HAND | {
     # Products in parts, and a layer's weights in several blocks.
     "dense, wide": (Dense(widths=(300,), latent=10, bias=True), (150,)),
+    "dense, too wide for small products": (Dense(widths=(4000,), latent=3), (20,)),
 }
 
 

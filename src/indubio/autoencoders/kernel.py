@@ -34,7 +34,6 @@ BLOCK = 2**16  # weights whose gradient and Adam are done together, at most: the
 FEWEST_ADDED, FEWEST_APART = 16, 8  # rows of weights from which on small products pay; less so where they add up
 TURNED_FROM = 1200  # values of a sum over examples up to which OpenBLAS has a kernel for them as they are
 TURNED_AT_ONCE = 256
-LINE = 16  # values of a cache line, at most
 
 # Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -130,9 +129,9 @@ def _linear(weight, x, z, spare):
 
 @_compiled
 def _read(block):
-    """Something of every cache line, in order: the product asks for them in one that the processor does not foresee.
+    """The weights, read in order into the cache: the product asks for them in one that the processor does not foresee.
 
-    The sum says nothing. It is there because a loop that gives nothing is left out by the compiler.
+    Their sum says nothing. It is there because a loop that gives nothing is left out by the compiler.
     """
     values = block.reshape(block.size)
     total = values[0]
