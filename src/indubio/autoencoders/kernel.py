@@ -75,6 +75,19 @@ def _leaky_upstream(upstream, active, slope, zero, out):
 
 
 @_compiled
+def _masked(z, layer, masks, end, examples):
+    """Z times the layer's mask, in place; that is (examples, units) and ends at `end`, and where it begins is given."""
+    units = _units(layer)
+    start, length = end - units * examples, layer[OUTPUTS] // units
+    for unit in range(units):
+        for t in range(length):
+            at = (unit * length + t) * examples
+            for i in range(examples):
+                z[at + i] *= masks[start + i * units + unit]
+    return start
+
+
+@_compiled
 def _windows(x, layer, examples, windows):
     """(channels, long, examples) -> (channels, kernel, short, examples)."""
     kernel, stride, padding, short, long = layer[KERNEL], layer[STRIDE], layer[PADDING], layer[SHORT], layer[LONG]
@@ -179,7 +192,7 @@ def _layer(layer, weights, space, capacity, examples, given, z):
             product(weight, True, given.reshape(rows, wide), False, windows)
             _overlapped(flat, layer, examples, z)
     if layer[BIAS] >= 0:
-        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        channels = _units(layer)
         each = z.reshape(channels, z.size // channels)
         for c in range(channels):
             bias = weights[layer[BIAS] + c]
@@ -188,15 +201,20 @@ def _layer(layer, weights, space, capacity, examples, given, z):
 
 
 @_compiled
-def _length(layer):
-    """Samples of an example going out."""
-    return layer[SHORT] if layer[KIND] == DOWN else layer[LONG]
+def _units(layer):
+    """Outputs of a linear layer, channels of a convolution."""
+    if layer[KIND] == LINEAR:
+        return layer[OUTPUTS]
+    return layer[OUTPUTS] // (layer[SHORT] if layer[KIND] == DOWN else layer[LONG])
 
 
 @_compiled
-def _forward(plan, numbers, weights, space, capacity, examples, squash):
-    """From the first layer's input to the reconstruction, which is given; activations stay in the work space."""
-    last = len(plan) - 1
+def _forward(plan, numbers, weights, space, capacity, examples, squash, masks):
+    """From the first layer's input to the reconstruction, which is given; activations stay in the work space.
+
+    `masks` are those of this batch, layer after layer, or of no size.
+    """
+    last, end = len(plan) - 1, 0
     for i in range(len(plan)):
         layer = plan[i]
         start = layer[GIVEN] * capacity
@@ -209,6 +227,9 @@ def _forward(plan, numbers, weights, space, capacity, examples, squash):
         _layer(layer, weights, space, capacity, examples, given, z)
         if i < last:
             _leaky(z, numbers[SLOPE], numbers[ZERO])
+            if masks.size:
+                end += _units(layer) * examples
+                _masked(z, layer, masks, end, examples)
         elif squash:
             _sigmoid(z, numbers[ONE])
     return z
@@ -246,7 +267,7 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
     given = space[layer[GIVEN] * capacity : layer[GIVEN] * capacity + layer[INPUTS] * examples]
     dx = space[layer[UPSTREAM] * capacity : layer[UPSTREAM] * capacity + layer[INPUTS] * examples]
     if layer[BIAS] >= 0:
-        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        channels = _units(layer)
         each = u.reshape(channels, u.size // channels)
         for c in range(channels):
             total = numbers[ZERO]
@@ -293,8 +314,9 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
 
 
 @_compiled
-def _backward(plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root):
+def _backward(plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root, masks):
     """Gradients and Adam from the last layer to the first; u comes as the gradient of the last layer's z."""
+    end = masks.size
     for i in range(len(plan) - 1, -1, -1):
         if i < len(plan) - 1:
             u = space[: plan[i, OUTPUTS] * examples]
@@ -304,11 +326,15 @@ def _backward(plan, numbers, weights, moments, anchors, space, capacity, example
                     _sum(upstream, _values(space, plan[j, UPSTREAM] * capacity, u.size), upstream)
             active = _values(space, plan[i, ACTIVE] * capacity, u.size)
             _leaky_upstream(upstream, active, numbers[SLOPE], numbers[ZERO], u)
+            if masks.size:  # what was switched off is not positive, and its slope does not matter
+                end = _masked(u, plan[i], masks, end, examples)
         _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root)
 
 
 @_compiled
-def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, batch, rates, roots, space, gradient):
+def train(
+    plan, place, numbers, squash, weights, moments, anchors, rows, order, batch, rates, roots, space, gradient, masks
+):
     """All steps of one network in one epoch, in place; the sum of the batches' losses.
 
     Args:
@@ -326,16 +352,21 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
         roots: of Adam's second correction, for each step.
         space: room for a batch; `space_per_example` values for each of its examples.
         gradient: room for the gradient of a block of weights, and for that of a layer's output.
+        masks: dropout masks of the rows in this order, batch after batch, (examples, units) for each layer but the
+            last; or of no size.
     """
     features, zero, one = len(place), numbers[ZERO], numbers[ONE]
-    total = 0.0
+    total, masked = 0.0, 0
+    per_example = masks.size // len(order)
     for step in range(len(rates)):
         part = order[step * batch : (step + 1) * batch]
         examples = len(part)
         start = plan[0, GIVEN] * batch
         x = space[start : start + features * examples]
         _gather(rows, part, place, x.reshape(features, examples))
-        z = _forward(plan, numbers, weights, space, batch, examples, squash)
+        own = masks[masked : masked + per_example * examples]
+        masked += own.size
+        z = _forward(plan, numbers, weights, space, batch, examples, squash, own)
         share = one / x.dtype.type(x.size)
         squares = zero
         for k in range(x.size):
@@ -345,9 +376,8 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
                 residual *= z[k] * (one - z[k])
             z[k] = residual * share
         total += squares * share / 2
-        _backward(
-            plan, numbers, weights, moments, anchors, space, batch, examples, z, gradient, rates[step], roots[step]
-        )
+        rate, root = rates[step], roots[step]
+        _backward(plan, numbers, weights, moments, anchors, space, batch, examples, z, gradient, rate, root, own)
     return total
 
 
@@ -377,7 +407,8 @@ def score(plan, place, numbers, squash, weights, rows, size, space, out, apart):
         x = _matrix(space, plan[0, GIVEN] * size, features, examples)
         _gather(rows, part, place, x)
         for network in range(len(weights)):
-            z = _forward(plan, numbers, weights[network], space, size, examples, squash).reshape(features, examples)
+            flat = _forward(plan, numbers, weights[network], space, size, examples, squash, out[0, :0])
+            z = flat.reshape(features, examples)
             found = out[network, start : start + examples]
             found[:] = zero
             for f in range(features):
