@@ -31,7 +31,7 @@ def main() -> None:
 
     show(training.steps(repeats, quick=chosen.quick))
     show(scoring.scoring(repeats))
-    show(scoring.one_row(repeats))
+    show(scoring.few_rows(repeats))
     show(training.against_pyod(1 if chosen.quick else 3, epochs=3 if chosen.quick else 10))
     if not chosen.quick:
         show(training.whole_fits(3))

@@ -3,19 +3,19 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from benchmarks.measuring import Stopwatch
-from benchmarks.nets import whole_fit
+from benchmarks.nets import Size, whole_fit
 from benchmarks.report import Section
 from benchmarks.scoring import conversion, fitted_detector, rejection_curve, uncertainties
 from benchmarks.training import SIZES
 
 
-def _fit(name: str) -> Callable[[], object]:
-    (size,) = (size for size in SIZES if size.name == name)
+def _fit(size: Size) -> Callable[[], object]:
     work = whole_fit(size)
     return lambda: work(Stopwatch())
 
@@ -26,9 +26,7 @@ def _scoring() -> Callable[[], object]:
 
 
 WORKS: dict[str, Callable[[], Callable[[], object]]] = {
-    "fit of 10 members, optdigits": lambda: _fit("optdigits"),
-    "fit of 10 members, ZeMA conv": lambda: _fit("ZeMA conv"),
-    "fit of 10 members, STRATH conv": lambda: _fit("STRATH conv"),
+    **{f"fit of 10 members, {size.name}": partial(_fit, size) for size in SIZES},
     "scoring 100,000 rows of 16 features": _scoring,
     "conversion, 10,000,000 scores": conversion,
     "uncertainties of 10,000,000 probabilities": uncertainties,

@@ -19,7 +19,9 @@ from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
 RATE, PRIOR_SCALE = 0.005, 1e-10
 OPTIONS = {"layer_norm": False, "bias": False, "skips": True}
-ADAM_STREAMS = 7  # weights, gradients and two moments read, all but the gradients written
+# Weights, two moments and anchors read, all but the anchors written. Gradients need not leave the cache; that the
+# forward pass must read the weights once more is left out, since products can go on meanwhile.
+ADAM_STREAMS = 7
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from benchmarks.measuring import flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
-from indubio import Detector, TrainScores
+from indubio import Detector
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.posteriors import AnchoredEnsemble, Training
 from indubio.posteriors.training import member_generators
@@ -74,35 +74,34 @@ def plain_nll(modules: list[nn.Module], rows: Tensor, size: int) -> Tensor:
 
 
 def fitted_detector() -> Detector:
+    """With the default calibration, so that p-values are part of an assessment."""
     data = np.random.default_rng(0).random((2000, *SIZE.shape))
-    return Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1), calibration=TrainScores()).fit(
-        data
-    )
+    return Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1)).fit(data)
 
 
-def one_row(repeats: int, times: int = 200) -> Section:
-    """What `Detector.assess` of one row costs beyond the network."""
+def few_rows(repeats: int, times: int = 200) -> Section:
+    """What `Detector.assess` of one row, or of as few as a server gathers, costs beyond the network."""
     detector = fitted_detector()
-    row = np.random.default_rng(1).random((1, *SIZE.shape))
-    scaled = torch.rand(1, *SIZE.shape)
-    found = interleaved(
-        {
-            "assess": timed(lambda: detector.assess(row), times),
-            "network": timed(lambda: detector.draws_.nll(scaled), times),
-        },
-        repeats,
-    )
-    whole, network = found["assess"].per(times), found["network"].per(times)
+    rows = []
+    for count in (1, 10, 100):
+        given = np.random.default_rng(1).random((count, *SIZE.shape))
+        scaled = torch.rand(count, *SIZE.shape)
+        found = interleaved(
+            {
+                "assess": timed(partial(detector.assess, given), times),
+                "network": timed(partial(detector.draws_.nll, scaled), times),
+            },
+            repeats,
+        )
+        whole, network = found["assess"].per(times), found["network"].per(times)
+        shown = (whole.cpu, network.cpu, whole.cpu - network.cpu, whole.wall, whole.wall - network.wall)
+        rows.append([str(count), *map(milliseconds, shown)])
     return Section(
-        key="one_row",
-        title="One row through `Detector.assess`, 16 features, 10 draws",
-        headers=["", "CPU", "wall"],
-        rows=[
-            ["whole", milliseconds(whole.cpu), milliseconds(whole.wall)],
-            ["network alone", milliseconds(network.cpu), milliseconds(network.wall)],
-            ["the rest", milliseconds(whole.cpu - network.cpu), milliseconds(whole.wall - network.wall)],
-        ],
-        note="Milliseconds.",
+        key="few_rows",
+        title="Few rows through `Detector.assess`, 16 features, 10 draws",
+        headers=["rows", "whole, CPU", "network alone, CPU", "the rest, CPU", "whole, wall", "the rest, wall"],
+        rows=rows,
+        note="Milliseconds a call: checks, scaling, network, probabilities, uncertainties, p-values and verdicts.",
     )
 
 

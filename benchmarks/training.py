@@ -88,7 +88,7 @@ def _step_row(size: Size, repeats: int) -> list[str]:
 def whole_fits(repeats: int) -> Section:
     """Whole fits on one thread and on two, against the plain loop."""
     rows = []
-    for size in (replace(size, epochs=5) for size in SIZES if size.name != "STRATH conv"):
+    for size in (replace(size, epochs=5) for size in SIZES):
         works = {"plain": plain_fit(size), "ours": whole_fit(size), "two": whole_fit(size, threads=2)}
         times = interleaved(works, repeats)
         plain, ours, two = (times[name] for name in works)

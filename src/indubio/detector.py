@@ -298,11 +298,8 @@ class Detector(ScoringModel):
             **self._with_defaults(), architecture=self.architecture, calibration=self.calibration
         )
         self._check_scalars()
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
-            reason = str(error).splitlines()[0]
-            raise ConfigError(f'`device` {self.device!r} cannot be used here: {reason}. Use "cpu".') from None
+        if self.device != "cpu":
+            _require_device(self.device)
         if settings.likelihood.unit_interval and not settings.scaling.clip:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
@@ -333,6 +330,14 @@ class Detector(ScoringModel):
         for start in range(0, len(rows), size):
             nll, values = self.draws_.nll_apart(rows[start : start + size])
             yield nll.cpu().numpy(), values.cpu().numpy()
+
+
+def _require_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f'`device` {device!r} cannot be used here: {reason}. Use "cpu".') from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

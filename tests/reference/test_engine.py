@@ -6,7 +6,7 @@ from torch import nn
 
 from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood, compiled
 from indubio.autoencoders.gradient import BlockGradient, can_differentiate
-from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, Training
+from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, MCDropout, Training
 from indubio.posteriors.training import member_generators
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
@@ -180,28 +180,36 @@ def test_what_is_not_written_out_takes_autograd():
 COMPILED = BY_HAND | {
     # Products in parts, and a layer's weights in several blocks.
     "dense, wide": (Dense(widths=(300,), latent=10, bias=True), (150,)),
+    "dense, too wide for small products": (Dense(widths=(4000,), latent=3), (20,)),
 }
 
 
-def fitted(architecture, shape, *, dtype=torch.float64, threads=None, anchored=True, rows=70) -> Draws:
+ANCHORED = AnchoredEnsemble(members=3, prior_scale=1e-3)
+TRAINED = {
+    "anchored": ANCHORED,
+    "one network": Deterministic(prior_scale=1e-3),
+    "dropout": MCDropout(draws=4, dropout=0.3, prior_scale=1e-3),
+}
+
+
+def fitted(architecture, shape, *, dtype=torch.float64, threads=None, posterior=ANCHORED, rows=70) -> Draws:
     autoencoder = Autoencoder(architecture.build(shape), GaussianLikelihood())
-    posterior = AnchoredEnsemble(members=3, prior_scale=1e-3) if anchored else Deterministic(prior_scale=1e-3)
     # Batches of 32, 32 and 6: nothing of one may be left in the room of the next.
     training = Training(epochs=2, batch_size=32, learning_rate=0.01, threads=threads)
     return posterior.fit(autoencoder, rows_of(shape, rows).to(dtype), training=training, seed=1)
 
 
 @pytest.mark.parametrize("net", COMPILED)
-@pytest.mark.parametrize("anchored", [True, False])
-def test_the_compiled_engine_trains_and_scores_as_torch_does(net, anchored, request):
-    architecture, shape = COMPILED[net]
+@pytest.mark.parametrize("posterior", TRAINED)
+def test_the_compiled_engine_trains_and_scores_as_torch_does(net, posterior, request):
+    (architecture, shape), posterior = COMPILED[net], TRAINED[posterior]
     rows = rows_of(shape, 300)  # more than are scored at once
-    draws = fitted(architecture, shape, anchored=anchored)
+    draws = fitted(architecture, shape, posterior=posterior)
     scores = draws.nll(rows)
     again, apart = draws.nll_apart(rows)
     assert torch.equal(again, scores)
     request.getfixturevalue("without_numba")
-    expected = fitted(architecture, shape, anchored=anchored)
+    expected = fitted(architecture, shape, posterior=posterior)
     for name, weight in expected.weights.items():
         torch.testing.assert_close(draws.weights[name], weight, rtol=1e-9, atol=1e-11)
     torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
@@ -220,6 +228,13 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     monkeypatch.setattr(compiled, "THREAD_PRODUCTS", 0)  # or so small a work would stay on one
     alone, shared = (fitted(Dense(), (9,), dtype=torch.float32, threads=threads) for threads in (1, 2))
     assert all(torch.equal(alone.weights[name], shared.weights[name]) for name in alone.weights)
+
+
+def test_masks_that_are_drawn_a_step_at_a_time_are_the_same(monkeypatch):
+    at_once = fitted(Dense(), (9,), posterior=TRAINED["dropout"])
+    monkeypatch.setattr(compiled, "MASKS_AT_ONCE", 1)
+    by_step = fitted(Dense(), (9,), posterior=TRAINED["dropout"])
+    assert all(torch.equal(at_once.weights[name], by_step.weights[name]) for name in at_once.weights)
 
 
 def test_blas_gets_its_threads_back_after_the_last_of_several_works():

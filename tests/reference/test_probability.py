@@ -4,6 +4,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf
@@ -50,6 +52,28 @@ def test_the_scaled_probability_is_the_formula_of_kriegel_written_as_a_loop(name
             average = sum(float(cdf(score)) for score in train[draw]) / len(train[draw])
         expected = [max(0.0, (float(cdf(score)) - average) / (1 - average)) for score in test[draw]]
         np.testing.assert_allclose(found[draw], expected, rtol=1e-10, atol=1e-12)
+
+
+@given(
+    train=st.lists(st.floats(0, 2.0**100, width=32), min_size=1, max_size=8),
+    new=st.lists(st.floats(0, allow_nan=False), min_size=1, max_size=8),
+)
+def test_single_precision_training_scores_are_compared_as_if_all_were_double(train, new):
+    close = [*new, *train, *(score * (1 - TIE_TOLERANCE) for score in train), *(np.nextafter(train, np.inf))]
+    found = Ecdf(scaled=False).fit(np.array([train], np.float32)).probability(np.array([close]))
+    with np.errstate(over="ignore"):
+        reached = [np.float64(score) * (1 + TIE_TOLERANCE) for score in close]
+    expected = [sum(float(known) <= bound for known in train) / len(train) for bound in reached]
+    np.testing.assert_array_equal(found, [expected])
+
+
+def test_more_examples_than_a_block_have_the_probabilities_they_have_alone():
+    random = np.random.default_rng(3)
+    scores = random.gamma(2, size=(3, 10_000)).astype(np.float32)
+    for conversion in CONVERSIONS.values():
+        fitted = conversion().fit(random.gamma(2, size=(3, 50)).astype(np.float32))
+        parts = [fitted.probability(scores[:, start : start + 77]) for start in range(0, 10_000, 77)]
+        np.testing.assert_array_equal(np.concatenate(parts, axis=1), fitted.probability(scores))
 
 
 def test_the_two_levels_differ_as_they_do_for_an_exponential_distribution():

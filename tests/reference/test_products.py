@@ -30,13 +30,15 @@ def test_a_product_is_numpys(dtype, sizes, turned):
     np.testing.assert_allclose(out, a.astype(float) @ b.astype(float), rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("rows", [20, 50])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_product_in_blocks_adds_up(dtype):
+def test_a_product_in_blocks_adds_up(dtype, rows):
+    assert LARGE[0] * LARGE[2] * 20 < products.SMALL < LARGE[0] * LARGE[2] * 50  # one library each
     a, b = matrices(dtype, LARGE)
     turned, out = np.ascontiguousarray(a.T), np.full((LARGE[0], LARGE[2]), np.nan, dtype)
-    for start in range(0, LARGE[1], 50):
-        part = slice(start, start + 50)
-        products.large_product(turned[part], True, b[part], False, out, min(start, 1))
+    for start in range(0, LARGE[1], rows):
+        part = slice(start, start + rows)
+        products.added_product(turned[part], True, b[part], False, out, min(start, 1))
     np.testing.assert_allclose(out, a.astype(float) @ b.astype(float), rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 

@@ -47,6 +47,15 @@ def test_each_part_is_compared_by_its_own_draws():
     assert known.below(means)[0] == 2
 
 
+def test_the_mean_scores_of_parts_do_not_depend_on_how_many_examples_come_together():
+    known = reference([[1.0], [2.0], [3.0]], part=np.array([2, 0, 0, 1, 0, 2, 1]))
+    nll = np.random.default_rng(0).gamma(2, size=(7, 200)).astype(np.float32)
+    one_by_one = np.concatenate([known.part_means(nll[:, [place]]) for place in range(200)], axis=1)
+    np.testing.assert_array_equal(one_by_one, known.part_means(nll))
+    expected = [nll[known.part == part].astype(np.float64).mean(axis=0) for part in range(3)]
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-12)
+
+
 def test_scores_that_were_trained_on_give_no_p_value_and_say_so():
     found = conformal_of(reference([1.0, 2.0], unseen=False), np.array([[1.5]]), 1)
     assert np.isnan(found.p_value).all()

@@ -7,7 +7,8 @@ import torch
 from indubio import AnchoredEnsemble, Detector
 from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.errors import DataError, ShapeError
-from indubio.posteriors import Training, draws
+from indubio.explain import explained
+from indubio.posteriors import Draws, Training, draws
 
 ROWS = np.random.default_rng(0).random((40, 4))
 
@@ -26,6 +27,27 @@ def test_an_array_that_needs_no_checks_is_assessed_as_any_other_input(detector):
 def test_a_view_with_odd_strides_is_assessed_as_its_copy(detector):
     turned = np.asfortranarray(ROWS)[::-2]
     np.testing.assert_array_equal(detector.nll(turned), detector.nll(turned.copy(order="C")))
+
+
+@pytest.mark.parametrize("look", [Detector.assess, explained], ids=["assess", "explained"])
+def test_the_network_sees_every_row_once_for_one_assessment(detector, monkeypatch, look):
+    seen = []
+    for name in ("nll", "nll_apart"):
+        original = getattr(Draws, name)
+        monkeypatch.setattr(
+            Draws, name, lambda self, rows, original=original: (seen.append(len(rows)), original(self, rows))[1]
+        )
+    look(detector, ROWS)
+    assert sum(seen) == len(ROWS)
+
+
+def test_each_of_few_rows_is_assessed_as_among_many(detector):
+    many = detector.assess(np.concatenate([ROWS] * 30))
+    for place in range(5):
+        one = detector.assess(ROWS[[place]])
+        np.testing.assert_allclose(one.probability[0], many.probability[place], rtol=1e-6)
+        np.testing.assert_allclose(one.p_value[0], many.p_value[place])
+        assert (one.verdict[0], one.reason[0]) == (many.verdict[place], many.reason[place])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -5,7 +5,7 @@ Everything else runs on torch, which is also what there is without Numba.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -27,7 +27,10 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's, torch's defaults
 THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
 ROWS_AT_ONCE = 128  # when scoring: larger products leave what the caches and the small kernels of BLAS like
 
+MASKS_AT_ONCE = 2**20  # values of dropout masks that are drawn before the steps they are for
+
 Values = Float[np.ndarray, "..."]
+DrawMasks = Callable[[int, int], Sequence[Tensor]]  # network, examples -> a batch's masks (examples, units) by place
 
 
 class Placed(Protocol):
@@ -71,9 +74,10 @@ class Engine:
         decay: float,
         batch: int,
         threads: int = 1,
+        masks: DrawMasks | None = None,
     ) -> "Trainer":
-        """What trains these networks, one row of weights each, on batches of so many rows."""
-        return Trainer(self, weights, anchors, decay=decay, batch=batch, threads=threads)
+        """What trains these networks, one row of weights each, on batches of so many rows; under dropout with masks."""
+        return Trainer(self, weights, anchors, decay=decay, batch=batch, threads=threads, masks=masks)
 
     def flat(self, weights: Weights) -> Float[Tensor, "m p"]:
         """A row of weights for each network, in the order of the plan; a loaded model has another."""
@@ -196,8 +200,9 @@ class Trainer:
         decay: float,
         batch: int,
         threads: int,
+        masks: DrawMasks | None,
     ) -> None:
-        self._engine, self._batch, self._threads = engine, batch, threads
+        self._engine, self._batch, self._threads, self._masks = engine, batch, threads, masks
         self._weights = weights.numpy()
         self._moments = np.zeros((len(weights), 2, weights.shape[1]), self._weights.dtype)
         none = np.empty(0, self._weights.dtype)
@@ -234,27 +239,47 @@ class Trainer:
         return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
 
     def _steps_of(self, member: int, rows: Values, order: Int[np.ndarray, " n"], rates: Values, roots: Values) -> float:
-        from indubio.autoencoders import kernel
         from indubio.autoencoders.products import one_mkl_thread
 
-        engine, (space, gradient) = self._engine, self._room()
         with one_mkl_thread():
-            found: float = kernel.train(
-                engine.plan,
-                engine.place,
-                self._numbers,
-                engine.squash,
-                self._weights[member],
-                self._moments[member],
-                self._anchors[member],
-                rows,
-                order,
-                self._batch,
-                rates,
-                roots,
-                space,
-                gradient,
-            )
+            if self._masks is None:
+                return self._called(member, rows, order, rates, roots, np.empty(0, rows.dtype))
+            total, start, batch = 0.0, 0, self._batch
+            while start < len(rates):
+                drawn: list[Tensor] = []
+                end = start
+                while end < len(rates) and sum(mask.numel() for mask in drawn) < MASKS_AT_ONCE:
+                    drawn += self._masks(member, len(order[end * batch : (end + 1) * batch]))
+                    end += 1
+                masks = torch.cat([mask.flatten() for mask in drawn]).numpy()
+                part = order[start * batch : end * batch]
+                total += self._called(member, rows, part, rates[start:end], roots[start:end], masks)
+                start = end
+            return total
+
+    def _called(
+        self, member: int, rows: Values, order: Int[np.ndarray, " n"], rates: Values, roots: Values, masks: Values
+    ) -> float:
+        from indubio.autoencoders import kernel
+
+        engine, (space, gradient) = self._engine, self._room()
+        found: float = kernel.train(
+            engine.plan,
+            engine.place,
+            self._numbers,
+            engine.squash,
+            self._weights[member],
+            self._moments[member],
+            self._anchors[member],
+            rows,
+            order,
+            self._batch,
+            rates,
+            roots,
+            space,
+            gradient,
+            masks,
+        )
         return found
 
     def _room(self) -> tuple[Values, Values]:
@@ -263,15 +288,17 @@ class Trainer:
 
         if not hasattr(self._local, "room"):
             plan, dtype = self._engine.plan, self._weights.dtype
-            largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), int(plan[:, kernel.OUTPUTS].max()))
-            self._local.room = self._engine.space(self._batch, dtype), room(largest, dtype)
+            outputs = int(plan[:, kernel.OUTPUTS].max())
+            largest = max(kernel.BLOCK, int(plan[:, kernel.COLUMNS].max()), outputs)
+            # Behind the gradient of a block, the gradient of a layer's output turned around.
+            self._local.room = self._engine.space(self._batch, dtype), room(largest + outputs * self._batch, dtype)
         both: tuple[Values, Values] = self._local.room
         return both
 
 
 _lock = threading.Lock()
 _inside = 0
-_before: list[int] = []
+_before: list[tuple[Any, int]] = []
 
 
 @cache
@@ -295,8 +322,9 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _inside += 1
         if _inside == 1:
-            _before[:] = [library.num_threads for library in libraries]
-            for library in libraries:
+            # Most often there is one thread already, and then nothing is to be changed, nor back again.
+            _before[:] = [(lib, threads) for lib in libraries if (threads := lib.get_num_threads()) != 1]
+            for library, _ in _before:
                 library.set_num_threads(1)
     try:
         yield
@@ -304,5 +332,5 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                for library, threads in zip(libraries, _before, strict=True):
+                for library, threads in _before:
                     library.set_num_threads(threads)

@@ -16,7 +16,7 @@ but for rounding; tests compare both in float64.
 import numpy as np
 from numba import njit
 
-from indubio.autoencoders.products import large_product, product
+from indubio.autoencoders.products import CUT, SMALL, added_product, product
 
 LINEAR, DOWN, UP = 0, 1, 2
 
@@ -30,7 +30,10 @@ FIELDS = 18
 # Places of the numbers that come in the precision of the data: a literal would make every product with it float64.
 SLOPE, DECAY, BETA1, BETA2, REST1, REST2, EPSILON, ZERO, ONE = range(9)
 
-BLOCK = 2**16  # weights whose gradient and Adam are done together: they stay in a core's cache
+BLOCK = 2**16  # weights whose gradient and Adam are done together, at most: they stay in a core's cache
+FEWEST_ADDED, FEWEST_APART = 16, 8  # rows of weights from which on small products pay; less so where they add up
+TURNED_FROM = 1200  # values of a sum over examples up to which OpenBLAS has a kernel for them as they are
+TURNED_AT_ONCE = 256
 
 # Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -69,6 +72,19 @@ def _sum(a, b, out):
 def _leaky_upstream(upstream, active, slope, zero, out):
     for k in range(out.size):
         out[k] = upstream[k] if active[k] > zero else slope * upstream[k]
+
+
+@_compiled
+def _masked(z, layer, masks, end, examples):
+    """Z times the layer's mask, in place; that is (examples, units) and ends at `end`, and where it begins is given."""
+    units = _units(layer)
+    start, length = end - units * examples, layer[OUTPUTS] // units
+    for unit in range(units):
+        for t in range(length):
+            at = (unit * length + t) * examples
+            for i in range(examples):
+                z[at + i] *= masks[start + i * units + unit]
+    return start
 
 
 @_compiled
@@ -113,14 +129,49 @@ def _gather(rows, order, place, x):
 
 
 @_compiled
-def _linear(weight, x, z):
-    """W^T x, to z; large weights in blocks, which stay in the cache while the library turns them around."""
-    size = max(1, BLOCK // weight.shape[1])
+def _linear(weight, x, z, spare):
+    """W^T x, to z; large weights in blocks, added up."""
+    size = _rows_at_once(weight.shape[1], x.shape[1], FEWEST_ADDED)
     if size >= len(weight):
         product(weight, True, x, False, z)
         return
     for at in range(0, len(weight), size):
-        large_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
+        spare[0] = _read(weight[at : at + size])
+        added_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
+
+
+@_compiled
+def _read(block):
+    """The weights, read in order into the cache: the product asks for them in one that the processor does not foresee.
+
+    Their sum says nothing. It is there because a loop that gives nothing is left out by the compiler.
+    """
+    values = block.reshape(block.size)
+    total = values[0]
+    for k in range(1, values.size):
+        total += values[k]
+    return total
+
+
+@_compiled
+def _rows_at_once(columns, examples, fewest):
+    """How many rows of a layer's weights to take at a time.
+
+    As many as a small product may have, where the library has kernels that read them where they are; if that is less
+    than the fewest that pay, as many as stay in the cache while the library copies them.
+    """
+    cached, small = max(1, BLOCK // columns), SMALL // (columns * examples)
+    return min(small, cached) if CUT and small >= fewest else cached
+
+
+@_compiled
+def _turn(u, turned):
+    """(values, examples) -> (examples, values), in parts that stay in the cache."""
+    for start in range(0, len(u), TURNED_AT_ONCE):
+        end = min(start + TURNED_AT_ONCE, len(u))
+        for i in range(len(turned)):
+            for k in range(start, end):
+                turned[i, k] = u[k, i]
 
 
 @_compiled
@@ -129,7 +180,7 @@ def _layer(layer, weights, space, capacity, examples, given, z):
     rows, columns = layer[ROWS], layer[COLUMNS]
     weight = _matrix(weights, layer[WEIGHT], rows, columns)
     if layer[KIND] == LINEAR:
-        _linear(weight, given.reshape(rows, examples), z.reshape(columns, examples))
+        _linear(weight, given.reshape(rows, examples), z.reshape(columns, examples), space)  # its front is free here
     else:
         start, wide = layer[WINDOWS] * capacity, layer[SHORT] * examples
         windows = _matrix(space, start, columns, wide)
@@ -141,7 +192,7 @@ def _layer(layer, weights, space, capacity, examples, given, z):
             product(weight, True, given.reshape(rows, wide), False, windows)
             _overlapped(flat, layer, examples, z)
     if layer[BIAS] >= 0:
-        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        channels = _units(layer)
         each = z.reshape(channels, z.size // channels)
         for c in range(channels):
             bias = weights[layer[BIAS] + c]
@@ -150,15 +201,20 @@ def _layer(layer, weights, space, capacity, examples, given, z):
 
 
 @_compiled
-def _length(layer):
-    """Samples of an example going out."""
-    return layer[SHORT] if layer[KIND] == DOWN else layer[LONG]
+def _units(layer):
+    """Outputs of a linear layer, channels of a convolution."""
+    if layer[KIND] == LINEAR:
+        return layer[OUTPUTS]
+    return layer[OUTPUTS] // (layer[SHORT] if layer[KIND] == DOWN else layer[LONG])
 
 
 @_compiled
-def _forward(plan, numbers, weights, space, capacity, examples, squash):
-    """From the first layer's input to the reconstruction, which is given; activations stay in the work space."""
-    last = len(plan) - 1
+def _forward(plan, numbers, weights, space, capacity, examples, squash, masks):
+    """From the first layer's input to the reconstruction, which is given; activations stay in the work space.
+
+    `masks` are those of this batch, layer after layer, or of no size.
+    """
+    last, end = len(plan) - 1, 0
     for i in range(len(plan)):
         layer = plan[i]
         start = layer[GIVEN] * capacity
@@ -171,6 +227,9 @@ def _forward(plan, numbers, weights, space, capacity, examples, squash):
         _layer(layer, weights, space, capacity, examples, given, z)
         if i < last:
             _leaky(z, numbers[SLOPE], numbers[ZERO])
+            if masks.size:
+                end += _units(layer) * examples
+                _masked(z, layer, masks, end, examples)
         elif squash:
             _sigmoid(z, numbers[ONE])
     return z
@@ -208,7 +267,7 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
     given = space[layer[GIVEN] * capacity : layer[GIVEN] * capacity + layer[INPUTS] * examples]
     dx = space[layer[UPSTREAM] * capacity : layer[UPSTREAM] * capacity + layer[INPUTS] * examples]
     if layer[BIAS] >= 0:
-        channels = layer[OUTPUTS] if layer[KIND] == LINEAR else layer[OUTPUTS] // _length(layer)
+        channels = _units(layer)
         each = u.reshape(channels, u.size // channels)
         for c in range(channels):
             total = numbers[ZERO]
@@ -218,12 +277,20 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
         _update(layer[BIAS], channels, weights, gradient, first, second, anchors, numbers, rate, root)
     if layer[KIND] == LINEAR:
         x, d, up = given.reshape(rows, examples), dx.reshape(rows, examples), u.reshape(columns, examples)
-        size = max(1, BLOCK // columns)
+        size = min(rows, _rows_at_once(columns, examples, FEWEST_APART))
+        turned = _matrix(gradient, gradient.size - up.size, examples, columns)
+        turns = CUT and size * columns > TURNED_FROM and size * columns * examples <= SMALL
+        if turns:
+            _turn(up, turned)
         for at in range(0, rows, size):
             count = min(size, rows - at)
             if i > 0:
                 product(weight[at : at + count], False, up, False, d[at : at + count])
-            product(x[at : at + count], False, up, True, _matrix(gradient, 0, count, columns))
+            block = _matrix(gradient, 0, count, columns)
+            if turns:
+                product(x[at : at + count], False, turned, False, block)
+            else:
+                product(x[at : at + count], False, up, True, block)
             _update(
                 start + at * columns, count * columns, weights, gradient, first, second, anchors, numbers, rate, root
             )
@@ -247,8 +314,9 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
 
 
 @_compiled
-def _backward(plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root):
+def _backward(plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root, masks):
     """Gradients and Adam from the last layer to the first; u comes as the gradient of the last layer's z."""
+    end = masks.size
     for i in range(len(plan) - 1, -1, -1):
         if i < len(plan) - 1:
             u = space[: plan[i, OUTPUTS] * examples]
@@ -258,11 +326,15 @@ def _backward(plan, numbers, weights, moments, anchors, space, capacity, example
                     _sum(upstream, _values(space, plan[j, UPSTREAM] * capacity, u.size), upstream)
             active = _values(space, plan[i, ACTIVE] * capacity, u.size)
             _leaky_upstream(upstream, active, numbers[SLOPE], numbers[ZERO], u)
+            if masks.size:  # what was switched off is not positive, and its slope does not matter
+                end = _masked(u, plan[i], masks, end, examples)
         _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, examples, u, gradient, rate, root)
 
 
 @_compiled
-def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, batch, rates, roots, space, gradient):
+def train(
+    plan, place, numbers, squash, weights, moments, anchors, rows, order, batch, rates, roots, space, gradient, masks
+):
     """All steps of one network in one epoch, in place; the sum of the batches' losses.
 
     Args:
@@ -279,17 +351,22 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
         rates: learning rate of each step, over Adam's first correction.
         roots: of Adam's second correction, for each step.
         space: room for a batch; `space_per_example` values for each of its examples.
-        gradient: room for the gradient of a block of weights.
+        gradient: room for the gradient of a block of weights, and for that of a layer's output.
+        masks: dropout masks of the rows in this order, batch after batch, (examples, units) for each layer but the
+            last; or of no size.
     """
     features, zero, one = len(place), numbers[ZERO], numbers[ONE]
-    total = 0.0
+    total, masked = 0.0, 0
+    per_example = masks.size // len(order)
     for step in range(len(rates)):
         part = order[step * batch : (step + 1) * batch]
         examples = len(part)
         start = plan[0, GIVEN] * batch
         x = space[start : start + features * examples]
         _gather(rows, part, place, x.reshape(features, examples))
-        z = _forward(plan, numbers, weights, space, batch, examples, squash)
+        own = masks[masked : masked + per_example * examples]
+        masked += own.size
+        z = _forward(plan, numbers, weights, space, batch, examples, squash, own)
         share = one / x.dtype.type(x.size)
         squares = zero
         for k in range(x.size):
@@ -299,9 +376,8 @@ def train(plan, place, numbers, squash, weights, moments, anchors, rows, order, 
                 residual *= z[k] * (one - z[k])
             z[k] = residual * share
         total += squares * share / 2
-        _backward(
-            plan, numbers, weights, moments, anchors, space, batch, examples, z, gradient, rates[step], roots[step]
-        )
+        rate, root = rates[step], roots[step]
+        _backward(plan, numbers, weights, moments, anchors, space, batch, examples, z, gradient, rate, root, own)
     return total
 
 
@@ -331,7 +407,8 @@ def score(plan, place, numbers, squash, weights, rows, size, space, out, apart):
         x = _matrix(space, plan[0, GIVEN] * size, features, examples)
         _gather(rows, part, place, x)
         for network in range(len(weights)):
-            z = _forward(plan, numbers, weights[network], space, size, examples, squash).reshape(features, examples)
+            flat = _forward(plan, numbers, weights[network], space, size, examples, squash, out[0, :0])
+            z = flat.reshape(features, examples)
             found = out[network, start : start + examples]
             found[:] = zero
             for f in range(features):

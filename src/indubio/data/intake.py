@@ -3,7 +3,7 @@
 A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -111,8 +111,7 @@ class Intake:
 
     def prepare(self, rows: Rows) -> Prepared:
         """Check, note what is wrong, fill in, and scale."""
-        whole = self.completed(rows)
-        return replace(whole, values=self.scaling.scaled(whole.values))
+        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values))
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""

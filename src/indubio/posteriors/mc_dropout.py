@@ -7,21 +7,16 @@ rescaling by 1/(1 - p): the paper's theta is W times eps and no more. In trainin
 has one mask for all rows, drawn at the end of fit, or else one row's score would depend on its neighbours.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import torch
-from jaxtyping import Float
 from pydantic import Field
-from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.network import Masks
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Posterior, WeightObjective, dropout_mask, fit_networks, fresh_weights
 from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Objective, Report, Stepper, Training, silent
+from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne
 
 DROPOUT = 0.01  # paper, appendix
@@ -56,7 +51,7 @@ class MCDropout(Posterior):
     ) -> Draws:
         """Train one network under dropout, then draw the masks."""
         (objective,) = fit_networks(
-            lambda generators: _DropoutObjective(
+            lambda generators: WeightObjective(
                 autoencoder,
                 fresh_weights(autoencoder, generators, rows),
                 prior_scale=self.prior_scale,
@@ -73,34 +68,5 @@ class MCDropout(Posterior):
         )
         (generator,) = objective.generators
         units = autoencoder.network.dropout_units
-        masks = tuple(_masks((self.draws, 1, size), self.dropout, generator, rows) for size in units)
+        masks = tuple(dropout_mask((self.draws, 1, size), self.dropout, generator, rows) for size in units)
         return Draws(autoencoder, self.draws, objective.trained(), masks=masks)
-
-
-class _DropoutObjective(WeightObjective):
-    def __init__(
-        self,
-        autoencoder: Autoencoder,
-        weights: dict[str, Tensor],
-        *,
-        prior_scale: float,
-        generators: Sequence[Generator],
-        dropout: float,
-    ) -> None:
-        super().__init__(autoencoder, weights, prior_scale=prior_scale, generators=generators)
-        self._dropout = dropout
-
-    def stepper(self, batch: int, threads: int) -> Stepper:
-        """On torch: the kernels have no masks."""
-        return Objective.stepper(self, batch, threads)
-
-    def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks:
-        """Fresh masks for every row."""
-        return [
-            torch.stack([_masks((rows.shape[1], size), self._dropout, g, rows) for g in self.generators])
-            for size in self.autoencoder.network.dropout_units
-        ]
-
-
-def _masks(shape: tuple[int, ...], dropout: float, generator: Generator, like: TrainingRows) -> Tensor:
-    return torch.empty(shape).bernoulli_(1 - dropout, generator=generator).to(like.device, like.dtype)

@@ -96,8 +96,10 @@ class WeightObjective(Objective):
         prior_scale: float,
         generators: Sequence[Generator],
         anchors: Weights | None = None,
+        dropout: float = 0.0,
     ) -> None:
         self.autoencoder = autoencoder
+        self.dropout = dropout
         self.generators = generators
         self.decay = 2 * prior_scale
         if can_differentiate(autoencoder):
@@ -118,7 +120,8 @@ class WeightObjective(Objective):
         if engine is None:
             return super().stepper(batch, threads)
         anchors = None if self._anchors is None else self._anchors[0]
-        return engine.trainer(self.moved[0], anchors, decay=self.decay, batch=batch, threads=threads)
+        masks = self.masks_of if self.dropout else None
+        return engine.trainer(self.moved[0], anchors, decay=self.decay, batch=batch, threads=threads, masks=masks)
 
     @cached_property
     def _by_hand(self) -> BlockGradient | None:
@@ -128,21 +131,27 @@ class WeightObjective(Objective):
         flat.grad = torch.zeros_like(flat)
         return BlockGradient(self.autoencoder, self.weights, weight_views(flat.grad, self.weights))
 
-    def masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
-        """Dropout masks for a batch; none here."""
-        del rows
-        return None
+    def masks_of(self, network: int, examples: int) -> list[Float[Tensor, "b units"]]:
+        """Fresh dropout masks of one network for the rows of a batch, one for each place."""
+        units, generator, like = self.autoencoder.network.dropout_units, self.generators[network], self.leaves[0]
+        return [dropout_mask((examples, size), self.dropout, generator, like) for size in units]
+
+    def _masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
+        if not self.dropout:
+            return None
+        each = [self.masks_of(network, rows.shape[1]) for network in range(len(self.generators))]
+        return [torch.stack(place) for place in zip(*each, strict=True)]
 
     def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """Mean NLL of the batch."""
-        return self.autoencoder.nll(self.weights, rows, masks=self.masks(rows)).mean(1)
+        return self.autoencoder.nll(self.weights, rows, masks=self._masks(rows)).mean(1)
 
     def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """As every objective does, or faster where the backward pass is written out."""
         if self._by_hand is None:
             return super().differentiate(rows)
         with torch.no_grad():
-            loss = self._by_hand(rows, self.masks(rows))
+            loss = self._by_hand(rows, self._masks(rows))
         self.add_anchor_gradient()
         return loss
 
@@ -166,6 +175,11 @@ class WeightObjective(Objective):
     def trained(self) -> Weights:
         """The weights as they are now, cut loose from autograd and from each other."""
         return {name: weight.detach().clone() for name, weight in self.weights.items()}
+
+
+def dropout_mask(shape: tuple[int, ...], dropout: float, generator: Generator, like: TrainingRows) -> Tensor:
+    """1 for what stays, 0 for what is switched off, with this probability."""
+    return torch.empty(shape).bernoulli_(1 - dropout, generator=generator).to(like.device, like.dtype)
 
 
 def flat_weights(weights: Weights) -> Float[Tensor, "c p"]:

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability.ties import upper_tie
 
+FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
 
 
@@ -118,11 +119,17 @@ class Reference:
 
     def part_means(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "parts examples"]:
         """Mean score of new examples over the draws of each part; draws are added one after the other."""
-        means = np.zeros((len(self.scores), nll.shape[1]))
+        if len(nll) != len(self.part):
+            raise ShapeError(f"there are {len(self.part)} draws, got the scores of {len(nll)}.")
         with np.errstate(over="ignore"):
-            for place, draw in zip(self.part, nll, strict=True):
-                means[place] += draw
-            return means / np.bincount(self.part)[:, None]
+            if nll.shape[1] <= FEW:
+                each = nll.astype(np.float64, copy=False)
+                means = np.array([np.add.accumulate(each[draws], axis=0)[-1] for draws in self._draws_of_part])
+            else:
+                means = np.zeros((len(self.scores), nll.shape[1]))
+                for place, draw in zip(self.part, nll, strict=True):
+                    means[place] += draw
+            return np.asarray(means / self._counts_of_part)
 
     def below(self, part_nll: Float[np.ndarray, "parts examples"]) -> Int[np.ndarray, " examples"]:
         """How many calibration examples score at most as high, or tie; of all groups."""
@@ -179,6 +186,14 @@ class Reference:
             f"For good examples {proven}, over {self.examples} calibration examples that were not trained on; "
             f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
         )
+
+    @cached_property
+    def _draws_of_part(self) -> list[Int[np.ndarray, " draws"]]:
+        return [np.flatnonzero(self.part == place) for place in range(len(self.scores))]
+
+    @cached_property
+    def _counts_of_part(self) -> Int[np.ndarray, "parts 1"]:
+        return np.bincount(self.part)[:, None]
 
     @cached_property
     def _upper_ties(self) -> Float[np.ndarray, "parts known"]:

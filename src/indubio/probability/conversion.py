@@ -7,7 +7,7 @@ see each other, so the result of a draw does not depend on which others it was f
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -22,6 +22,7 @@ from indubio.settings import Settings
 LARGEST_TRAINING_SCORE = np.float64(
     1e150
 )  # its square is still a float64, so that means and deviations cannot overflow
+BLOCK = 4096  # examples; their scores under tens of draws stay in the cache
 SCALING_PARAMETERS = {"training_mean": 1, "scaling_level": 1}
 
 
@@ -48,6 +49,12 @@ class Conversion(Settings, ABC):
         self, nll: Float[np.ndarray, " examples"], parameters: Mapping[str, np.ndarray]
     ) -> Float[np.ndarray, " examples"]:
         """CDF of one draw at these scores, given what `fit_draw` returned."""
+
+    def cdfs(
+        self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
+    ) -> Float[np.ndarray, "draws examples"]:
+        """CDF of every draw at its own scores; what is the same for all draws can be done once here."""
+        return np.array([self.cdf(scores, known) for scores, known in zip(nll, parameters, strict=True)])
 
     def fit(self, nll: Float[np.ndarray, "draws examples"]) -> "FittedConversion":
         """The conversion fitted on training scores, every draw by itself."""
@@ -115,9 +122,12 @@ class FittedConversion:
             raise ShapeError(f"this conversion was fitted on {self.draws} draws, got {_shape(scores)}.")
         # NaN fails this comparison too. A likelihood that is infinite is a broken model, not a very normal example.
         _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
+        if scores.shape[1] <= BLOCK:
+            return self._block_probability(scores.astype(np.float64, copy=False))
         probability = np.empty(scores.shape)
-        for draw, draw_scores in enumerate(scores):
-            probability[draw] = self._draw_probability(draw, np.ascontiguousarray(draw_scores, dtype=np.float64))
+        for start in range(0, scores.shape[1], BLOCK):
+            block = slice(start, start + BLOCK)
+            probability[:, block] = self._block_probability(scores[:, block].astype(np.float64))
         return probability
 
     @cached_property
@@ -125,12 +135,15 @@ class FittedConversion:
         # Made once: for a single example, taking the arrays apart costs as much as the CDFs do.
         return [{name: values[draw, ...] for name, values in self.parameters.items()} for draw in range(self.draws)]
 
-    def _draw_probability(self, draw: int, nll: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
-        parameters = self._by_draw[draw]
-        cdf = self.conversion.cdf(nll, parameters)
+    @cached_property
+    def _level_and_mean(self) -> tuple[Float[np.ndarray, "draws 1"], Float[np.ndarray, "draws 1"]]:
+        return self.parameters["scaling_level"][:, None], self.parameters["training_mean"][:, None]
+
+    def _block_probability(self, nll: Float[np.ndarray, "draws block"]) -> Float[np.ndarray, "draws block"]:
+        cdf = self.conversion.cdfs(nll, self._by_draw)
         if not self.conversion.scaled:
             return cdf
-        level, mean = float(parameters["scaling_level"]), float(parameters["training_mean"])
+        level, mean = self._level_and_mean
         return scaled_probability(cdf, nll, level=level, mean=mean)
 
 

@@ -6,9 +6,9 @@ It assumes no shape, but cannot tell apart what lies beyond the largest training
 count as equal (`ties.py`): `<=` is decided on the last bit for an example that is also in the training set.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -31,5 +31,29 @@ class Ecdf(Conversion):
         self, nll: Float[np.ndarray, " examples"], parameters: Mapping[str, np.ndarray]
     ) -> Float[np.ndarray, " examples"]:
         """Share of the training scores that are at most this one, or tie with it."""
-        scores = parameters["scores"]
-        return scores.searchsorted(upper_tie(nll), side="right") / len(scores)
+        return np.asarray(self.cdfs(nll[None], [parameters])[0])
+
+    def cdfs(
+        self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
+    ) -> Float[np.ndarray, "draws examples"]:
+        """The same for every draw."""
+        known = [draw["scores"] for draw in parameters]
+        reached = rounded_down(upper_tie(nll), known[0].dtype)
+        shares = np.empty(nll.shape)
+        for draw, scores in enumerate(known):
+            shares[draw] = scores.searchsorted(reached[draw], side="right")
+        return np.divide(shares, len(known[0]), out=shares)
+
+
+def rounded_down(values: Float[np.ndarray, "*shape"], dtype: np.dtype[Any]) -> Float[np.ndarray, "*shape"]:
+    """The largest numbers of this precision that are at most the values.
+
+    A score of this precision is at most the one if it is at most the other. Asked in another precision, numpy would
+    convert all training scores at every call, which for one example costs more than all the rest.
+    """
+    if values.dtype == dtype:
+        return values
+    with np.errstate(over="ignore"):  # beyond the largest float is infinity, and the largest float below it
+        rounded = values.astype(dtype)
+    above = rounded > values
+    return np.where(above, np.nextafter(rounded, rounded.dtype.type(-np.inf)), rounded)

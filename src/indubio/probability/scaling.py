@@ -28,17 +28,19 @@ def scaling_level(level: Level, cdf: Cdf, nll: Float[np.ndarray, " examples"], m
 
 
 def scaled_probability(
-    cdf: Float[np.ndarray, " examples"],
-    nll: Float[np.ndarray, " examples"],
+    cdf: Float[np.ndarray, "draws examples"],
+    nll: Float[np.ndarray, "draws examples"],
     *,
-    level: float,
-    mean: float,
-) -> Float[np.ndarray, " examples"]:
-    """max(0, (cdf - level) / (1 - level)) for one draw.
+    level: Float[np.ndarray, "draws 1"],
+    mean: Float[np.ndarray, "draws 1"],
+) -> Float[np.ndarray, "draws examples"]:
+    """max(0, (cdf - level) / (1 - level)), with a level of its own for every draw.
 
     At level 1 the formula is 0/0. It arises when the training scores tie with their mean, and then the limit is a
     step: 1 for what scores above that mean, 0 for what ties with it or is below.
     """
-    if level >= FULL_LEVEL:
-        return (nll > upper_tie(np.asarray(mean))).astype(np.float64)
-    return np.maximum(0.0, (cdf - level) / (1 - level))
+    full = level >= FULL_LEVEL
+    if not full.any():
+        return np.asarray(np.maximum(0.0, (cdf - level) / (1 - level)))
+    scaled = np.maximum(0.0, (cdf - level) / np.where(full, 1.0, 1 - level))
+    return np.where(full, nll > upper_tie(mean), scaled)

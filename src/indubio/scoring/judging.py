@@ -231,6 +231,8 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
 
 def joined_scores(blocks: Sequence[Scored]) -> Scored:
     """Blocks of examples as one."""
+    if len(blocks) == 1:
+        return blocks[0]
     names = [field.name for field in dataclasses.fields(Uncertainty)]
     parts = [block.part_nll for block in blocks if block.part_nll is not None]
     notes = [block.notes for block in blocks if block.notes is not None]

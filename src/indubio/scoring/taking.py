@@ -117,5 +117,6 @@ class TakesExamples(WithSettings):
         )
 
     def _prepared(self, X: Any) -> Prepared:
-        check_is_fitted(self)
+        if not hasattr(self, "input_shape_"):  # scikit-learn's own look at all attributes takes longer
+            check_is_fitted(self)
         return self._prepare(self._rows(X, fitting=False))
