@@ -34,6 +34,11 @@ class Reason(StrEnum):
     ALEATORIC = "uncertain-aleatoric"  # uncertain, mostly because the case itself is ambiguous
 
 
+# Words are taken by their place at the end: arrays of text are large, and choosing among them copies all of them.
+_VERDICTS = np.array([verdict.value for verdict in (Verdict.INLIER, Verdict.ANOMALY, Verdict.REFER)])
+_REASONS = np.array(["", *(reason.value for reason in Reason)])
+
+
 def predictions(
     probability: Float[np.ndarray, " examples"], threshold: float = ANOMALY_THRESHOLD
 ) -> Bool[np.ndarray, " examples"]:
@@ -47,8 +52,8 @@ def verdicts(
     prediction: Bool[np.ndarray, " examples"], reason: Shaped[np.ndarray, " examples"]
 ) -> Shaped[np.ndarray, " examples"]:
     """A `Verdict` for every example, as an array of strings: REFER where there is a reason to."""
-    accepted = np.where(prediction, Verdict.ANOMALY.value, Verdict.INLIER.value)
-    return np.where(reason != "", Verdict.REFER.value, accepted)
+    which = np.where(reason != "", 2, np.asarray(prediction, dtype=np.int8))
+    return np.asarray(_VERDICTS[which])
 
 
 def reasons(
@@ -67,11 +72,13 @@ def reasons(
     """
     none = np.zeros(len(uncertain), dtype=bool)
     mostly_epistemic = uncertainty.epistemic > uncertainty.aleatoric
-    return np.select(
-        [none if bad is None else bad, none if outside is None else outside, uncertain & mostly_epistemic, uncertain],
-        [reason.value for reason in Reason],
-        default="",
-    )
+    holds = [
+        none if bad is None else bad,
+        none if outside is None else outside,
+        uncertain & mostly_epistemic,
+        uncertain,
+    ]
+    return np.asarray(_REASONS[np.select(holds, range(1, len(_REASONS)), default=0)])
 
 
 def checked_values(values: np.ndarray, name: str) -> Float[np.ndarray, " examples"]:

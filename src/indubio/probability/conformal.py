@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
 NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
@@ -120,7 +121,7 @@ class Reference:
         """How many calibration examples score at most as high, or tie; of all groups."""
         counted = np.zeros(part_nll.shape[1], dtype=np.int64)
         for known, new in zip(self.scores, part_nll, strict=True):
-            counted += np.searchsorted(known, upper_tie(new), side="right")
+            counted += places(known, upper_tie(new), "right")
         return counted
 
     def p_value(
@@ -202,7 +203,7 @@ class Reference:
         counted = np.zeros(part_nll.shape[1], dtype=np.int64)
         for place, new in enumerate(part_nll):
             ties = self._upper_ties[place] if known is None else self._upper_ties[place][known[place]]
-            counted += len(ties) - np.searchsorted(ties, new, side="left")
+            counted += len(ties) - places(ties, new, "left")
         return counted
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.probability.conversion import Conversion
+from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
 
@@ -32,4 +33,4 @@ class Ecdf(Conversion):
     ) -> Float[np.ndarray, " examples"]:
         """Share of the training scores that are at most this one, or tie with it."""
         scores = parameters["scores"]
-        return scores.searchsorted(upper_tie(nll), side="right") / len(scores)
+        return places(scores, upper_tie(nll), "right") / len(scores)
