@@ -196,7 +196,7 @@ def _worded(texts: Shaped[np.ndarray, " examples"], known: tuple[str, ...]) -> "
     which, counted = np.zeros(len(texts), dtype=np.int8), 0
     for place, word in enumerate(known):
         same = texts == word
-        counted += np.count_nonzero(same)
+        counted += int(np.count_nonzero(same))
         which += same.view(np.int8) * np.int8(place)
     if counted < len(texts):
         return pa.array(texts, pa.string())

@@ -58,4 +58,4 @@ class _Grid:
     def _cell(self, values: Float[np.ndarray, " values"]) -> Int[np.ndarray, " values"]:
         with np.errstate(over="ignore"):
             cell = (values - self.first) * self.per_unit
-        return np.clip(cell, 0, self.cells, out=cell).astype(np.intp)
+        return np.asarray(np.clip(cell, 0, self.cells, out=cell), dtype=np.intp)
