@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -156,11 +156,11 @@ def _looked(
     jobs = {pool.submit(look_at, file.source, assessor.grouped_by, assessor.row_by_row): file for file in files}
     found: dict[str, Looked] = {}
     for job in _finished(jobs):
-        looked = _result(job)
+        name, looked = jobs.pop(job).name, _result(job)
         if isinstance(looked, Refused):
-            manifest.quarantined[jobs[job].name] = looked.reason
+            manifest.quarantined[name] = looked.reason
         else:
-            found[jobs[job].name] = looked
+            found[name] = looked
     return [(file, found[file.name]) for file in files if file.name in found]
 
 
@@ -178,7 +178,7 @@ def _assessed(
     tell(counting.advance())
     jobs = {pool.submit(assess_shard, key, shard): shard for shard in waiting}
     for job in _finished(jobs):
-        shard, report = jobs[job], _result(job)
+        shard, report = jobs.pop(job), _result(job)
         if isinstance(report, Refused):
             report = Report(report, "?", 0.0)
         if isinstance(report.outcome, Refused):
@@ -195,8 +195,12 @@ def _assessed(
     return Outcome(shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined))
 
 
-def _finished(jobs: Iterable[Future[T]]) -> Iterator[Future[T]]:
-    """The jobs as they finish; those that have not started never do when the caller gives up."""
+def _finished(jobs: Mapping[Future[T], object]) -> Iterator[Future[T]]:
+    """The jobs as they finish; those that have not started never do when the caller gives up.
+
+    The caller takes each out of the jobs: as long as somebody holds it, a cluster keeps its result, and does all the
+    work of a worker again that dies.
+    """
     try:
         yield from as_completed(jobs)
     except BaseException:
