@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Shaped
 from indubio.data.incoming import days_of, groups_of, passed_through
 from indubio.data.intake import Inspected
 from indubio.data.notes import joined_notes
-from indubio.decision import Evidence, Referral, Verdict, predictions, reasons, verdicts
+from indubio.decision import Evidence, Reason, Referral, Verdict, predictions, reasons, verdicts
 from indubio.errors import DataError, MissingExtraError, quoted
 from indubio.probability import Reference, alarms, conformal_of, select_anomalies
 from indubio.uncertainty import DISPLAY_FACTOR, Uncertainty
@@ -167,7 +167,11 @@ class Assessment:
         taken = columns.keys() & found.keys()
         if taken:
             raise DataError(f"columns {quoted(sorted(taken))} of the input have names of the output. Rename them.")
-        return pa.table(columns | {name: pa.array(values) for name, values in found.items()})
+        words = {"verdict": tuple(Verdict), "reason": ("", *Reason), "notes": ("",)}
+        made = {
+            name: _worded(values, words[name]) if name in words else pa.array(values) for name, values in found.items()
+        }
+        return pa.table(columns | made)
 
     def to_frame(self, index: Any = None) -> "pd.DataFrame":
         """A pandas DataFrame, one row per example.
@@ -181,3 +185,22 @@ class Assessment:
             raise MissingExtraError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame if index is None else frame.set_axis(index, axis=0)
+
+
+def _worded(texts: Shaped[np.ndarray, " examples"], known: tuple[str, ...]) -> "pa.Array":
+    """The texts as an Arrow array; those that are all of a few known words without turning each into a text of Arrow's.
+
+    Args:
+        texts: any.
+        known: the words that all of them may be.
+    """
+    import pyarrow as pa
+
+    which, counted = np.zeros(len(texts), dtype=np.int8), 0
+    for place, word in enumerate(known):
+        same = texts == word
+        counted += int(np.count_nonzero(same))
+        which += same.view(np.int8) * np.int8(place)
+    if counted < len(texts):
+        return pa.array(texts, pa.string())
+    return pa.array(known, pa.string()).take(pa.array(which))

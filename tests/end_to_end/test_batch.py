@@ -17,6 +17,8 @@ from indubio.batch.manifest import NAME
 from indubio.cli import main
 from indubio.export import export_onnx
 from indubio.storage import load
+from indubio.workers import Workers
+from tests import deadly_files
 from tests.batches import digests, saved_model, written
 
 SHARD_ROWS = 500
@@ -89,6 +91,43 @@ def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_ha
     assert summary["before"] >= before
     assert list(summary["quarantined"]) == ["poison.parquet"]
     assert digests(folder / out) == digests(folder / f"{model} undisturbed")
+
+
+def test_a_shard_that_ends_every_worker_is_put_aside_and_no_other(folder, tmp_path):
+    import dask
+    from distributed import LocalCluster
+
+    written(tmp_path / "in", 3, 5000)
+    (tmp_path / "in" / "1.parquet").rename(tmp_path / "in" / "deadly.parquet")
+    batch = Batch(source=str(tmp_path / "in"), model=folder / "model.onnx", out=str(tmp_path / "calm"), shard_rows=500)
+    with ThreadPoolExecutor(1) as executor:
+        run_batch(batch, executor=executor)
+    kept = []
+    # Dask gives up after four workers, which takes its time to start as many; two will do here.
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", preload=[deadly_files.__file__]) as own,
+    ):
+        first = {nanny.pid for nanny in own.workers.values()}
+
+        def look(_):
+            kept.append(sum(task.state == "memory" for task in own.scheduler.tasks.values()))
+
+        found = run_batch(
+            batch.replaced(source=f"deadly://{tmp_path / 'in'}", out=str(tmp_path / "deadly")),
+            Workers(cluster=own.scheduler_address),
+            tell=look,
+        )
+        assert first.isdisjoint(nanny.pid for nanny in own.workers.values())
+    assert list(found.quarantined) == ["deadly.parquet.000000000000-000000000500"]
+    assert "every worker that took it died" in found.quarantined["deadly.parquet.000000000000-000000000500"]
+    assert (found.shards, found.examples) == (29, 14_500)
+    calm, deadly = digests(tmp_path / "calm"), digests(tmp_path / "deadly")
+    lost = {name for name in calm if name.startswith("deadly.parquet.000000000000-")}
+    assert {name: calm[name] for name in calm.keys() - lost - {NAME}} == {
+        name: deadly[name] for name in deadly.keys() - {NAME}
+    }
+    assert max(kept) < 10  # of 30: what was taken is let go, and not done again for a worker that died
 
 
 def test_ctrl_c_stops_processes_and_the_next_run_goes_on(folder):

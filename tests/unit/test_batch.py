@@ -1,18 +1,22 @@
 """Batches: what comes out depends on the files and the model alone, and what was done is never done again."""
 
 import json
+import os
 import shutil
 import subprocess
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 import pytest
+from rich.console import Console
 
 from indubio.batch import Batch, run_batch
+from indubio.cli.assess_batch import _drawn
 from indubio.data import Wide, Windowing, read_windows
 from indubio.data.reading import Reading
 from indubio.decision import AtMost
@@ -78,6 +82,28 @@ def test_a_second_run_does_only_what_is_missing(source, model, tmp_path):
     assert [path for path in before if after[path] != before[path]] == [lost]
     assert (outcome.shards, outcome.before, len(told)) == (9, 8, 2)
     assert outcome.examples == 3000
+
+
+def test_progress_says_how_far_it_is_and_what_every_worker_did(source, model, tmp_path):
+    _, told = run(source, model, tmp_path / "out")
+    assert [(one.done, one.total) for one in told] == [(done, 9) for done in range(10)]
+    assert [one.examples for one in told] == [0, 400, 800, 1000, 1400, 1800, 2000, 2400, 2800, 3000]
+    assert told[0].left is None
+    assert all(one.left > 0 for one in told[1:-1])
+    assert told[-1].left == 0
+    assert sorted(one.share for one in told) == [one.share for one in told]
+    assert (told[0].share, told[-1].share) == (0, 1)
+    (worker,) = told[-1].workers
+    state = told[-1].workers[worker]
+    assert worker.endswith(f":{os.getpid()}")
+    assert (state.shards, state.examples, state.latest) == (9, 3000, "2.parquet.000000000800-000000001000")
+    assert 0 < state.seconds <= told[-1].seconds
+    shown = StringIO()
+    Console(file=shown, width=160).print(_drawn(told[3]))
+    assert "3 of 9 shards, 1,000 examples, " in shown.getvalue()
+    assert " left" in shown.getvalue()
+    assert f"{worker} " in shown.getvalue()
+    assert "last 0.parquet.000000000800-000000001000" in shown.getvalue()
 
 
 def test_a_file_that_changed_is_assessed_again_and_its_old_results_go(model, tmp_path):

@@ -1,8 +1,11 @@
 """Detector: what comes in, what comes out, and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from torch import nn
 
@@ -78,6 +81,19 @@ def test_an_assessment_becomes_a_frame_and_an_arrow_table(detector):
     assert found.to_arrow().num_rows == 60
     np.testing.assert_array_equal(found.to_frame()["total"], found.total)
     assert "60 examples" in repr(found)
+
+
+@pytest.mark.parametrize("notes", [["", "", "", "", ""], ["", "missing: b", "", "frozen: a", ""]])
+def test_an_arrow_table_has_the_words_of_the_assessment(detector, notes):
+    words = {
+        "verdict": np.array(["REFER", "INLIER", "REFER", "ANOMALY", "REFER"]),
+        "reason": np.array(["uncertain-aleatoric", "", "bad_input", "", "out_of_range"]),
+        "notes": np.array(notes, dtype=object),
+    }
+    table = dataclasses.replace(detector.assess(TABLE[:5]), **words).to_arrow()
+    for name, texts in words.items():
+        assert table.column(name).to_pylist() == texts.tolist()
+        assert table.schema.field(name).type == pa.string()
 
 
 def test_the_total_in_percent_is_four_times_the_total(detector):

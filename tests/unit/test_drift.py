@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from indubio import Training
 from indubio.data.datasets import odds
-from indubio.drift import DriftMonitor, DriftReference, DriftTest, monitor
+from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
 from tests.small_examples import SIGNALS, SMALL_NETWORK, quick, windows
 from tests.small_examples import TRAINING as ROWS
@@ -138,6 +138,48 @@ def test_the_wealth_is_what_the_definition_says(ranks, count):
     wealth = sum((waiting[k] - waiting[k + 1]) * np.prod(bets[k:], axis=0) for k in range(len(ranks)))
     after = watched._after(np.repeat(np.array(ranks)[:, None], 6, axis=1))
     np.testing.assert_allclose(after.wealth[0], wealth, rtol=1e-9)
+
+
+def example_by_example(wealth, off, stakes, unit, weights):
+    """The bets as they are defined, one example after the other."""
+    mixed = []
+    for now, weight in zip(off, weights, strict=True):
+        bet = np.where(np.isnan(now), 1.0, (1 + stakes * now) / unit)
+        wealth = np.minimum((wealth + weight) * bet, betting.MOST_WEALTH)
+        mixed.append(wealth.mean(axis=0))
+    return np.array(mixed), wealth
+
+
+@pytest.mark.parametrize("drifted", [0.0, 0.5], ids=["as it was", "until nothing more can be won"])
+@pytest.mark.parametrize("examples", [1, 63, 64, 257, 2500])
+@pytest.mark.parametrize("bets", [betting.wealth_over_time, betting.plain_wealth_over_time])
+def test_a_block_of_bets_is_the_bets_one_by_one_to_the_bit(bets, examples, drifted):
+    random = np.random.default_rng(examples)
+    off = random.random((examples, 5)) * (1 - drifted) + drifted - 0.5
+    off[random.random(off.shape) < 0.1] = np.nan
+    off[:, 3] = np.nan
+    stakes = np.tile(monitor.STAKES[:, None], 5)
+    unit = 1 + np.abs(stakes) * random.random(5) / 10
+    before = random.random(stakes.shape).T.copy().T  # as a monitor holds it
+    given = (before, off, stakes, unit, random.random(examples) / examples)
+    for found, expected in zip(bets(*given), example_by_example(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    if drifted and examples == 2500:
+        assert bets(*given)[1].max() == betting.MOST_WEALTH
+
+
+def test_ranks_are_the_middles_of_the_bins_that_a_search_finds():
+    reference = DriftReference.fit(normal(500, 0).round(1), FEATURES).with_scores(500)
+    new = np.concatenate([normal(3000, 1).round(1), [[np.nan, np.inf, -np.inf], [1e308, -1e308, 0.0]]])
+    p = np.random.default_rng(2).random(len(new))
+    series = np.concatenate([new, np.abs(new - reference.centre)], axis=1)
+    for column, edges, counts, found in zip(
+        series.T, reference.edges, reference.counts, reference.ranks(new, p).T, strict=False
+    ):
+        middle = (np.cumsum(counts) - counts / 2) / counts.sum()
+        expected = np.where(np.isnan(column), np.nan, middle[np.searchsorted(edges, column, side="right")])
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(reference.ranks(new, p)[:, -1], 1 - p)
 
 
 def test_the_weights_of_all_starts_add_up_to_one():

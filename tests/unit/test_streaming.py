@@ -167,6 +167,17 @@ def test_no_more_rows_are_held_out_than_are_needed_to_calibrate():
     assert Split.of(HoldOut(), ExampleStream("unread"), 10**9, 0).held * 10**9 == REFERENCE
 
 
+def test_the_distribution_of_the_reference_scores_is_within_its_bound_of_that_of_all(tmp_path, monkeypatch):
+    monkeypatch.setattr("indubio.streaming.REFERENCE", 1000)
+    table = made(12_000)
+    detector = small().fit(ExampleStream(written(tmp_path / "parts", table, 1000), buffer=3000))
+    known = detector.reference_.scores[0]
+    assert 800 < len(known) < 1200  # by random numbers: within six standard deviations
+    whole = np.sort(detector.nll(Table(features=table)).mean(axis=0))
+    bound = np.sqrt(np.log(2 / 1e-6) / (2 * len(known)))
+    assert stats.ks_2samp(known, whole).statistic <= bound
+
+
 def test_everything_a_table_may_have_goes_through_a_stream(tmp_path):
     rows = 3000
     random = np.random.default_rng(5)

@@ -115,6 +115,26 @@ def test_ctrl_c_ends_processes_in_the_middle_of_their_work(parent_at_work):
     _wait_for_the_end_of(child)
 
 
+def test_a_cluster_lets_go_of_results_that_have_arrived(cluster):
+    # What it keeps it would do again when the worker dies.
+    with Workers(cluster=cluster.scheduler_address).executor(keep, ("given",)) as executor:
+        held = [executor.submit(kept) for _ in range(8)]
+        assert {future.result(60)[0] for future in held} == {"given"}
+        deadline = time.monotonic() + 30
+        while any(task.state == "memory" for task in cluster.scheduler.tasks.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_what_waits_on_a_cluster_can_be_cancelled(cluster):
+    with Workers(cluster=cluster.scheduler_address).executor() as executor:
+        running = [executor.submit(time.sleep, 1) for _ in range(2)]
+        waiting = [executor.submit(time.sleep, 60) for _ in range(6)]
+        assert all(future.cancel() for future in waiting)
+        assert all(future.cancelled() for future in as_completed(waiting, timeout=30))
+        assert [future.result(30) for future in running] == [None, None]
+
+
 def test_a_cluster_is_found_by_its_scheduler_file(cluster, tmp_path):
     import json
 

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ from indubio.settings import AtLeastOne, NotNegativeInt, Settings
 from indubio.workers import Workers, ended_its_workers
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 OPTIONS = ("format", "passed", "top", "contributions", "shard_rows")  # that the files of results depend on
+DEADLY = Refused("every worker that took it died: it may need more memory than they have.")
 WRITE_EVERY = 1.0  # seconds between two manifests, or more where writing one takes long
 WRITING_SHARE = 20  # a manifest is written for at most one part in so many of the time
 
@@ -115,7 +117,9 @@ def run_batch(
         wanted = shards(known, batch.shard_rows, assessor.grouped_by)
         for name in manifest.outdated(wanted):
             folder.remove(name)
-        return _assessed(pool, order.key, wanted, manifest, save, tell)
+        outcome = _assessed(pool, order.key, wanted, manifest, save, tell)
+    folder.clear()  # what workers that died in this run were writing
+    return outcome
 
 
 @contextmanager
@@ -153,14 +157,16 @@ def _looked(
     pool: Executor, files: list[InputFile], assessor: Assessor, manifest: Manifest
 ) -> list[tuple[InputFile, Looked]]:
     """What has to be known of the files, of those that can be read."""
-    jobs = {pool.submit(look_at, file.source, assessor.grouped_by, assessor.row_by_row): file for file in files}
     found: dict[str, Looked] = {}
-    for job in _finished(jobs):
-        looked = _result(job)
+
+    def begun(file: InputFile) -> Future[Looked | Refused]:
+        return pool.submit(look_at, file.source, assessor.grouped_by, assessor.row_by_row)
+
+    for file, looked in _results(begun, files):
         if isinstance(looked, Refused):
-            manifest.quarantined[jobs[job].name] = looked.reason
+            manifest.quarantined[file.name] = looked.reason
         else:
-            found[jobs[job].name] = looked
+            found[file.name] = looked
     return [(file, found[file.name]) for file in files if file.name in found]
 
 
@@ -176,9 +182,7 @@ def _assessed(
     before = len(all_shards) - len(waiting)
     counting = Counting(all_shards, waiting)
     tell(counting.advance())
-    jobs = {pool.submit(assess_shard, key, shard): shard for shard in waiting}
-    for job in _finished(jobs):
-        shard, report = jobs[job], _result(job)
+    for shard, report in _results(lambda shard: pool.submit(assess_shard, key, shard), waiting):
         if isinstance(report, Refused):
             report = Report(report, "?", 0.0)
         if isinstance(report.outcome, Refused):
@@ -195,10 +199,28 @@ def _assessed(
     return Outcome(shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined))
 
 
-def _finished(jobs: Iterable[Future[T]]) -> Iterator[Future[T]]:
-    """The jobs as they finish; those that have not started never do when the caller gives up."""
+def _results(begun: Callable[[Item], Future[T]], items: Sequence[Item]) -> Iterator[tuple[Item, T | Refused]]:
+    """What comes of each, as they finish; those that have not started never do when the caller gives up.
+
+    A cluster blames the death of a worker on all tasks that it had, also on one that only waited there. So what seems
+    to have ended its workers is done again, alone, and put aside when it does end them.
+
+    Args:
+        begun: gives one to a worker.
+        items: all of them.
+    """
+    jobs = {begun(item): item for item in items}
+    blamed: list[Item] = []
     try:
-        yield from as_completed(jobs)
+        for job in as_completed(jobs):
+            item, result = jobs.pop(job), _result(job)
+            if result is DEADLY:
+                blamed.append(item)
+            else:
+                yield item, result
+        for item in blamed:
+            result = _result(begun(item))
+            yield item, result
     except BaseException:
         for job in jobs:
             job.cancel()
@@ -215,7 +237,7 @@ def _result(job: Future[T]) -> T | Refused:
         ) from None
     except Exception as error:
         if ended_its_workers(error):
-            return Refused("every worker that took it died: it may need more memory than they have.")
+            return DEADLY
         raise
 
 

@@ -24,5 +24,8 @@ def joined_notes(
     first: Shaped[np.ndarray, " examples"], second: Shaped[np.ndarray, " examples"]
 ) -> Shaped[np.ndarray, " examples"]:
     """Two notes per example as one."""
-    separator = np.where((first != "") & (second != ""), "; ", "")
+    noted, also = first != "", second != ""
+    if not also.any():
+        return np.asarray(first, dtype=object)
+    separator = np.where(noted & also, "; ", "")
     return np.asarray(first + separator.astype(object) + second, dtype=object)

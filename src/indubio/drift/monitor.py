@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float, Int
 
+from indubio.drift.betting import wealth_over_time
 from indubio.drift.finding import Drift, DriftTest, SeriesDrift
 from indubio.drift.reference import DriftReference
 from indubio.errors import ConfigError
 
 STAKES = np.array([s * e for s in (-1, 1) for e in (0.3, 0.8, 1.75)])
 AT_ONCE = 1024  # examples; the history of their wealth is held in memory
-MOST_WEALTH = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,34 +117,30 @@ class DriftMonitor:
 
     def _after(self, rank: Float[np.ndarray, "block series"]) -> Self:
         time = self.seen + 1 + np.arange(len(rank))
-        bets, wealth = self._bets(rank), self.wealth
-        for bet, weight in zip(bets, _waiting(time - 1) - _waiting(time), strict=True):
-            # Every bet that was started is made again, and one more starts. Past an alarm more wealth says no more.
-            wealth = np.minimum((wealth + weight) * bet, MOST_WEALTH)
-            bet[:] = wealth  # keeps the history without another array
-        mixed = bets.mean(axis=2) + _waiting(time)[:, None]
-        alarm = mixed >= self._needed
-        new = alarm.any(axis=0) & (self.since < 0)
+        weights = _waiting(time - 1) - _waiting(time)
+        mixed, wealth = wealth_over_time(self.wealth.T, rank - 0.5, *self._stakes, weights)
+        mixed += _waiting(time)[:, None]
+        largest = mixed.max(axis=0)
+        new = (largest >= self._needed) & (self.since < 0)
         there = ~np.isnan(rank)
         return replace(
             self,
             seen=self.seen + len(rank),
-            wealth=wealth,
-            largest=np.maximum(self.largest, mixed.max(axis=0)),
-            since=np.where(new, self.seen + alarm.argmax(axis=0), self.since),
-            rank_sum=self.rank_sum + np.nansum(rank, axis=0),
+            wealth=wealth.T,
+            largest=np.maximum(self.largest, largest),
+            since=np.where(new, self.seen + (mixed >= self._needed).argmax(axis=0), self.since),
+            rank_sum=self.rank_sum + np.where(there, rank, 0.0).sum(axis=0),
             rank_count=self.rank_count + there.sum(axis=0),
         )
 
-    def _bets(self, rank: Float[np.ndarray, "block series"]) -> Float[np.ndarray, "block series stakes"]:
+    @property
+    def _stakes(self) -> tuple[Float[np.ndarray, "stakes series"], Float[np.ndarray, "stakes series"]]:
+        """Every stake, and what its bet is divided by; of the score only higher is bet on."""
         slack = np.sqrt(np.log(4 / self._levels) / (6 * np.maximum(self.reference.sizes, 1))) + self.test.anomalies / 2
-        stakes = np.tile(STAKES, (rank.shape[1], 1))
+        stakes = np.tile(STAKES[:, None], len(slack))
         if self.reference.has_score:
-            stakes[-1] = np.abs(STAKES)
-        off = np.nan_to_num(rank - 0.5)
-        bets = (1 + stakes * off[..., None]) / (1 + np.abs(stakes) * slack[:, None])
-        bets[np.isnan(rank)] = 1.0  # nothing is bet on what is missing
-        return np.asarray(bets)
+            stakes[:, -1] = np.abs(STAKES)
+        return stakes, 1 + np.abs(stakes) * slack
 
 
 _STATE = ("wealth", "largest", "since", "rank_sum", "rank_count")

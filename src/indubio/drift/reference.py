@@ -15,6 +15,7 @@ Kind = Literal["value", "scatter", "within", "score"]
 
 EDGES = 15  # 16 bins: ranks lose 1/256 of their variance, and models stay small
 EDGE_ROWS = 5  # every fifth reference row
+AT_ONCE = 1024  # examples; what is in between stays in the cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,16 +97,26 @@ class DriftReference:
         if values.shape[-1] != len(self.features) or (values.ndim == 3) != self.windows:
             kind = "windows" if self.windows else "rows"
             raise ShapeError(f"the drift reference is of {kind} of {len(self.features)}, got the shape {values.shape}.")
-        series = _series(values, self.centre)
         total = self.counts.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
             middle = (np.cumsum(self.counts, axis=1) - self.counts / 2) / total
-        found = [
-            rank[np.searchsorted(edges, one, side="right")]
-            for one, edges, rank in zip(series.T, self.edges, middle, strict=True)
-        ]
-        ranks = np.where(np.isnan(series), np.nan, np.stack(found, axis=1))
-        return np.concatenate([ranks, 1 - p_value[:, None]], axis=1) if self.has_score else ranks
+        ranks = np.empty((len(values), len(self.names)))
+        for start in range(0, len(values), AT_ONCE):
+            block = slice(start, start + AT_ONCE)
+            ranks[block, : len(self.edges)] = self._ranked(_series(values[block], self.centre), middle)
+        if self.has_score:
+            ranks[:, -1] = 1 - p_value
+        return ranks
+
+    def _ranked(
+        self, series: Float[np.ndarray, "block series"], middle: Float[np.ndarray, "series bins"]
+    ) -> Float[np.ndarray, "block series"]:
+        bins = np.zeros(series.shape, dtype=np.int8)
+        for edge in self.edges.T:  # all series at once: cheaper than a search in each, for so few edges
+            bins += series >= edge
+        rank: np.ndarray = middle.take(bins + np.arange(len(middle)) * middle.shape[1])
+        rank[np.isnan(series)] = np.nan
+        return rank
 
 
 def _levels(values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples features"]:

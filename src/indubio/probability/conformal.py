@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
@@ -135,7 +136,7 @@ class Reference:
         """How many calibration examples score at most as high, or tie; of all groups."""
         counted = np.zeros(part_nll.shape[1], dtype=np.int64)
         for known, new in zip(self.scores, part_nll, strict=True):
-            counted += np.searchsorted(known, upper_tie(new), side="right")
+            counted += places(known, upper_tie(new), "right")
         return counted
 
     def p_value(
@@ -225,7 +226,7 @@ class Reference:
         counted = np.zeros(part_nll.shape[1], dtype=np.int64)
         for place, new in enumerate(part_nll):
             ties = self._upper_ties[place] if known is None else self._upper_ties[place][known[place]]
-            counted += len(ties) - np.searchsorted(ties, new, side="left")
+            counted += len(ties) - places(ties, new, "left")
         return counted
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.probability.conversion import Conversion
+from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
 
@@ -41,7 +42,7 @@ class Ecdf(Conversion):
         reached = rounded_down(upper_tie(nll), known[0].dtype)
         shares = np.empty(nll.shape)
         for draw, scores in enumerate(known):
-            shares[draw] = scores.searchsorted(reached[draw], side="right")
+            shares[draw] = places(scores, reached[draw], "right")
         return np.divide(shares, len(known[0]), out=shares)
 
 

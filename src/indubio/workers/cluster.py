@@ -1,7 +1,10 @@
 """The workers of a Dask cluster."""
 
+import asyncio
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -46,10 +49,49 @@ class _Started(WorkerPlugin):
 
 
 class _Executor(ClientExecutor):
-    """Dask's own, which does not know `cancel_futures`."""
+    """Dask's own, but that every outcome arrives, and that results which have arrived are let go.
+
+    Dask's loses the outcome of a task whose worker died before its result was fetched and which then fails: its future
+    is never done. And as long as its futures are held, the results stay on the workers, and all that a worker has ever
+    done is done again when it dies.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
+        """As every executor has it."""
+        if self._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        there, here = self._client.submit(fn, *args, **(self._kwargs | kwargs)), Future[Any]()
+        self._futures.add(there)
+        known = weakref.ref(there)  # Dask holds it until it is done
+        here.add_done_callback(lambda here: _cancel(known()) if here.cancelled() else None)
+        self._client.loop.add_callback(_pass_on, there, here)
+        return here
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As every executor has it; Dask's does not know `cancel_futures`."""
         super().shutdown(wait and not cancel_futures)
+
+
+def _cancel(there: Any) -> None:
+    if there is not None and there.status != "cancelled":
+        there.cancel()
+
+
+async def _pass_on(there: Any, here: Future[Any]) -> None:
+    """The outcome of a task on the cluster, to the future that the caller holds."""
+    result, failed = None, None
+    try:
+        result = await there
+    except (CancelledError, asyncio.CancelledError):
+        here.cancel()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        failed = error
+    if not here.set_running_or_notify_cancel():
+        return
+    if failed is None:
+        here.set_result(result)
+    else:
+        here.set_exception(failed)
 
 
 @contextmanager
