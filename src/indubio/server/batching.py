@@ -86,6 +86,7 @@ class Batcher:
         self._drift = drift
         self._queue: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathered: list[Job] = []  # this and the count of rows: only the event loop's thread comes here
+        self._seen = 0  # how many had gathered a turn ago
         self._rows = 0
         self._seconds = QUICK  # of CPU for a small batch, smoothed
         self._thread = threading.Thread(target=self._run, name=f"indubio-scorer-{loaded.name}", daemon=True)
@@ -109,7 +110,12 @@ class Batcher:
         self._rows -= count
 
     def _hand_over(self) -> None:
-        jobs, self._gathered = self._gathered, []
+        """Score what has gathered, once a turn of the event loop brought no more: whatever waited is in it then."""
+        if self._seen < len(self._gathered) < SMALL:
+            self._seen = len(self._gathered)
+            asyncio.get_running_loop().call_soon(self._hand_over)
+            return
+        jobs, self._gathered, self._seen = self._gathered, [], 0
         if self._seconds < QUICK and sum(len(job.examples) for job in jobs) <= SMALL:
             self._score(jobs)
         else:
