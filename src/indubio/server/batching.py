@@ -3,8 +3,8 @@
 While a batch is scored the next one gathers, so batches grow with the load by themselves. Beyond a limit of waiting
 rows requests are refused: a queue that only grows helps nobody.
 
-Requests that the event loop read in one turn are a batch. One that takes less time than reading them did is scored
-where it is, for threads that hand Python's lock to each other cost more than that; any other goes to a thread.
+A batch is what the event loop reads until a turn of it brings nothing more. One that takes little time is scored where
+it is, for threads that hand Python's lock to each other cost more than that; any other goes to a thread.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from indubio.server.store.chain import now
 log = logging.getLogger("indubio.server")
 MOST_AT_ONCE = 1024  # rows; larger batches are no faster
 SMALL = (
-    64  # rows; whether the event loop may score a batch is learned on batches up to this size, and true of them only
+    64  # rows; whether the event loop may score a batch is learned on batches up to this size, and true only of them
 )
 QUICK = 0.004  # seconds of CPU that a small batch may take in the event loop
 

@@ -171,12 +171,12 @@ class Guard:
                 answer = render(done.result())
             except Exception as error:  # noqa: BLE001 - as above
                 answer = _refusal(error, way.path)
-            reply(answer)
             self._told(scope, answer.status, began)
+            reply(answer)
 
         try:
-            actor = require(self._admit(scope, headers), Role.SCORER)
             scope["route"] = way
+            actor = require(self._admit(scope, headers), Role.SCORER)
             waiting, render = way.begin(actor, headers, body)
         except Exception as error:  # noqa: BLE001 - as above
             self.refuse(scope, way, error, reply, began)
@@ -187,9 +187,10 @@ class Guard:
         self, scope: Scope, way: Way, error: Exception, reply: Callable[[Answer], None], began: float | None = None
     ) -> None:
         """Answer a request that is not even begun."""
+        scope["route"] = way
         answer = _refusal(error, way.path)
-        reply(answer)
         self._told(scope, answer.status, time.perf_counter() if began is None else began)
+        reply(answer)
 
     def _admit(self, scope: Scope, headers: dict[bytes, bytes], session: Key | None = None) -> Actor | None:
         actor = self._actor(scope, headers, session)

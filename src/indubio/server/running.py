@@ -13,7 +13,7 @@ from indubio.server.straight import StraightProtocol
 
 MOST_CONNECTIONS = 1000
 GRACE = 20  # seconds for requests under way when the server stops
-SWITCH = 0.0005  # seconds; threads take turns ten times as often as by default, or the event loop waits for them
+SWITCH = 0.0001  # seconds; the event loop asks for Python's lock at every callback, and would wait for other threads
 
 
 def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn.Config:
