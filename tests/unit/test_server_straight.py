@@ -122,15 +122,19 @@ def test_requests_that_follow_each_other_at_once_are_answered_in_order(asked: tu
     assert [json.loads(body)["results"][0]["id"] for _, _, body in found] == names
 
 
-def test_a_body_in_pieces_is_read_whole(asked: tuple[Service, httpx.Client], ways: list[str]) -> None:
+@pytest.mark.parametrize(("rows", "piece", "way"), [(1, 20, "straight"), (900, 9000, "straight"), (4000, 30_000, "")])
+def test_a_body_in_pieces_is_read_whole(
+    asked: tuple[Service, httpx.Client], ways: list[str], rows: int, piece: int, way: str
+) -> None:
     _, client = asked
-    request = asking("/assess", {"rows": [row()]})
+    request = asking("/assess", {"rows": [row()] * rows})
     with connected(client) as connection:
-        for place in range(0, len(request), 20):
-            connection.sendall(request[place : place + 20])
-            time.sleep(0.001)
-        ((status, _, _),) = answers(connection, 1)
-    assert (status, ways) == (200, ["/assess"])
+        for place in range(0, len(request), piece):
+            connection.sendall(request[place : place + piece])
+            time.sleep(0.002)
+        ((status, _, body),) = answers(connection, 1)
+    assert (status, len(json.loads(body)["results"])) == (200, rows)
+    assert ways == (["/assess"] if way else [])
 
 
 def test_a_body_that_does_not_come_is_given_up(

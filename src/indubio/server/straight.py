@@ -7,6 +7,7 @@ row needs. What admits, reads, scores and answers is the same on both ways. A re
 
 from typing import Any
 
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from indubio.server import api
@@ -15,7 +16,7 @@ from indubio.server.connections import LimitedProtocol
 from indubio.server.errors import RefusalError
 from indubio.server.guard import COMMON_HEADERS, Guard, Way
 
-LARGEST = 256 * 2**10  # bytes of a body
+LARGEST = HIGH_WATER_LIMIT  # bytes of a body; beyond them uvicorn stops reading until an application asks for more
 CLOSE = b"connection: close\r\n"
 _common: tuple[Any, bytes] = ([], b"")  # the headers of every answer, and uvicorn's (the date) that they were made with
 
