@@ -65,6 +65,8 @@ class Scoring:
         """Tensors by the Open Inference Protocol."""
         asked, binary = decoded(tensors.decode, body, _json_size(sent))
         require_printable(asked.id, "$.id")
+        if asked.model_name and asked.model_name != loaded.name:
+            raise DataError(f"the URL asks for the model {loaded.name!r}, not {asked.model_name!r} - at `$.model_name`")
         examples = decoded(tensors.examples, asked, binary, loaded.model.input, self._service.settings.most_rows)
         wanted = tensors.wanted_outputs(asked)
         machine = decoded(msgspec.convert, asked.parameters["machine"], Name) if "machine" in asked.parameters else ""
