@@ -1,7 +1,10 @@
 """The straight way from a connection to the model: the same answers as the long way, and the manners of HTTP."""
 
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 from indubio.server import straight
 from indubio.server.service import Service
 from indubio.server.store import Store
-from tests.served import row, serving, table_model
+from tests.served import listening, row, serving, table_model
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +198,50 @@ def test_a_fault_of_the_server_is_500_without_a_trace(
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert any(one.exc_info and "secret" in str(one.exc_info[1]) for one in caplog.records)
+
+
+def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    service, client = asked
+    begin = straight.Exchange.begin
+    connections = [connected(client) for _ in range(8)]
+    for connection in connections:  # accepted before anything is asked
+        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answers(connection, 1)[0][0] == 200
+
+    def busy(exchange: straight.Exchange) -> None:
+        if connections:  # the event loop is at the first request while the others come
+            while connections:
+                held.append(connections.pop())
+                held[-1].sendall(asking("/assess", {"rows": [row()], "top": 0}))
+            time.sleep(0.2)
+        begin(exchange)
+
+    held: list[socket.socket] = []
+    monkeypatch.setattr(straight.Exchange, "begin", busy)
+    assert client.post("/assess", json={"rows": [row()], "top": 0}).status_code == 200
+    assert len(held) == 8
+    for connection in held:
+        assert answers(connection, 1)[0][0] == 200
+        connection.close()
+    told = service.measured().decode()
+    assert 'indubio_batch_rows_count{model="press"} 1.0' in told
+    assert 'indubio_batch_rows_sum{model="press"} 9.0' in told
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_it_goes_straight_over_tls_too(sqlite_store: Store, model: Path, tmp_path: Path, ways: list[str]) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
+    service = Service(sqlite_store, {"press": model}, tmp_path / "state")
+    try:
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        with (
+            listening(service, ssl_keyfile=key, ssl_certfile=certificate) as url,
+            httpx.Client(base_url=url, verify=trusted) as client,
+        ):
+            assert [client.post("/assess", json={"rows": [row()]}).status_code for _ in range(2)] == [200, 200]
+    finally:
+        service.close()
+    assert ways == ["/assess"] * 2
