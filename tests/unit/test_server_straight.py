@@ -1,5 +1,6 @@
 """The straight way from a connection to the model: the same answers as the long way, and the manners of HTTP."""
 
+import asyncio
 import json
 import shutil
 import socket
@@ -208,16 +209,19 @@ def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkey
         connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert answers(connection, 1)[0][0] == 200
 
-    def busy(exchange: straight.Exchange) -> None:
-        if connections:  # the event loop is at the first request while the others come
-            while connections:
-                held.append(connections.pop())
-                held[-1].sendall(asking("/assess", {"rows": [row()], "top": 0}))
-            time.sleep(0.2)
+    def come() -> None:
+        while connections:
+            held.append(connections.pop())
+            held[-1].sendall(asking("/assess", {"rows": [row()], "top": 0}))
+        time.sleep(0.2)
+
+    def followed(exchange: straight.Exchange) -> None:
         begin(exchange)
+        if connections:  # the others come after the event loop has read the first, and before its turn is over
+            asyncio.get_running_loop().call_soon(come)
 
     held: list[socket.socket] = []
-    monkeypatch.setattr(straight.Exchange, "begin", busy)
+    monkeypatch.setattr(straight.Exchange, "begin", followed)
     assert client.post("/assess", json={"rows": [row()], "top": 0}).status_code == 200
     assert len(held) == 8
     for connection in held:
