@@ -53,19 +53,19 @@ def window_model(folder: Path) -> Detector:
 
 
 @contextlib.contextmanager
-def listening(service: Service) -> Iterator[str]:
-    """The URL of a service that answers."""
+def listening(service: Service, **options: Any) -> Iterator[str]:
+    """The URL of a service that answers; options of `configured`."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port))
+    server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port, **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the server did not start"
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"{'https' if options else 'http'}://127.0.0.1:{port}"
     finally:
         server.should_exit = True
         thread.join()

@@ -296,6 +296,25 @@ def test_the_real_client_sends_categories_as_text(served: Served) -> None:
     assert served.client.get(f"/cases/{reference}").json()["verdict"] == "REFER"
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_requests_as_the_client_of_kserve_writes_them_are_answered(served: Served, binary: bool) -> None:
+    rows = good_rows(2, seed=4).to_numpy()
+    given = {"name": "rows", "shape": [2, 4], "datatype": "FP64"}
+    given |= {"parameters": {"binary_data_size": rows.nbytes}} if binary else {"data": rows.ravel().tolist()}
+    text = json.dumps({"id": "a1", "model_name": "press", "inputs": [given]}).encode()
+    headers = {"inference-header-content-length": str(len(text)), "content-type": "application/octet-stream"}
+    answer = infer(served, text + rows.tobytes(), **headers) if binary else infer(served, text)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["id"], answer.json()["model_name"]) == ("a1", "press")
+    verdict = next(one["data"] for one in answer.json()["outputs"] if one["name"] == "verdict")
+    assert verdict == served.press.assess(good_rows(2, seed=4)).verdict.tolist()
+
+
+def test_a_body_that_names_another_model_than_the_url_is_refused(served: Served) -> None:
+    answer = infer(served, tensor([0.1] * 4) | {"model_name": "parts"})
+    assert (answer.status_code, answer.json()["place"]) == (400, "$.model_name")
+
+
 def test_a_row_is_scored_alike_alone_and_among_many(served: Served) -> None:
     rows = (good_rows(48, seed=6) * 1.2).to_dict("records")
     alone = [assess(served, {"rows": [one]}).json()["results"][0] for one in rows]

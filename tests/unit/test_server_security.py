@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from indubio.server.connections import LARGEST_HEAD, MOST_HEADERS
 from indubio.server.errors import RefusalError
 from indubio.server.guard import Actor, Buckets, is_loopback, require
 from indubio.server.logs import JsonLines
-from indubio.server.running import LARGEST_HEAD, MOST_HEADERS
 from indubio.server.service import Service
 from indubio.server.store import Store
 from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, open_session, revoke_key

@@ -8,11 +8,12 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
 from indubio.server.store import Store
-from indubio.server.store.cases import Filters, cases_waiting, count_waiting, second_opinions
-from indubio.server.store.chain import head, now
+from indubio.server.store.cases import Filters, add_cases, cases_waiting, count_waiting, second_opinions
+from indubio.server.store.chain import append, head, now
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
 from indubio.server.store.keys import (
     Role,
@@ -284,6 +285,26 @@ def test_what_fails_is_undone_alone(store: Store) -> None:
     assert [one.comment for one in store.read(lambda c: history(c, case.id))] == ["seen"]
     assert store.read(head).seq == before.seq + 1
     assert store.read(verify).whole
+
+
+def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: Store) -> None:
+    (case,) = stored(store, [assessed()])
+    before = store.read(head)
+    started = threading.Event()
+    store.submit(lambda connection: started.wait(10))  # the next two wait, so that they share a transaction
+
+    def again(connection: Any) -> None:
+        audit = append(connection, "noted", {})
+        add_cases(connection, [assessed(reference="another"), case], audit)
+
+    bad = store.submit(again)
+    good = store.submit(lambda c: add_cases(c, [assessed(reference="third")], append(c, "noted", {})))
+    started.set()
+    with pytest.raises(IntegrityError):
+        bad.result()
+    good.result()
+    assert {one.reference for one in store.read(cases_waiting)} == {case.reference, "third"}
+    assert store.read(head).seq == before.seq + 1
 
 
 def test_a_closed_store_refuses_work(database_url: str) -> None:

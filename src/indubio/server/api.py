@@ -7,19 +7,19 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from indubio import __version__
-from indubio.errors import DataError, NotFoundError
+from indubio.errors import NotFoundError
 from indubio.server import tensors
-from indubio.server.batching import Result
+from indubio.server.answers import Answer
 from indubio.server.errors import RefusalError, decoded
-from indubio.server.guard import require
+from indubio.server.guard import Actor, Way, require
 from indubio.server.inputs import Name, require_printable
 from indubio.server.openapi import document
 from indubio.server.registry import Loaded
+from indubio.server.scoring import ASSESS_KINDS, INFER_KINDS, Begin, Begun, Scoring, Sent, require_kind
 from indubio.server.service import Service
 from indubio.server.store.alarms import alarm_history, ringing
 from indubio.server.store.cases import case_by_reference
@@ -29,7 +29,6 @@ from indubio.server.store.versions import Version, activation_history
 
 BODY_SECONDS = 30.0  # a body must have come by then
 WHOLE = "indubio.whole"  # in a request's scope: its body is there already
-TOP = 3
 EXTENSIONS = ["binary_tensor_data", "model_repository"]
 
 
@@ -43,17 +42,9 @@ class Activate(msgspec.Struct, forbid_unknown_fields=True):
 _activate = msgspec.json.Decoder(Activate)
 
 
-async def body_of(request: Request, largest: int, *kinds: str) -> bytes:
+async def body_of(request: Request, largest: int, *kinds: bytes) -> bytes:
     """The body, if it is of an accepted kind and not too large."""
-    sent = dict(request.scope["headers"])
-    given = sent.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-    if given not in kinds:
-        raise RefusalError(415, f"the content type must be {kinds[0]}, got {given or 'none'!r}.")
-    if sent.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise RefusalError(415, "a compressed body is not accepted: send it as it is.")
-    said = sent.get(b"content-length", b"")
-    if said.isdigit() and int(said) > largest:
-        raise RefusalError(413, f"the body has {said.decode()} bytes, and may have {largest}.")
+    require_kind(dict(request.scope["headers"]), largest, *kinds)
     if request.scope.get(WHOLE):  # nothing to wait for: a timer costs as much as reading the JSON does
         return await _read(request, largest)
     try:
@@ -81,7 +72,7 @@ class Api:
     """The routes, on one service."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self._service, self._scoring = service, Scoring(service)
 
     def routes(self) -> list[Route]:
         """All of them; those for scoring first, for routes are tried in order."""
@@ -110,76 +101,65 @@ class Api:
             Route("/openapi.json", self.openapi, methods=get),
         ]
 
-    async def assess(self, request: Request) -> Response:
+    def ways(self) -> dict[bytes, Way]:
+        """The straight ways: to the active version of every model, by the URL that asks for it."""
+        scoring = self._scoring
+        found = {b"/assess": self._way("/assess", None, scoring.assess, ASSESS_KINDS)}
+        for name in self._service.registry.names:
+            url = f"/v2/models/{name}/infer", f"/models/{name}/assess"
+            found[url[0].encode()] = self._way("/v2/models/{name}/infer", name, scoring.infer, INFER_KINDS)
+            found[url[1].encode()] = self._way("/models/{name}/assess", name, scoring.assess, ASSESS_KINDS)
+        return found
+
+    def _way(self, path: str, name: str | None, begin: Begin, kinds: tuple[bytes, ...]) -> Way:
+        registry, largest = self._service.registry, self._service.settings.largest_body
+
+        def begun(actor: Actor, sent: Sent, body: bytes) -> Begun:
+            loaded = registry.model(name)
+            require_kind(sent, largest, *kinds)
+            return begin(actor, loaded, sent, body)
+
+        return Way(path, begun)
+
+    async def assess(self, request: Request) -> Answer:
         """Rows by column name."""
-        actor = require(request.state.actor, Role.SCORER)
-        loaded = await self._loaded(request)
-        body = await body_of(request, self._service.settings.largest_body, "application/json")
-        model = loaded.model.input
-        asked = decoded(model.decode, body)
-        examples = model.from_rows(asked.rows)
-        sources = self._service.sources_of(
-            len(examples),
-            "" if asked.machine is msgspec.UNSET else asked.machine,
-            None if asked.ids is msgspec.UNSET else asked.ids,
-            actor.name,
-        )
-        top = TOP if asked.top is msgspec.UNSET else asked.top
-        result = await self._service.assess(loaded, examples, sources, top)
-        ids = [source.external_id for source in sources]
-        return _json(_assessed(result, ids))
+        return await self._scored(request, self._scoring.assess, ASSESS_KINDS)
 
-    async def infer(self, request: Request) -> Response:
+    async def infer(self, request: Request) -> Answer:
         """Tensors by the Open Inference Protocol."""
+        return await self._scored(request, self._scoring.infer, INFER_KINDS)
+
+    async def _scored(self, request: Request, begin: Begin, kinds: tuple[bytes, ...]) -> Answer:
         actor = require(request.state.actor, Role.SCORER)
         loaded = await self._loaded(request)
-        limits = self._service.settings
-        body = await body_of(request, limits.largest_body, "application/json", "application/octet-stream", "")
-        asked, binary = decoded(tensors.decode, body, _json_size(request))
-        require_printable(asked.id, "$.id")
-        examples = decoded(tensors.examples, asked, binary, loaded.model.input, limits.most_rows)
-        wanted = tensors.wanted_outputs(asked)
-        machine = decoded(msgspec.convert, asked.parameters.get("machine", ""), Name)
-        sources = self._service.sources_of(len(examples), machine, None, actor.name)
-        result = await self._service.assess(loaded, examples, sources)
-        head: dict[str, Any] = {"model_name": loaded.name, "model_version": str(loaded.version)} | (
-            {"id": asked.id} if asked.id else {}
-        )
-        if not result.kept:
-            head |= {"parameters": {"kept": False}}
-        content, json_size = tensors.answer(result.found, wanted, head)
-        if json_size is None:
-            return _raw(content)
-        return Response(
-            content,
-            headers={"Inference-Header-Content-Length": str(json_size)},
-            media_type="application/octet-stream",
-        )
+        body = await body_of(request, self._service.settings.largest_body, *kinds)
+        waiting, render = begin(actor, loaded, dict(request.scope["headers"]), body)
+        return render(await waiting)
 
-    async def live(self, request: Request) -> Response:  # noqa: ARG002 - routes are called alike
+    async def live(self, request: Request) -> Answer:  # noqa: ARG002 - routes are called alike
         """The process answers."""
-        return _json({"live": True})
+        return Answer.json({"live": True})
 
-    async def ready(self, request: Request) -> Response:  # noqa: ARG002
+    async def ready(self, request: Request) -> Answer:  # noqa: ARG002
         """Requests are answered."""
-        return _json({"ready": self._service.ready}, 200 if self._service.ready else 503)
+        return Answer.json({"ready": self._service.ready}, 200 if self._service.ready else 503)
 
-    async def about(self, request: Request) -> Response:  # noqa: ARG002
+    async def about(self, request: Request) -> Answer:  # noqa: ARG002
         """The server."""
-        return _json({"name": "indubio", "version": __version__, "extensions": EXTENSIONS})
+        return Answer.json({"name": "indubio", "version": __version__, "extensions": EXTENSIONS})
 
-    async def model_ready(self, request: Request) -> Response:
+    async def model_ready(self, request: Request) -> Answer:
         """A version can score."""
         require(request.state.actor, Role.SCORER)
         loaded = await self._loaded(request)
-        return _json({"name": loaded.name, "ready": self._service.ready}, 200 if self._service.ready else 503)
+        return Answer.json({"name": loaded.name, "ready": self._service.ready}, 200 if self._service.ready else 503)
 
-    async def metadata(self, request: Request) -> Response:
+    async def metadata(self, request: Request) -> Answer:
         """What a model takes and gives."""
         require(request.state.actor, Role.SCORER)
         loaded = await self._loaded(request)
         known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
-        return _json(
+        return Answer.json(
             {
                 "name": loaded.name,
                 "versions": [str(one.version) for one in known],
@@ -190,49 +170,49 @@ class Api:
             }
         )
 
-    async def index(self, request: Request) -> Response:
+    async def index(self, request: Request) -> Answer:
         """The models, as the repository extension lists them."""
         require(request.state.actor, Role.SCORER)
         loaded = [self._service.registry.model(name) for name in self._service.registry.names]
-        return _json(
+        return Answer.json(
             [{"name": one.name, "version": str(one.version), "state": "READY", "reason": ""} for one in loaded]
         )
 
-    async def load(self, request: Request) -> Response:
+    async def load(self, request: Request) -> Answer:
         """Read a model's folder again."""
         actor = require(request.state.actor, Role.ADMIN)
         name = request.path_params["name"]
         loaded = await anyio.to_thread.run_sync(lambda: self._service.registry.reload(name, by=actor.name))
-        return _json({"name": loaded.name, "version": str(loaded.version)})
+        return Answer.json({"name": loaded.name, "version": str(loaded.version)})
 
-    async def models(self, request: Request) -> Response:
+    async def models(self, request: Request) -> Answer:
         """The models and their active versions."""
         require(request.state.actor, Role.SCORER)
         loaded = [self._service.registry.model(name) for name in self._service.registry.names]
-        return _json({"models": [_named(one) for one in loaded]})
+        return Answer.json({"models": [one.named() for one in loaded]})
 
-    async def model(self, request: Request) -> Response:
+    async def model(self, request: Request) -> Answer:
         """A model's versions and who activated which."""
         require(request.state.actor, Role.SCORER)
         loaded = self._service.registry.model(request.path_params["name"])
         known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
         done = await self._read(lambda c: activation_history(c, loaded.name))
-        return _json({"active": loaded.version, "versions": list(map(_told, known)), "activations": done})
+        return Answer.json({"active": loaded.version, "versions": list(map(_told, known)), "activations": done})
 
-    async def activate(self, request: Request) -> Response:
+    async def activate(self, request: Request) -> Answer:
         """Make a version the active one."""
         actor = require(request.state.actor, Role.ADMIN)
         name = request.path_params["name"]
         self._service.registry.model(name)
-        body = await body_of(request, self._service.settings.largest_body, "application/json")
+        body = await body_of(request, self._service.settings.largest_body, b"application/json")
         asked = decoded(_activate.decode, body)
         require_printable(asked.note, "$.note")
         loaded = await anyio.to_thread.run_sync(
             lambda: self._service.registry.activate(name, asked.version, by=actor.name, note=asked.note)
         )
-        return _json(_named(loaded))
+        return Answer.json(loaded.named())
 
-    async def case(self, request: Request) -> Response:
+    async def case(self, request: Request) -> Answer:
         """What became of an example that was kept."""
         reference = request.path_params["reference"]
 
@@ -242,25 +222,25 @@ class Api:
             label = verdict_of_people(list(said.values()))
             return {"case": case.reference, "verdict": case.verdict, "status": case.status, "label": label}
 
-        return _json(await self._read(read))
+        return Answer.json(await self._read(read))
 
-    async def alarms(self, request: Request) -> Response:  # noqa: ARG002
+    async def alarms(self, request: Request) -> Answer:  # noqa: ARG002
         """The machines that ring, and the latest events."""
         now_ringing, events = await self._read(lambda c: (ringing(c), alarm_history(c)))
         drift = [
             {"model": one.loaded.name, "version": one.loaded.version} | one.drift.to_plain()
             for one in self._service.drift.found()
         ]
-        return _json({"ringing": now_ringing, "events": events, "drift": drift})
+        return Answer.json({"ringing": now_ringing, "events": events, "drift": drift})
 
-    async def metrics(self, request: Request) -> Response:  # noqa: ARG002
+    async def metrics(self, request: Request) -> Answer:  # noqa: ARG002
         """For Prometheus."""
         text = await anyio.to_thread.run_sync(self._service.measured)
-        return Response(text, media_type="text/plain; version=0.0.4")
+        return Answer(text, headers=[(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
 
-    async def openapi(self, request: Request) -> Response:  # noqa: ARG002
+    async def openapi(self, request: Request) -> Answer:  # noqa: ARG002
         """This API, described."""
-        return _json(document(self._service.registry, self._service.settings))
+        return Answer.json(document(self._service.registry, self._service.settings))
 
     async def _read(self, function: Callable[[Any], Any]) -> Any:
         return await anyio.to_thread.run_sync(self._service.store.read, function)
@@ -284,7 +264,7 @@ class Api:
 class Straight:
     """A route without Starlette's layers around it: the gate answers errors, and scoring needs nothing else of them."""
 
-    def __init__(self, endpoint: Callable[[Request], Awaitable[Response]]) -> None:
+    def __init__(self, endpoint: Callable[[Request], Awaitable[Answer]]) -> None:
         self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -293,41 +273,6 @@ class Straight:
         await answer(scope, receive, send)
 
 
-def _json_size(request: Request) -> int | None:
-    said = request.headers.get("inference-header-content-length")
-    if said is None:
-        return None
-    if not (said.isascii() and said.isdecimal() and len(said) < 20):
-        raise DataError(f"Inference-Header-Content-Length must be a number, got {said!r}.")
-    return int(said)
-
-
-def _assessed(result: Result, ids: list[str | None]) -> dict[str, Any]:
-    found = result.found
-    names = list(found)
-    rows = []
-    for place, values in enumerate(zip(*found.values(), strict=True)):
-        row = dict(zip(names, values, strict=True))
-        row["case"] = row["case"] or None
-        row["top_features"] = result.top[place]
-        if ids[place] is not None:
-            row["id"] = ids[place]
-        rows.append(row)
-    return {"model": _named(result.loaded), "kept": result.kept, "results": rows}
-
-
-def _named(loaded: Loaded) -> dict[str, Any]:
-    return {"name": loaded.name, "version": loaded.version, "sha256": loaded.sha256, "rule": loaded.rule}
-
-
 def _told(known: Version) -> dict[str, Any]:
     """A version without its path: where files are is nobody's business."""
     return {name: value for name, value in known.__dict__.items() if name != "path"}
-
-
-def _json(content: Any, status: int = 200) -> Response:
-    return _raw(msgspec.json.encode(content), status)
-
-
-def _raw(content: bytes, status: int = 200) -> Response:
-    return Response(content, status, media_type="application/json")

@@ -28,7 +28,8 @@ def build_app(service: Service) -> ASGIApp:
         yield
         refreshing.cancel()
 
-    routes: list[BaseRoute] = [*Api(service).routes(), *_pages(service)]
+    api = Api(service)
+    routes: list[BaseRoute] = [*api.routes(), *_pages(service)]
     guard = Guard(
         Router(routes, redirect_slashes=False, lifespan=lifespan),
         service.store,
@@ -36,6 +37,7 @@ def build_app(service: Service) -> ASGIApp:
         rate=service.settings.rate,
         access_log=service.settings.access_log,
         state=service,
+        ways=api.ways(),
     )
     return guard
 

@@ -3,8 +3,8 @@
 While a batch is scored the next one gathers, so batches grow with the load by themselves. Beyond a limit of waiting
 rows requests are refused: a queue that only grows helps nobody.
 
-Requests that the event loop read in one turn are a batch. One that takes less time than reading them did is scored
-where it is, for threads that hand Python's lock to each other cost more than that; any other goes to a thread.
+A batch is what the event loop reads until a turn of it brings nothing more. One that takes little time is scored where
+it is, for threads that hand Python's lock to each other cost more than that; any other goes to a thread.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from indubio.server.store.chain import now
 log = logging.getLogger("indubio.server")
 MOST_AT_ONCE = 1024  # rows; larger batches are no faster
 SMALL = (
-    64  # rows; whether the event loop may score a batch is learned on batches up to this size, and true of them only
+    64  # rows; whether the event loop may score a batch is learned on batches up to this size, and true only of them
 )
 QUICK = 0.004  # seconds of CPU that a small batch may take in the event loop
 
@@ -86,6 +86,7 @@ class Batcher:
         self._drift = drift
         self._queue: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._gathered: list[Job] = []  # this and the count of rows: only the event loop's thread comes here
+        self._seen = 0  # how many had gathered a turn ago
         self._rows = 0
         self._seconds = QUICK  # of CPU for a small batch, smoothed
         self._thread = threading.Thread(target=self._run, name=f"indubio-scorer-{loaded.name}", daemon=True)
@@ -109,7 +110,12 @@ class Batcher:
         self._rows -= count
 
     def _hand_over(self) -> None:
-        jobs, self._gathered = self._gathered, []
+        """Score what has gathered, once a turn of the event loop brought no more: whatever waited is in it then."""
+        if self._seen < len(self._gathered) < SMALL:
+            self._seen = len(self._gathered)
+            asyncio.get_running_loop().call_soon(self._hand_over)
+            return
+        jobs, self._gathered, self._seen = self._gathered, [], 0
         if self._seconds < QUICK and sum(len(job.examples) for job in jobs) <= SMALL:
             self._score(jobs)
         else:

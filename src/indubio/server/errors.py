@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
 from indubio.errors import (
     ConfigError,
@@ -18,6 +17,7 @@ from indubio.errors import (
     NotFoundError,
     StoreError,
 )
+from indubio.server.answers import JSON, Answer
 
 T = TypeVar("T")
 RETRY_STORE = 5  # seconds
@@ -66,7 +66,7 @@ def _told(message: str) -> str:
     return "the body is empty or ends too early" if message == "Input data was truncated" else message
 
 
-def answer_to(error: Exception) -> Response | None:
+def answer_to(error: Exception) -> Answer | None:
     """The answer to an error; None where it is a fault of ours."""
     match error:
         case RefusalError():
@@ -85,10 +85,11 @@ def answer_to(error: Exception) -> Response | None:
             return None
 
 
-def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Answer:
     """An error as JSON: what, and where."""
     place = _PLACE.search(message)
     content: dict[str, Any] = {"error": message} | ({"place": place[1]} if place else {})
     # A lone surrogate of a URL cannot be written as UTF-8.
     body = msgspec.json.encode({key: text.encode(errors="replace").decode() for key, text in content.items()})
-    return Response(body, status, headers, media_type="application/json")
+    told = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+    return Answer(body, status, [*JSON, *told])

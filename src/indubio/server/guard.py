@@ -5,11 +5,12 @@ the web could otherwise reach the server through the browser of whoever sits at 
 the health checks needs one, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
 """
 
+import asyncio
 import ipaddress
 import logging
 import math
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from indubio.server.answers import Answer
 from indubio.server.errors import RefusalError, answer_to, problem
 from indubio.server.metrics import Metrics
 from indubio.server.store import Store
@@ -39,6 +41,7 @@ SECURITY_HEADERS = [
     (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
 ]
 NO_STORE = (b"cache-control", b"no-store")
+COMMON_HEADERS = [*SECURITY_HEADERS, NO_STORE]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,19 @@ class Actor:
 
 
 LOCAL = Actor("local", Role.ADMIN)
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where a request on the straight way goes.
+
+    Args:
+        path: of the route, as metrics and logs name it.
+        begin: gives what waits for the model, and what makes an answer of it.
+    """
+
+    path: str
+    begin: Callable[[Actor, dict[bytes, bytes], bytes], "tuple[asyncio.Future[Any], Callable[[Any], Answer]]"]
 
 
 def require(actor: Actor | None, role: Role) -> Actor:
@@ -95,11 +111,21 @@ class Guard:
         rate: requests per second and key; None for no limit.
         access_log: log every request.
         state: put into every request as `request.app`.
+        ways: of requests that go straight, by their URL.
     """
 
     def __init__(
-        self, app: ASGIApp, store: Store, metrics: Metrics, *, rate: float | None, access_log: bool, state: Any
+        self,
+        app: ASGIApp,
+        store: Store,
+        metrics: Metrics,
+        *,
+        rate: float | None,
+        access_log: bool,
+        state: Any,
+        ways: Mapping[bytes, Way],
     ) -> None:
+        self.ways = ways
         self._app, self._store, self._metrics, self._state = app, store, metrics, state
         self._access_log = access_log
         self._keys: dict[str, Key] = store.read(keys_in_use)
@@ -127,19 +153,47 @@ class Guard:
             await send(message)
 
         try:
-            await self._admit(scope)
+            headers = {name: value for name, value in scope["headers"] if name in _READ}
+            self._admit(scope, headers, await self._session(headers))
             await self._app(scope, receive, sending)
-        except Exception as error:  # whatever it is, no trace of it gets out
-            answer = answer_to(error)
-            if answer is None:
-                log.exception("a fault of the server", extra={"path": scope["path"]})
-                answer = problem(500, "a fault of the server; it is in its log.")
-            await answer(scope, receive, sending)
+        except Exception as error:  # noqa: BLE001 - whatever it is, no trace of it gets out
+            await _refusal(error, scope["path"])(scope, receive, sending)
         self._told(scope, status, began)
 
-    async def _admit(self, scope: Scope) -> None:
-        headers = scope["headers"]
-        actor = await self._actor(scope, headers)
+    def straight(
+        self, scope: Scope, way: Way, headers: dict[bytes, bytes], body: bytes, reply: Callable[[Answer], None]
+    ) -> None:
+        """The same for a request that came whole: `reply` gets the answer, sooner or later."""
+        began = time.perf_counter()
+
+        def finish(done: "asyncio.Future[Any]") -> None:
+            try:
+                answer = render(done.result())
+            except Exception as error:  # noqa: BLE001 - as above
+                answer = _refusal(error, way.path)
+            self._told(scope, answer.status, began)
+            reply(answer)
+
+        try:
+            scope["route"] = way
+            actor = require(self._admit(scope, headers), Role.SCORER)
+            waiting, render = way.begin(actor, headers, body)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.refuse(scope, way, error, reply, began)
+        else:
+            waiting.add_done_callback(finish)
+
+    def refuse(
+        self, scope: Scope, way: Way, error: Exception, reply: Callable[[Answer], None], began: float | None = None
+    ) -> None:
+        """Answer a request that is not even begun."""
+        scope["route"] = way
+        answer = _refusal(error, way.path)
+        self._told(scope, answer.status, time.perf_counter() if began is None else began)
+        reply(answer)
+
+    def _admit(self, scope: Scope, headers: dict[bytes, bytes], session: Key | None = None) -> Actor | None:
+        actor = self._actor(scope, headers, session)
         scope.setdefault("state", {})["actor"] = actor
         if actor is None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDERS):
             require(actor, Role.SCORER)
@@ -147,23 +201,26 @@ class Guard:
             name = _address(scope) if actor is None or actor is LOCAL else actor.name
             if wait := self._rates.wait(name):
                 raise RefusalError(429, "too many requests.", retry_after=str(math.ceil(wait)))
+        return actor
 
-    async def _actor(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Actor | None:
-        found = {name: value for name, value in headers if name in _READ}
-        secret = _secret(found)
+    async def _session(self, headers: dict[bytes, bytes]) -> Key | None:
+        cookie = _cookie(headers[b"cookie"]) if b"cookie" in headers and _secret(headers) is None else None
+        if cookie is None:
+            return None
+        return await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
+
+    def _actor(self, scope: Scope, headers: dict[bytes, bytes], session: Key | None) -> Actor | None:
+        secret = _secret(headers)
         if secret is not None:
             return self._key_actor(scope, secret)
-        cookie = _cookie(found.get(b"cookie", b""))
-        if cookie is not None:
-            key = await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
-            if key is not None:
-                _require_same_origin(scope, found)
-                return Actor(key.name, key.role)
+        if session is not None:
+            _require_same_origin(scope, headers)
+            return Actor(session.name, session.role)
         if self._keys:
             return None
-        if not is_loopback(_address(scope)) or not is_loopback(_host(found)):
+        if not is_loopback(_address(scope)) or not is_loopback(_host(headers)):
             raise RefusalError(403, "without keys only this machine may ask: indubio keys add NAME --role ROLE.")
-        _require_same_origin(scope, found)
+        _require_same_origin(scope, headers)
         return LOCAL
 
     def _key_actor(self, scope: Scope, secret: str) -> Actor:
@@ -192,6 +249,14 @@ class Guard:
                     "by": None if actor is None else actor.name,
                 },
             )
+
+
+def _refusal(error: Exception, path: str) -> Answer:
+    answer = answer_to(error)
+    if answer is None:
+        log.error("a fault of the server", exc_info=error, extra={"path": path})
+        answer = problem(500, "a fault of the server; it is in its log.")
+    return answer
 
 
 _READ = {b"authorization", b"x-api-key", b"cookie", b"host", b"origin"}

@@ -111,7 +111,8 @@ def _model_paths(loaded: Loaded) -> dict[str, Any]:
     asked = dict(components[row["$ref"]])
     asked["properties"] = asked["properties"] | {"rows": asked["properties"]["rows"] | {"items": components["Row"]}}
     name = loaded.name
-    infer = {**INFER, "properties": {**INFER["properties"], "inputs": _inputs(loaded)}}  # type: ignore[dict-item]
+    own = {"inputs": _inputs(loaded), "model_name": {"enum": [name, ""]}}
+    infer = {**INFER, "properties": {**INFER["properties"], **own}}  # type: ignore[dict-item]
     return {
         f"/models/{name}": _get("Versions and who activated which."),
         f"/models/{name}/assess": {"post": _operation("Verdicts of rows by column name.", ASSESSED, asked)},

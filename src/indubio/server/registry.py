@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class Model:
     input: ModelInput
     rule: dict[str, Any]
 
-    @property
+    @cached_property
     def rule_name(self) -> str:
         """The short name of the rule: the beginning of its hash."""
         return digest(self.rule)[:16]
@@ -92,6 +93,10 @@ class Loaded:
     def rule(self) -> str:
         """Short name of its rule."""
         return self.model.rule_name
+
+    def named(self) -> dict[str, Any]:
+        """For answers: which model this is."""
+        return {"name": self.name, "version": self.version, "sha256": self.sha256, "rule": self.rule}
 
     @property
     def detector(self) -> "Detector | None":

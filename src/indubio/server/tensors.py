@@ -54,6 +54,7 @@ class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     inputs: Annotated[list[InputTensor], msgspec.Meta(min_length=1, max_length=100_000)]
     id: Name = ""
+    model_name: Name = ""  # KServe's client repeats what the URL says
     parameters: Parameters = {}
     outputs: list[WantedOutput] = []
 
@@ -76,7 +77,14 @@ def _names(request: InferRequest) -> int:
     """How many names the JSON must at least have: what has more may name something twice."""
     tensors = sum(3 + (t.data is not msgspec.UNSET) + bool(t.parameters) + len(t.parameters) for t in request.inputs)
     wanted = sum(1 + bool(o.parameters) + len(o.parameters) for o in request.outputs)
-    own = 1 + bool(request.id) + bool(request.parameters) + len(request.parameters) + bool(request.outputs)
+    own = (
+        1
+        + bool(request.id)
+        + bool(request.model_name)
+        + bool(request.parameters)
+        + len(request.parameters)
+        + bool(request.outputs)
+    )
     return tensors + wanted + own
 
 

@@ -3,6 +3,7 @@
     tables       the tables; `migrations` makes them
     database     SQLite or PostgreSQL, opened and migrated
     writer       group commit: everything that waits becomes durable in one transaction
+    prepared     statements for the driver itself, where time counts
     chain        the audit trail; `verification` looks for what was tampered with, `ledger` in the small tables
     cases, reviews, versions, keys, jobs, alarms, drift    functions of a connection
 

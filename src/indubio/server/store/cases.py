@@ -12,9 +12,11 @@ from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, s
 
 from indubio.errors import NotFoundError
 from indubio.server.store.chain import digest, now
+from indubio.server.store.prepared import Prepared
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
 Order = Literal["age", "uncertainty"]
+_add = Prepared(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
 SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
 
 
@@ -137,7 +139,8 @@ def seal(columns: dict[str, Any]) -> str:
 def add_cases(connection: Connection, found: Sequence[Assessed], audit: int) -> None:
     """Keep cases, all waiting; the audit entry that covers them was added in the same transaction."""
     if found:
-        connection.execute(insert(cases), [case.row() | {"audit": audit, "status": Status.WAITING} for case in found])
+        added = {"audit": audit, "status": Status.WAITING.value}
+        _add.run(connection, [case.row() | added | {"at": (case.at - EPOCH) // MICROSECOND} for case in found])
 
 
 def case_by_id(connection: Connection, case_id: int) -> Case:

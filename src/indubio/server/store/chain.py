@@ -16,11 +16,15 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
+from indubio.server.store.prepared import Prepared
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 
 START = "0" * 64
 SYSTEM = "system"
 AT_ONCE = 1000
+_head = Prepared(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
+_add = Prepared(insert(audit).inline(), audit.c.keys())
+_move = Prepared(update(audit_head), ("seq", "hash"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +97,12 @@ def append(
 ) -> int:
     """Add an entry in the present transaction; its number. Other writers wait for the transaction to end."""
     at = at or now()
-    last = connection.execute(select(audit_head.c.seq, audit_head.c.hash).with_for_update()).one()
-    seq, text = last.seq + 1, canonical(body).decode()
-    seal = sealed(last.hash, seq, at, kind, actor, text)
-    connection.execute(insert(audit), {"seq": seq, "at": at, "kind": kind, "actor": actor, "body": text, "hash": seal})
-    connection.execute(update(audit_head), {"seq": seq, "hash": seal})
+    ((last, before),) = _head.all(connection)
+    seq, moment, text = last + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
+    seal = sealed(before, seq, at, kind, actor, text)
+    entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}
+    _add.run(connection, [entry])
+    _move.run(connection, [{"seq": seq, "hash": seal}])
     return int(seq)
 
 

@@ -6,6 +6,7 @@ for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,11 +14,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
+from indubio.server.store.prepared import Prepared
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
 MIGRATION_LOCK = 20_260_801  # any number, the same in every process: PostgreSQL's advisory lock while tables change
 WRITING = "indubio_writing"
+_begin, _begin_writing = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
 BUSY = 10.0  # seconds that SQLite waits for another process's transaction
 
 
@@ -76,7 +79,7 @@ class Database:
         """Give the connections back."""
         self._engine.dispose()
 
-    @property
+    @cached_property
     def shown(self) -> str:
         """The URL for messages, without the password."""
         return make_url(self.url).render_as_string(hide_password=True)
@@ -121,6 +124,6 @@ def _sqlite(url: Any) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         writing = connection.get_execution_options().get(WRITING)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+        (_begin_writing if writing else _begin).run(connection)
 
     return engine

@@ -1,0 +1,251 @@
+"""The straight way from a connection to the model: the same answers as the long way, and the manners of HTTP."""
+
+import asyncio
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from indubio.server import straight
+from indubio.server.service import Service
+from indubio.server.store import Store
+from tests.served import listening, row, serving, table_model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("straight") / "press"
+    table_model(folder)
+    return folder
+
+
+@pytest.fixture
+def asked(sqlite_store: Store, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
+    with serving(sqlite_store, {"press": model}, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the requests that went straight."""
+    taken: list[str] = []
+    begin = straight.Exchange.begin
+
+    def noted(exchange: straight.Exchange) -> None:
+        taken.append(exchange._way.path)
+        begin(exchange)
+
+    monkeypatch.setattr(straight.Exchange, "begin", noted)
+    return taken
+
+
+def connected(client: httpx.Client) -> socket.socket:
+    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=20)
+
+
+def asking(path: str, content: object, *lines: str, version: str = "1.1") -> bytes:
+    body = json.dumps(content).encode()
+    head = [f"POST {path} HTTP/{version}", "Host: localhost", "Content-Type: application/json", *lines]
+    return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+def answers(connection: socket.socket, count: int) -> list[tuple[int, dict[str, str], bytes]]:
+    """The next answers on a connection."""
+    found, received = [], b""
+    while len(found) < count:
+        more = connection.recv(65536)
+        assert more, received
+        received += more
+        while b"\r\n\r\n" in received:
+            head, _, rest = received.partition(b"\r\n\r\n")
+            status, *lines = head.decode().split("\r\n")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            size = int(headers["content-length"])
+            if len(rest) < size:
+                break
+            found.append((int(status.split()[1]), headers, rest[:size]))
+            received = rest[size:]
+    return found
+
+
+TENSOR = {"name": "rows", "shape": [1, 4], "datatype": "FP64", "data": [0.1, 0.1, 0.1, 0.1]}
+BODIES = {
+    "rows": ("/assess", {"rows": [row(), row(heat=0.2)]}),
+    "rows of a model": ("/models/press/assess", {"rows": [row()]}),
+    "tensors": ("/v2/models/press/infer", {"inputs": [TENSOR], "id": "7"}),
+    "text for a number": ("/assess", {"rows": [row(heat="warm")]}),
+    "a column too many": ("/assess", {"rows": [row(extra=1.0)]}),
+    "a number too large": ("/v2/models/press/infer", {"inputs": [TENSOR | {"data": [1e39, 0, 0, 0]}]}),
+    "no rows": ("/assess", {"rows": []}),
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_both_ways_answer_alike(asked: tuple[Service, httpx.Client], ways: list[str], what: str) -> None:
+    _, client = asked
+    path, content = BODIES[what]
+    body = json.dumps(content).encode()
+    kind = {"content-type": "application/json"}
+    short = client.post(path, content=body, headers=kind)
+    assert len(ways) == 1
+    long = client.post(path, content=iter([body]), headers=kind)  # chunked
+    assert len(ways) == 1
+    assert (short.status_code, short.content) == (long.status_code, long.content)
+    varying = {"date", "content-length"}
+    assert {n: v for n, v in short.headers.items() if n not in varying} == {
+        n: v for n, v in long.headers.items() if n not in varying
+    }
+
+
+def test_the_wrong_kind_and_too_large_are_refused_on_the_straight_way(
+    sqlite_store: Store, model: Path, tmp_path: Path, ways: list[str]
+) -> None:
+    with serving(sqlite_store, {"press": model}, tmp_path, largest_body=200) as (_, client):
+        assert client.post("/assess", content=b"{}", headers={"content-type": "text/csv"}).status_code == 415
+        assert client.post("/assess", json={"rows": [row()] * 9}).status_code == 413
+        assert client.post("/assess", json={"rows": [row()]}).status_code == 200
+        gzipped = client.post("/assess", json={"rows": [row()]}, headers={"content-encoding": "gzip"})
+        assert gzipped.status_code == 415
+    assert ways == ["/assess"] * 4
+
+
+def test_requests_that_follow_each_other_at_once_are_answered_in_order(asked: tuple[Service, httpx.Client]) -> None:
+    _, client = asked
+    names = [f"part {n}" for n in range(6)]
+    with connected(client) as connection:
+        connection.sendall(b"".join(asking("/assess", {"rows": [row()], "ids": [name]}) for name in names))
+        found = answers(connection, len(names))
+    assert [status for status, _, _ in found] == [200] * 6
+    assert [json.loads(body)["results"][0]["id"] for _, _, body in found] == names
+
+
+@pytest.mark.parametrize(("rows", "piece", "way"), [(1, 20, "straight"), (900, 9000, "straight"), (4000, 30_000, "")])
+def test_a_body_in_pieces_is_read_whole(
+    asked: tuple[Service, httpx.Client], ways: list[str], rows: int, piece: int, way: str
+) -> None:
+    _, client = asked
+    request = asking("/assess", {"rows": [row()] * rows})
+    with connected(client) as connection:
+        for place in range(0, len(request), piece):
+            connection.sendall(request[place : place + piece])
+            time.sleep(0.002)
+        ((status, _, body),) = answers(connection, 1)
+    assert (status, len(json.loads(body)["results"])) == (200, rows)
+    assert ways == (["/assess"] if way else [])
+
+
+def test_a_body_that_does_not_come_is_given_up(
+    asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indubio.server.api.BODY_SECONDS", 0.2)
+    service, client = asked
+    with connected(client) as connection:
+        connection.sendall(asking("/assess", {"rows": [row()]})[:-5])
+        ((status, headers, _),) = answers(connection, 1)
+        assert (status, headers["connection"]) == (408, "close")
+        assert connection.recv(1) == b""
+    assert b'indubio_requests_total{route="/assess",status="408"} 1.0' in service.measured()
+
+
+@pytest.mark.parametrize(("lines", "version"), [(["Connection: close"], "1.1"), ([], "1.0")])
+def test_a_connection_ends_where_the_client_wants_it_to(
+    asked: tuple[Service, httpx.Client], lines: list[str], version: str
+) -> None:
+    _, client = asked
+    with connected(client) as connection:
+        connection.sendall(asking("/assess", {"rows": [row()]}, *lines, version=version))
+        ((status, headers, _),) = answers(connection, 1)
+        assert (status, headers["connection"]) == (200, "close")
+        assert connection.recv(1) == b""
+
+
+def test_a_client_that_expects_to_be_asked_for_the_body_is_asked(asked: tuple[Service, httpx.Client]) -> None:
+    _, client = asked
+    head, _, body = asking("/assess", {"rows": [row()]}, "Expect: 100-continue").partition(b"\r\n\r\n")
+    with connected(client) as connection:
+        connection.sendall(head + b"\r\n\r\n")
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        ((status, _, _),) = answers(connection, 1)
+    assert status == 200
+
+
+def test_a_client_that_goes_away_harms_nobody(asked: tuple[Service, httpx.Client]) -> None:
+    service, client = asked
+    for size in (60, None):  # in the middle of its request, and before its answer
+        with connected(client) as connection:
+            connection.sendall(asking("/assess", {"rows": [row()]})[:size])
+    assert client.post("/assess", json={"rows": [row()]}).status_code == 200
+    assert b'status="500"' not in service.measured()
+
+
+def test_a_fault_of_the_server_is_500_without_a_trace(
+    asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, client = asked
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a secret of the server")
+
+    monkeypatch.setattr(service, "sources_of", broken)
+    answer = client.post("/assess", json={"rows": [row()]})
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert any(one.exc_info and "secret" in str(one.exc_info[1]) for one in caplog.records)
+
+
+def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    service, client = asked
+    begin = straight.Exchange.begin
+    connections = [connected(client) for _ in range(8)]
+    for connection in connections:  # accepted before anything is asked
+        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answers(connection, 1)[0][0] == 200
+
+    def come() -> None:
+        while connections:
+            held.append(connections.pop())
+            held[-1].sendall(asking("/assess", {"rows": [row()], "top": 0}))
+        time.sleep(0.2)
+
+    def followed(exchange: straight.Exchange) -> None:
+        begin(exchange)
+        if connections:  # the others come after the event loop has read the first, and before its turn is over
+            asyncio.get_running_loop().call_soon(come)
+
+    held: list[socket.socket] = []
+    monkeypatch.setattr(straight.Exchange, "begin", followed)
+    assert client.post("/assess", json={"rows": [row()], "top": 0}).status_code == 200
+    assert len(held) == 8
+    for connection in held:
+        assert answers(connection, 1)[0][0] == 200
+        connection.close()
+    told = service.measured().decode()
+    assert 'indubio_batch_rows_count{model="press"} 1.0' in told
+    assert 'indubio_batch_rows_sum{model="press"} 9.0' in told
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_it_goes_straight_over_tls_too(sqlite_store: Store, model: Path, tmp_path: Path, ways: list[str]) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
+    service = Service(sqlite_store, {"press": model}, tmp_path / "state")
+    try:
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        with (
+            listening(service, ssl_keyfile=key, ssl_certfile=certificate) as url,
+            httpx.Client(base_url=url, verify=trusted) as client,
+        ):
+            assert [client.post("/assess", json={"rows": [row()]}).status_code for _ in range(2)] == [200, 200]
+    finally:
+        service.close()
+    assert ways == ["/assess"] * 2
