@@ -19,6 +19,7 @@ from indubio.autoencoders import (
 from indubio.autoencoders.network import Decoded
 from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
 from indubio.posteriors.bayes_by_backprop import _VariationalObjective
+from indubio.posteriors.posterior import fresh_weights
 from indubio.posteriors.training import Objective
 from indubio.posteriors.vae import kl_from_standard_normal
 
@@ -86,7 +87,9 @@ def test_the_kl_of_bayes_by_backprop_is_that_of_two_gaussians_when_the_mixture_i
     # With both parts of the mixture alike the prior is a Gaussian, and the KL is known exactly.
     settings = BayesByBackprop(samples=4000, wide=0.7, narrow=0.7)
     autoencoder = Autoencoder(Dense(widths=(2,), latent=1).build((2,)), GaussianLikelihood())
-    objective = _VariationalObjective(settings, autoencoder, [torch.Generator().manual_seed(0)], random(1, 2))
+    generators = [torch.Generator().manual_seed(0)]
+    weights = fresh_weights(autoencoder, generators, random(1, 2))
+    objective = _VariationalObjective(settings, autoencoder, weights, generators)
     estimate = objective.kl(objective.sample(4000))
     exact = distributions.kl_divergence(
         distributions.Normal(objective.mean, torch.nn.functional.softplus(objective.rho)),
@@ -107,7 +110,8 @@ def test_the_gradient_of_bayes_by_backprop_by_hand_is_that_of_autograd(architect
 
     def objective() -> _VariationalObjective:
         generators = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-        return _VariationalObjective(settings, autoencoder, generators, rows[0])
+        weights = fresh_weights(autoencoder, generators, rows[0])
+        return _VariationalObjective(settings, autoencoder, weights, generators)
 
     plain, by_hand = objective(), objective()
     for _ in range(2):  # the second time the tensors are used again

@@ -24,7 +24,7 @@ from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.gradient import BlockGradient, can_differentiate
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, fit_networks, flat_weights, fresh_weights, weight_views
+from indubio.posteriors.posterior import Posterior, fit_network, flat_weights, weight_views
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Objective, Report, Training, silent
 from indubio.settings import AtLeastOne, Fraction, Positive
@@ -72,11 +72,10 @@ class BayesByBackprop(Posterior):
         start: Draws | None = None,  # noqa: ARG002 - samples do not tell the means and spreads they came from
     ) -> Draws:
         """Train means and spreads, then draw the weight samples to keep."""
-        (objective,) = fit_networks(
-            lambda generators: _VariationalObjective(self, autoencoder, generators, rows),
+        objective = fit_network(
+            lambda weights, generators: _VariationalObjective(self, autoencoder, weights, generators),
             autoencoder,
             rows,
-            networks=range(1),
             training=training,
             seed=seed,
             report=report,
@@ -96,10 +95,9 @@ class _VariationalObjective(Objective):
     """Means and spreads of all weights, one flat tensor each with a row for each network."""
 
     def __init__(
-        self, settings: BayesByBackprop, autoencoder: Autoencoder, generators: Sequence[Generator], rows: TrainingRows
+        self, settings: BayesByBackprop, autoencoder: Autoencoder, usual: Weights, generators: Sequence[Generator]
     ) -> None:
         self.autoencoder, self.generators, self._settings = autoencoder, generators, settings
-        usual = fresh_weights(autoencoder, generators, rows)
         self.mean = flat_weights({name: self._initial_mean(weight) for name, weight in usual.items()}).requires_grad_()
         self.rho = torch.full_like(self.mean, settings.initial_rho).requires_grad_()
         self.leaves = self.moved = [self.mean, self.rho]

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Posterior, WeightObjective, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 
@@ -37,19 +37,15 @@ class Deterministic(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network."""
-        (objective,) = fit_networks(
-            lambda generators: WeightObjective(
-                autoencoder,
-                fresh_weights(autoencoder, generators, rows),
-                prior_scale=self.prior_scale,
-                generators=generators,
+        objective = fit_network(
+            lambda weights, generators: WeightObjective(
+                autoencoder, weights, prior_scale=self.prior_scale, generators=generators
             ),
             autoencoder,
             rows,
-            networks=range(1),
             training=training,
             seed=seed,
             report=report,
-            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
+            start=start,
         )
         return Draws(autoencoder, 1, objective.trained())

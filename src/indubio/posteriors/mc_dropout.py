@@ -14,7 +14,7 @@ from pydantic import Field
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, dropout_mask, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Posterior, WeightObjective, dropout_mask, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne
@@ -50,21 +50,20 @@ class MCDropout(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network under dropout, then draw the masks."""
-        (objective,) = fit_networks(
-            lambda generators: WeightObjective(
+        objective = fit_network(
+            lambda weights, generators: WeightObjective(
                 autoencoder,
-                fresh_weights(autoencoder, generators, rows),
+                weights,
                 prior_scale=self.prior_scale,
                 generators=generators,
                 dropout=self.dropout,
             ),
             autoencoder,
             rows,
-            networks=range(1),
             training=training,
             seed=seed,
             report=report,
-            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
+            start=start,
         )
         (generator,) = objective.generators
         units = autoencoder.network.dropout_units

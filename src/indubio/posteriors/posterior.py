@@ -253,3 +253,37 @@ def fit_networks(
             )
             yield objective
             del objective
+
+
+def fit_network(
+    fresh: Callable[[Weights, Sequence[Generator]], ObjectiveT],
+    autoencoder: Autoencoder,
+    rows: TrainingRows,
+    *,
+    training: Training,
+    seed: int,
+    report: Report,
+    start: Draws | None = None,
+) -> ObjectiveT:
+    """Train one network, for methods whose draws all come from it.
+
+    Args:
+        fresh: makes the untrained objective from initial weights and generators of the same networks.
+        autoencoder: what is trained.
+        rows: the training rows.
+        training: how.
+        seed: of everything random.
+        report: told after every epoch.
+        start: draws whose last weights to start from; None starts from fresh ones.
+    """
+    (objective,) = fit_networks(
+        lambda generators: fresh(fresh_weights(autoencoder, generators, rows), generators),
+        autoencoder,
+        rows,
+        networks=range(1),
+        training=training,
+        seed=seed,
+        report=report,
+        start=None if start is None else {name: weight[-1:] for name, weight in start.weights.items()},
+    )
+    return objective

@@ -24,7 +24,7 @@ from torch import Generator, Tensor
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Weights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Posterior, WeightObjective, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import (
     Progress,
@@ -74,20 +74,16 @@ class SGHMC(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
-        (objective,) = fit_networks(
-            lambda generators: WeightObjective(
-                autoencoder,
-                fresh_weights(autoencoder, generators, rows),
-                prior_scale=self.prior_scale,
-                generators=generators,
+        objective = fit_network(
+            lambda weights, generators: WeightObjective(
+                autoencoder, weights, prior_scale=self.prior_scale, generators=generators
             ),
             autoencoder,
             rows,
-            networks=range(1),
             training=training,
             seed=seed,
             report=report,
-            start=None if start is None else {name: weight[-1:] for name, weight in start.weights.items()},
+            start=start,
         )
         with training_threads(training, autoencoder.weight_count()):
             chain = list(self._chain(objective, rows, training, report))

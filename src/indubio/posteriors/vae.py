@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder, noisy
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, WeightObjective, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne, NotNegative
@@ -54,21 +54,20 @@ class VAE(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network with fresh noise for every row, then draw the noises to keep."""
-        (objective,) = fit_networks(
-            lambda generators: _ElboObjective(
+        objective = fit_network(
+            lambda weights, generators: _ElboObjective(
                 autoencoder,
-                fresh_weights(autoencoder, generators, rows),
+                weights,
                 prior_scale=self.prior_scale,
                 generators=generators,
                 kl_weight=self.kl_weight,
             ),
             autoencoder,
             rows,
-            networks=range(1),
             training=training,
             seed=seed,
             report=report,
-            start=None if start is None else {name: weight[:1] for name, weight in start.weights.items()},
+            start=start,
         )
         (generator,) = objective.generators
         shape = (self.draws, 1, *autoencoder.network.latent_shape)
