@@ -1,14 +1,13 @@
 """The routes for machines: the Open Inference Protocol, /assess, and what an operator asks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import anyio.to_thread
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from indubio import __version__
 from indubio.errors import NotFoundError
@@ -78,11 +77,11 @@ class Api:
         """All of them; those for scoring first, for routes are tried in order."""
         post, get = ["POST"], ["GET"]
         return [
-            Route("/v2/models/{name}/infer", Straight(self.infer), methods=post),
-            Route("/assess", Straight(self.assess), methods=post),
-            Route("/models/{name}/assess", Straight(self.assess), methods=post),
-            Route("/models/{name}/versions/{version}/assess", Straight(self.assess), methods=post),
-            Route("/v2/models/{name}/versions/{version}/infer", Straight(self.infer), methods=post),
+            Route("/v2/models/{name}/infer", self.infer, methods=post),
+            Route("/assess", self.assess, methods=post),
+            Route("/models/{name}/assess", self.assess, methods=post),
+            Route("/models/{name}/versions/{version}/assess", self.assess, methods=post),
+            Route("/v2/models/{name}/versions/{version}/infer", self.infer, methods=post),
             Route("/v2/health/live", self.live, methods=get),
             Route("/v2/health/ready", self.ready, methods=get),
             Route("/v2", self.about, methods=get),
@@ -259,18 +258,6 @@ class Api:
         if active.version == int(version):
             return active
         return await anyio.to_thread.run_sync(registry.version, name, int(version))
-
-
-class Straight:
-    """A route without Starlette's layers around it: the gate answers errors, and scoring needs nothing else of them."""
-
-    def __init__(self, endpoint: Callable[[Request], Awaitable[Answer]]) -> None:
-        self._endpoint = endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        answer = await self._endpoint(Request(scope, receive))
-        await answer(scope, receive, send)
 
 
 def _told(known: Version) -> dict[str, Any]:
