@@ -139,7 +139,7 @@ def added_product(a, turn_a, b, turn_b, out, kept):
     turns = np.array([YES if turn_b else NO, YES if turn_a else NO], np.uint8)
     sizes = np.array([out.shape[1], out.shape[0], inner, b.shape[1], a.shape[1], out.shape[1]], np.int64)
     factors = np.array([1, kept], a.dtype)
-    if not turn_b and out.size * inner <= SMALL:
+    if CUT and not turn_b and out.size * inner <= SMALL:
         _small_gemm(turns, sizes, factors, b, a, out)
     else:
         _large_gemm(turns, sizes, factors, b, a, out)
