@@ -4,7 +4,7 @@
     python -m experiments.calibration --tables          only write the tables of docs/calibration.md again
 
 On the 8 ODDS and 4 ZeMA tasks, split as in the paper; BAE ensembles of 10, 300 steps of Adam at a fixed rate on a
-third of the rows, at most 256. About half an hour of CPU. A run can be stopped and continued: all tasks of a seed come
+third of the rows, at most 256. About 20 minutes of CPU. A run can be stopped and continued: all tasks of a seed come
 before the next seed, and the tables say how many seeds each task has.
 """
 

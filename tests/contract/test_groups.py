@@ -14,7 +14,7 @@ from indubio.compat import EnsembleDetector
 from indubio.config import detector_from_plain, detector_to_plain
 from indubio.data import read_table
 from indubio.decision import Exceed
-from indubio.errors import ConfigError, DataError, ModelFileError
+from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.explain import explained
 from indubio.export import export_onnx
 from indubio.probability import CONVERSIONS, GroupConversions
@@ -179,6 +179,8 @@ def test_groups_are_asked_for(detector):
         quick(smallest_group=SMALLEST).fit(TRAINED[0])
     with pytest.raises(DataError, match="each example needs its group"):
         detector.assess(NEW[0])
+    with pytest.raises(ShapeError, match="one name per example"):
+        detector.assess(NEW[0][:5], groups=NEW[1][:4])
     with pytest.raises(ConfigError, match="`smallest_group` must be at least 2"):
         quick(smallest_group=1).fit(TRAINED[0], groups=TRAINED[1])
     with pytest.raises(ConfigError, match="Exceed ranks an example among all groups"):

@@ -71,6 +71,8 @@ class GroupConversions:
                 "this detector has probabilities by group, so each example needs its group: pass `groups` to `assess`, "
                 "or a table whose roles name the `group` column."
             )
+        if groups.shape != p.shape[1:]:
+            raise ShapeError(f"`groups` must have one name per example ({p.shape[1]}), got the shape {groups.shape}.")
         names = groups.astype(str)
         for name, conversion in zip(self.names, self.conversions, strict=True):
             members = names == name
