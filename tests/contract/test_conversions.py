@@ -11,7 +11,17 @@ import indubio.probability
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian
 
-SHARED_FILES = {"__init__", "conformal", "conversion", "location_scale", "ranks", "scaling", "ties"}
+SHARED_FILES = {
+    "__init__",
+    "by_group",
+    "conformal",
+    "conversion",
+    "correction",
+    "location_scale",
+    "ranks",
+    "scaling",
+    "ties",
+}
 
 SETTINGS = [
     pytest.param(setting(scaled=scaled, level=level), id=f"{name}-{'scaled' if scaled else 'plain'}-{level}")
