@@ -128,9 +128,10 @@ def _umask() -> int:
     return current
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, *, compact: bool = False) -> str:
     """JSON on one line; what is not a number (NaN) becomes null, since JSON has no word for it."""
-    return json.dumps(_without_nan(value), default=str, allow_nan=False)
+    separators = (",", ":") if compact else None
+    return json.dumps(_without_nan(value), default=str, allow_nan=False, separators=separators)
 
 
 def _without_nan(value: Any) -> Any:

@@ -39,7 +39,7 @@ def write_archive(path: Path, records: Iterable[Plain]) -> None:
     """Put records into a file, in the place of what it had of the same cells; the others stay."""
     kept = read_archive(path) | {key(plain["cell"]): plain for plain in records}
     with whole_file(path) as stream:
-        stream.writelines(f"{json_text(_packed(kept[name]))}\n".encode() for name in sorted(kept))
+        stream.writelines(f"{json_text(_packed(kept[name]), compact=True)}\n".encode() for name in sorted(kept))
 
 
 def key(described: dict[str, Any]) -> str:
@@ -48,22 +48,24 @@ def key(described: dict[str, Any]) -> str:
 
 
 def _packed(plain: Plain) -> Plain:
-    judged: dict[str, dict[str, dict[str, float | None]]] = {}
+    """W by metric and conversion as plain lists, Base before them: names of uncertainties would be most of the file."""
+    names = list(dict.fromkeys(uncertainty for _, uncertainty, *_ in plain["judged"]))
+    judged: dict[str, dict[str, list[float | None]]] = {}
     for conversion, uncertainty, metric, weighted_average, base in plain["judged"]:
-        of = judged.setdefault(metric, {}).setdefault(conversion, {"base": _rounded(base)})
-        of[uncertainty] = _rounded(weighted_average)
-    return plain | {"judged": judged}
+        of = judged.setdefault(metric, {}).setdefault(conversion, [_rounded(base), *[None] * len(names)])
+        of[1 + names.index(uncertainty)] = _rounded(weighted_average)
+    return plain | {"uncertainties": names, "judged": judged}
 
 
 def _unpacked(packed: Plain) -> Plain:
+    names = packed["uncertainties"]
     judged = [
-        [conversion, uncertainty, metric, weighted_average, of["base"]]
+        [conversion, uncertainty, metric, weighted_average, base]
         for metric, conversions in packed["judged"].items()
-        for conversion, of in conversions.items()
-        for uncertainty, weighted_average in of.items()
-        if uncertainty != "base"
+        for conversion, (base, *averages) in conversions.items()
+        for uncertainty, weighted_average in zip(names, averages, strict=True)
     ]
-    return packed | {"judged": judged}
+    return {name: value for name, value in packed.items() if name != "uncertainties"} | {"judged": judged}
 
 
 def _rounded(value: float | None) -> float | None:
