@@ -1,7 +1,9 @@
 """The stacked engine against a plain loop over torch.nn modules, in float64, where the two agree to rounding."""
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 from torch import nn
 
 from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood, compiled
@@ -180,6 +182,7 @@ def test_what_is_not_written_out_takes_autograd():
 COMPILED = BY_HAND | {
     # Products in parts, and a layer's weights in several blocks.
     "dense, wide": (Dense(widths=(300,), latent=10, bias=True), (150,)),
+    "dense, parts of the output": (Dense(bias=True), (64,)),
     "dense, too wide for small products": (Dense(widths=(4000,), latent=3), (20,)),
 }
 
@@ -214,6 +217,16 @@ def test_the_compiled_engine_trains_and_scores_as_torch_does(net, posterior, req
         torch.testing.assert_close(draws.weights[name], weight, rtol=1e-9, atol=1e-11)
     torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(apart, expected.nll_per_feature(rows), rtol=1e-9, atol=1e-12)
+
+
+def test_the_sigmoid_in_single_precision_is_that_of_double_precision():
+    from indubio.autoencoders.kernel import _sigmoid
+
+    z = np.append(np.linspace(-86, 100, 100_001), [-np.inf, -1e30, 1e30, np.inf, np.nan]).astype(np.float32)
+    found = z.copy()
+    _sigmoid(found, np.float32(1))
+    expected = expit(z.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=3e-7, atol=1e-37)
 
 
 def test_the_order_in_which_weights_are_named_means_nothing():

@@ -13,10 +13,12 @@ gradient at once, block by block: the gradient of a large layer is never written
 but for rounding; tests compare both in float64.
 """
 
+from math import factorial, log
+
 import numpy as np
 from numba import njit
 
-from indubio.autoencoders.products import CUT, SMALL, added_product, product
+from indubio.autoencoders.products import CUT, SMALL, added_product, product, product_of_columns
 
 LINEAR, DOWN, UP = 0, 1, 2
 
@@ -32,8 +34,15 @@ SLOPE, DECAY, BETA1, BETA2, REST1, REST2, EPSILON, ZERO, ONE = range(9)
 
 BLOCK = 2**16  # weights whose gradient and Adam are done together, at most: they stay in a core's cache
 FEWEST_ADDED, FEWEST_APART = 16, 8  # rows of weights from which on small products pay; less so where they add up
+FULL = 8  # rows that the small kernels take at a time: what is left over is slower
 TURNED_FROM = 1200  # values of a sum over examples up to which OpenBLAS has a kernel for them as they are
-TURNED_AT_ONCE = 256
+TURNED_AT_ONCE = 16
+
+# The parts of the exponential in single precision.
+EXP_LOWEST, EXP_HIGHEST = np.float32(-87), np.float32(88)  # beyond them it is 0 or infinite, or nearly so
+EXP_PER_WHOLE, EXP_WHOLE, EXP_ONE = np.float32(1 / log(2)), np.float32(1.5 * 2**23), np.int32(127 << 23)
+EXP_LOG2 = (np.float32(0.693359375), np.float32(log(2) - 0.693359375))  # times n, the first is exact
+EXP_SERIES = tuple(np.float32(1 / factorial(k)) for k in range(7, -1, -1))
 
 # Sums may be reordered and products contracted, which vector code needs; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -50,10 +59,31 @@ def _matrix(space, start, rows, columns):
     return space[start : start + rows * columns].reshape(rows, columns)
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _exp(x):
+    """E to the x in single precision, in operations that vector code has: a library's takes one value at a time.
+
+    x = n log 2 + r with an integer n; e^r by its series, 2^n by its bits. Adding EXP_WHOLE leaves n in the last bits.
+    """
+    x = EXP_LOWEST if x < EXP_LOWEST else (EXP_HIGHEST if x > EXP_HIGHEST else x)  # NaN stays
+    shifted = x * EXP_PER_WHOLE + EXP_WHOLE
+    n = shifted - EXP_WHOLE
+    r = x - n * EXP_LOG2[0] - n * EXP_LOG2[1]
+    power = EXP_SERIES[0]
+    for coefficient in EXP_SERIES[1:]:
+        power = power * r + coefficient
+    bits = (np.float32(shifted).view(np.int32) << 23) + EXP_ONE
+    return power * np.int32(bits).view(np.float32)
+
+
 @_compiled
 def _sigmoid(z, one):
-    for k in range(z.size):
-        z[k] = one / (one + np.exp(-z[k]))
+    if z.itemsize == 4:
+        for k in range(z.size):
+            z[k] = one / (one + _exp(np.float32(-z[k])))
+    else:
+        for k in range(z.size):
+            z[k] = one / (one + np.exp(-z[k]))
 
 
 @_compiled
@@ -120,22 +150,30 @@ def _overlapped(windows, layer, examples, x):
 
 
 @_compiled
-def _gather(rows, order, place, x):
+def _gather(rows, order, place, spare, x):
     """The rows of this order as columns, their values in the order of the network's features."""
+    together = _matrix(spare, 0, len(order), len(place))
     for i in range(len(order)):
         row = rows[order[i]]
         for f in range(len(place)):
-            x[f, i] = row[place[f]]
+            together[i, f] = row[place[f]]
+    _turn(together, x)
 
 
 @_compiled
 def _linear(weight, x, z, spare):
-    """W^T x, to z; large weights in blocks, added up."""
-    size = _rows_at_once(weight.shape[1], x.shape[1], FEWEST_ADDED)
-    if size >= len(weight):
+    """W^T x, to z; by parts of z while the weights stay in the cache, and larger ones in blocks, added up."""
+    rows, columns = weight.shape
+    size = _rows_at_once(columns, x.shape[1], FEWEST_ADDED)
+    if size >= rows:
         product(weight, True, x, False, z)
         return
-    for at in range(0, len(weight), size):
+    if weight.size <= BLOCK and SMALL // (rows * x.shape[1]) >= FEWEST_ADDED:
+        size = _rows_at_once(rows, x.shape[1], FEWEST_ADDED)
+        for at in range(0, columns, size):
+            product_of_columns(weight, at, x, z[at : at + size])
+        return
+    for at in range(0, rows, size):
         spare[0] = _read(weight[at : at + size])
         added_product(weight[at : at + size], True, x[at : at + size], False, z, min(at, 1))
 
@@ -161,17 +199,24 @@ def _rows_at_once(columns, examples, fewest):
     than the fewest that pay, as many as stay in the cache while the library copies them.
     """
     cached, small = max(1, BLOCK // columns), SMALL // (columns * examples)
-    return min(small, cached) if CUT and small >= fewest else cached
+    whole = small - small % FULL if small > FULL else small
+    return min(whole, cached) if CUT and small >= fewest else cached
 
 
 @_compiled
 def _turn(u, turned):
-    """(values, examples) -> (examples, values), in parts that stay in the cache."""
-    for start in range(0, len(u), TURNED_AT_ONCE):
-        end = min(start + TURNED_AT_ONCE, len(u))
+    """(values, examples) -> (examples, values).
+
+    In parts of a size the compiler knows: else it gathers them, which takes three times as long.
+    """
+    rest = len(u) % TURNED_AT_ONCE
+    for start in range(0, len(u) - rest, TURNED_AT_ONCE):
         for i in range(len(turned)):
-            for k in range(start, end):
-                turned[i, k] = u[k, i]
+            for k in range(TURNED_AT_ONCE):
+                turned[i, start + k] = u[start + k, i]
+    for k in range(len(u) - rest, len(u)):
+        for i in range(len(turned)):
+            turned[i, k] = u[k, i]
 
 
 @_compiled
@@ -282,18 +327,20 @@ def _layer_step(i, plan, numbers, weights, moments, anchors, space, capacity, ex
         turns = CUT and size * columns > TURNED_FROM and size * columns * examples <= SMALL
         if turns:
             _turn(up, turned)
-        for at in range(0, rows, size):
-            count = min(size, rows - at)
-            if i > 0:
-                product(weight[at : at + count], False, up, False, d[at : at + count])
-            block = _matrix(gradient, 0, count, columns)
-            if turns:
-                product(x[at : at + count], False, turned, False, block)
-            else:
-                product(x[at : at + count], False, up, True, block)
-            _update(
-                start + at * columns, count * columns, weights, gradient, first, second, anchors, numbers, rate, root
-            )
+        cached = max(size, BLOCK // columns // size * size)  # Adam likes long stretches
+        for block in range(0, rows, cached):
+            end = min(block + cached, rows)
+            for at in range(block, end, size):
+                count = min(size, end - at)
+                if i > 0:
+                    product(weight[at : at + count], False, up, False, d[at : at + count])
+                part = _matrix(gradient, (at - block) * columns, count, columns)
+                if turns:
+                    product(x[at : at + count], False, turned, False, part)
+                else:
+                    product(x[at : at + count], False, up, True, part)
+            there, many = start + block * columns, (end - block) * columns
+            _update(there, many, weights, gradient, first, second, anchors, numbers, rate, root)
         return
     wide = layer[SHORT] * examples
     flat = space[layer[WINDOWS] * capacity : layer[WINDOWS] * capacity + columns * wide]
@@ -363,7 +410,7 @@ def train(
         examples = len(part)
         start = plan[0, GIVEN] * batch
         x = space[start : start + features * examples]
-        _gather(rows, part, place, x.reshape(features, examples))
+        _gather(rows, part, place, space, x.reshape(features, examples))
         own = masks[masked : masked + per_example * examples]
         masked += own.size
         z = _forward(plan, numbers, weights, space, batch, examples, squash, own)
@@ -405,7 +452,7 @@ def score(plan, place, numbers, squash, weights, rows, size, space, out, apart):
         part = order[start : start + size]
         examples = len(part)
         x = _matrix(space, plan[0, GIVEN] * size, features, examples)
-        _gather(rows, part, place, x)
+        _gather(rows, part, place, space, x)
         for network in range(len(weights)):
             flat = _forward(plan, numbers, weights[network], space, size, examples, squash, out[0, :0])
             z = flat.reshape(features, examples)

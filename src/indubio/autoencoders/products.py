@@ -143,3 +143,12 @@ def added_product(a, turn_a, b, turn_b, out, kept):
         _small_gemm(turns, sizes, factors, b, a, out)
     else:
         _large_gemm(turns, sizes, factors, b, a, out)
+
+
+@njit(cache=True, nogil=True)
+def product_of_columns(a, start, b, out):
+    """A^T B, to `out`, of as many of A's columns as `out` has rows, from this one on; a small product."""
+    turns = np.array([NO, YES], np.uint8)
+    sizes = np.array([out.shape[1], out.shape[0], len(a), b.shape[1], a.shape[1], out.shape[1]], np.int64)
+    factors = np.array([1, 0], a.dtype)
+    _small_gemm(turns, sizes, factors, b, a.reshape(a.size)[start:], out)

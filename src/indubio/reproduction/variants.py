@@ -31,6 +31,7 @@ VARIANTS: dict[str, Change] = {
     "norm": _architecture(layer_norm=True),
     "no-norm": _architecture(layer_norm=False),
     "no-skips": _architecture(skips=False),
+    "bias": _architecture(bias=True),
     "100-epochs": _training(epochs=100),
     "300-epochs": _training(epochs=300),
     "fixed-rate": _rate(use="fixed"),
