@@ -34,6 +34,7 @@ LEVELS: dict[Level, str] = {
     "cdf_of_mean": "scaling level: CDF of the mean score (the text's formula)",
     "mean_of_cdf": "scaling level: mean of the CDF over scores (the authors' scripts)",
 }
+FEW_MISSING = 10  # cells that are named
 METRICS = {"gss": "W^GSS", "auroc": "W^AUROC"}
 
 
@@ -112,14 +113,22 @@ def sheets(experiment: Experiment) -> list[Sheet]:
 def _progress(experiment: Experiment) -> Sheet:
     done = experiment.records
     seeds = sorted({record.cell.seed for record in done})
-    whole = len(done) == len(experiment.cells)
     remarks = list(dict.fromkeys(remark for record in done for remark in record.remarks))
     return Sheet(
         "What was run",
         ("cells done", "of", "seeds", "processor time"),
         ((f"{len(done)}", f"{len(experiment.cells)}", f"{len(seeds)}", _hours(sum(r.cpu_seconds for r in done))),),
-        " ".join(["Complete." if whole else "Not complete: means are over the cells that are done.", *remarks]),
+        " ".join([_what_is_missing(experiment), *remarks]),
     )
+
+
+def _what_is_missing(experiment: Experiment) -> str:
+    done = {record.cell for record in experiment.records}
+    missing = [cell.name for cell in experiment.cells if cell not in done]
+    if not missing:
+        return "Complete."
+    named = f" Missing: {', '.join(missing)}." if len(missing) <= FEW_MISSING else ""
+    return f"Not complete: means are over the cells that are done.{named}"
 
 
 def _hours(seconds: float) -> str:

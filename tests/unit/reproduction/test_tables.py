@@ -213,6 +213,10 @@ def test_the_page_has_every_table_and_says_what_is_missing():
     part = sheets(Experiment((*cells, cell("vowels")), tuple(records)))
     assert "Complete." in whole[0].note
     assert "Not complete" in part[0].note
+    assert f"Missing: {cell('vowels').name}." in part[0].note
+    assert (
+        "Missing" not in sheets(Experiment((*cells, *(cell(seed=k) for k in range(90, 120))), tuple(records)))[0].note
+    )
     text = to_markdown("ODDS", whole)
     page = to_html("ODDS", [("ODDS", whole)], [])
     for sheet in whole:

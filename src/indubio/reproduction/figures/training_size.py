@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from indubio.report.style import BLACK, COLOURS, GREY, report_style
 from indubio.reproduction.choice import judged_as_chosen
@@ -65,6 +65,10 @@ def _finish(axes: Axes, title: str) -> None:
     axes.axhline(0, color=BLACK, linestyle=":", linewidth=1)
     axes.set_title(title)
     axes.set_xscale("log")
+    lowest, highest = axes.get_xlim()
+    axes.xaxis.set_major_locator(
+        LogLocator() if highest > 10 * lowest else MaxNLocator(3)
+    )  # within a decade there may be no power of ten
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     light_grid(axes)
