@@ -110,9 +110,11 @@ def label_everything(server: Running) -> None:
 def test_a_reviewer_works_through_the_queue_with_the_keyboard_alone(browser, server):
     with visiting(browser, server, None) as page:
         page.goto("/review/status")
+        page.wait_for_selector("#key:focus")  # the page puts the cursor there, a moment after it is shown
         page.keyboard.type("not a key")
         page.keyboard.press("Enter")
         page.wait_for_selector("#wrong")
+        page.wait_for_selector("#key:focus")
         page.keyboard.type(server.keys["ada"])
         with page.expect_navigation(url="**/review/status"):
             page.keyboard.press("Enter")
