@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,14 +67,19 @@ def reproduce(
         seeds=range(seeds),
         folder=None if data is None else str(data),
     )
-    store = Store(out)
+    store, failed = Store(out), None
     if not remake:
-        with _cell_bar() as tell:
-            run_grid(cells, store, workers=workers, tell=tell)
+        try:
+            with _cell_bar() as tell:
+                run_grid(cells, store, workers=workers, tell=tell)
+        except TrainingError as error:  # some cells could not be trained: the pages are of the others, and name them
+            failed = error
     written = write_results(experiments(cells, store), store, out, figures=figures)
     console = Console()
     for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)
+    if failed is not None:
+        raise failed
 
 
 @contextmanager
