@@ -66,9 +66,8 @@ def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title)
     axes.set_xscale("log")
     lowest, highest = axes.get_xlim()
-    axes.xaxis.set_major_locator(
-        LogLocator() if highest > 10 * lowest else MaxNLocator(3)
-    )  # within a decade there may be no power of ten
+    # Within a decade there may be no power of ten to stand on the axis.
+    axes.xaxis.set_major_locator(LogLocator() if highest > 10 * lowest else MaxNLocator(3))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     light_grid(axes)
