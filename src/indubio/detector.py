@@ -11,18 +11,18 @@ from math import prod
 from typing import Any, Self
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.autoencoders.compiled import ROWS_AT_ONCE
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import MinMax, Missing, Prepared, Unseen
 from indubio.data.incoming import joined, training_groups
 from indubio.data.streams import ExampleStream
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
+from indubio.engine import require_device
+from indubio.engine.engine import ROWS_AT_ONCE
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
 from indubio.posteriors.parts import fit_orders, fit_parts
@@ -73,7 +73,7 @@ class Detector(ScoringModel):
         range_margin: refer examples with a value further outside its training range than this many ranges, with the
             reason `out_of_range`; None refers none for that.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
-        device: "cpu", or "cuda" or "mps" where there is one.
+        device: "cpu", or "cuda" or "mps" where there is one; these need torch.
         seed: of everything random; the same seed gives the same model on the same machine.
 
     Attributes:
@@ -214,7 +214,7 @@ class Detector(ScoringModel):
         within = None if self.smallest_group is None else self._needed(members)[:like_new]
         plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
         plan = plan.with_added(like_new, confirmed)
-        scaled = self._on_device(self._learn_intake(rows, settings.scaling, plan))
+        scaled = self._learn_intake(rows, settings.scaling, plan).values
         warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
@@ -226,7 +226,7 @@ class Detector(ScoringModel):
             training = training.replaced(epochs=warm_epochs)
         self.draws_: Draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(self.input_shape_),
+            settings.autoencoder_for(self.input_shape_, self.device),
             scaled,
             plan,
             training=training,
@@ -263,19 +263,17 @@ class Detector(ScoringModel):
         order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
         self.draws_ = fit_orders(
             [order],
-            settings.autoencoder_for(outline.shape),
-            ScaledRows(known, self.device, self.seed),
+            settings.autoencoder_for(outline.shape, self.device),
+            ScaledRows(known, self.seed),
             training=settings.training,
             report=progress,
             workers=workers,
         )
-        self._training_scores(
-            torch.from_numpy(known.intake.scaled(known.sample)).to(self.device)
-        )  # for what is typical
-        self._fit_verdicts(*known.reference_scores(self.draws_, self.device, progress))
+        self._training_scores(known.intake.scaled(known.sample))  # for what is typical
+        self._fit_verdicts(*known.reference_scores(self.draws_, progress))
         return self
 
-    def _training_scores(self, scaled: Float[torch.Tensor, "examples ..."]) -> Float[np.ndarray, "draws examples"]:
+    def _training_scores(self, scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "draws examples"]:
         """The scores of the training rows, and what their values usually add to them."""
         blocks, added = [], np.zeros((self.draws_.count, *self.input_shape_))
         for nll, values in self._scored_apart(scaled):
@@ -286,11 +284,11 @@ class Detector(ScoringModel):
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.draws_.nll_per_feature(self._on_device(self._prepared(X))).cpu().numpy()
+        return self.draws_.nll_per_feature(self._prepared(X).values)
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
-        return self.draws_.reconstruction(self._on_device(self._prepared(X))).cpu().numpy()
+        return self.draws_.reconstruction(self._prepared(X).values)
 
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
@@ -298,46 +296,33 @@ class Detector(ScoringModel):
             **self._with_defaults(), architecture=self.architecture, calibration=self.calibration
         )
         self._check_scalars()
-        if self.device != "cpu":
-            _require_device(self.device)
+        require_device(self.device)
         if settings.likelihood.unit_interval and not settings.scaling.clip:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
             )
         return settings
 
-    def _on_device(self, prepared: Prepared) -> Float[torch.Tensor, "examples ..."]:
-        return torch.from_numpy(prepared.values).to(self.device)
-
     def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
-        rows = self._on_device(prepared)
+        rows = prepared.values
         size = max(1, SCORES_AT_ONCE // self.draws_.count)
         for start in range(0, len(rows), size):
-            yield self.draws_.nll(rows[start : start + size]).cpu().numpy()
+            yield self.draws_.nll(rows[start : start + size])
 
     def _scores_and_values(
         self, prepared: Prepared
     ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        return self._scored_apart(self._on_device(prepared))
+        return self._scored_apart(prepared.values)
 
     def _scored_apart(
-        self, rows: Float[torch.Tensor, "examples ..."]
+        self, rows: Float[np.ndarray, "examples ..."]
     ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
         """Block by block; no block of the engine is cut, so that the bits are those of `nll`."""
         values_of_row = self.draws_.count * prod(self.input_shape_)
         cached = VALUES_WATCHED // (values_of_row * ROWS_AT_ONCE) * ROWS_AT_ONCE
         size = max(1, cached, min(ROWS_AT_ONCE, MOST_VALUES_WATCHED // values_of_row))
         for start in range(0, len(rows), size):
-            nll, values = self.draws_.nll_apart(rows[start : start + size])
-            yield nll.cpu().numpy(), values.cpu().numpy()
-
-
-def _require_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f'`device` {device!r} cannot be used here: {reason}. Use "cpu".') from None
+            yield self.draws_.nll_apart(rows[start : start + size])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -357,12 +342,12 @@ class DetectorSettings(ScoringSettings):
             return self.architecture
         return Dense() if len(input_shape) == 1 else Conv1d()
 
-    def autoencoder_for(self, input_shape: tuple[int, ...]) -> Autoencoder:
-        """What is trained on examples of this shape."""
+    def autoencoder_for(self, input_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
+        """What is trained on examples of this shape, and where."""
         network = self.architecture_for(input_shape).build(
             input_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
         )
-        return Autoencoder(network, self.likelihood)
+        return Autoencoder(network, self.likelihood, device)
 
     def calibration_for(self, examples: int) -> Calibration:
         """The calibration asked for, or the one that suits so many rows.

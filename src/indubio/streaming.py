@@ -22,9 +22,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Shaped, UInt64
-from torch import Tensor
 
 from indubio.calibration import Calibration, CrossFit, HoldOut, Part, Plan
 from indubio.calibration.calibration import SPLIT
@@ -138,7 +136,7 @@ class Surveyed:
         return self.intake.scaled(named_rows(block.data, self.outline.schema).values[chosen])
 
     def reference_scores(
-        self, draws: Draws, device: str, report: Report
+        self, draws: Draws, report: Report
     ) -> tuple[Float[np.ndarray, "draws examples"], Plan, Shaped[np.ndarray, " examples"] | None]:
         """Scores of the reference examples, the plan that compares with them, and their groups."""
         scores: list[np.ndarray] = []
@@ -147,7 +145,7 @@ class Surveyed:
             chosen = self.split.is_reference(block.places)
             if not chosen.any():
                 continue
-            scores.append(draws.nll(torch.from_numpy(self.scaled(block, chosen)).to(device)).cpu().numpy())
+            scores.append(draws.nll(self.scaled(block, chosen)))
             group = groups_of(block.data)
             if group is not None:
                 groups.append(group[chosen])
@@ -212,17 +210,17 @@ class ScaledRows(StreamedRows):
     """The training examples of a stream as the network gets them, mixed anew in every epoch.
 
     An epoch reads the units in a random order, several at a time, and fills the buffer; what is in it is one stretch.
-    Within a stretch examples go by their place: a buffer that holds them all gives what a tensor would.
+    Within a stretch examples go by their place: a buffer that holds them all gives what an array would.
     """
 
-    def __init__(self, surveyed: Surveyed, device: str, seed: int) -> None:
+    def __init__(self, surveyed: Surveyed, seed: int) -> None:
         self._surveyed, self._seed = surveyed, seed
-        self.dtype, self.device = torch.float32, torch.device(device)
+        self.dtype = np.dtype(np.float32)
 
     def __len__(self) -> int:
         return self._surveyed.trained
 
-    def stretches(self, epoch: int, batch: int) -> Iterator[Float[Tensor, "n ..."]]:
+    def stretches(self, epoch: int, batch: int) -> Iterator[Float[np.ndarray, "n ..."]]:
         """All training examples, a buffer at a time."""
         buffer = self._surveyed.stream.buffered(self._surveyed.outline.shape)
         size = len(self) if len(self) <= buffer else max(1, buffer // batch) * batch
@@ -242,21 +240,21 @@ class ScaledRows(StreamedRows):
         if waiting:
             yield self._stretch(waiting)
 
-    def held_out(self, share: float) -> tuple["ScaledRows", Float[Tensor, "n2 ..."]]:
+    def held_out(self, share: float) -> tuple["ScaledRows", Float[np.ndarray, "n2 ..."]]:
         """The rows without some of them, by which it is decided when to stop."""
         known = self._surveyed
         most = min(SAMPLE, max(1, SAMPLE_VALUES // prod(known.outline.shape)))
         split = replace(known.split, stopping=min(share, most / known.trained))
         found = [known.scaled(block, split.is_stopping(block.places)) for block in known.stream.blocks()]
-        held = torch.from_numpy(np.concatenate(found)).to(self.device)
+        held = np.concatenate(found)
         if not 0 < len(held) < known.trained:
             raise _no_examples(f"`held_out` {share} of {known.trained}")
         others = replace(known, split=split, trained=known.trained - len(held))
-        return ScaledRows(others, str(self.device), self._seed), held
+        return ScaledRows(others, self._seed), held
 
-    def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[Tensor, "n ..."]:
+    def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
         pieces.sort(key=lambda piece: piece[0])
-        return torch.from_numpy(np.concatenate([values for _, values in pieces])).to(self.device)
+        return np.concatenate([values for _, values in pieces])
 
 
 def _sample_medians(

@@ -13,7 +13,7 @@ from indubio.settings import AtLeastOne, NotNegative, Settings
 
 SLOPE = 0.01  # leaky ReLU, paper, architecture table
 
-Activation = Literal["leaky_relu", "relu", "gelu", "tanh"]
+Activation = Literal["leaky_relu", "relu", "elu", "selu", "gelu", "tanh"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,81 +1,66 @@
-"""Autoencoder: a network and a likelihood, as one function from stacked weights and rows to scores."""
+"""Autoencoder: a network, a likelihood, and where they run; and the weights of C of them as one array."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Generator, Tensor
 
-from indubio.autoencoders.layers import Weights
+from indubio.autoencoders.layers import Random, Shape, Shapes, Weights
 from indubio.autoencoders.likelihoods import Likelihood
-from indubio.autoencoders.network import Code, Decoded, Masks, Network
+from indubio.autoencoders.network import Network
 
 
 @dataclass(frozen=True)
 class Autoencoder:
-    """NLL of rows under C networks at once.
+    """What is trained and scored.
 
-    Rows come as (A, B, *shape), where A is 1 (all networks see the same rows) or the number of networks; the weights'
-    leading axis C is 1 or that number.
+    Args:
+        network: the network.
+        likelihood: what its reconstruction says of the data.
+        device: where it runs: "cpu", or what torch calls another place.
     """
 
     network: Network
     likelihood: Likelihood
+    device: str = "cpu"
 
-    def initial(self, generator: Generator, dtype: torch.dtype = torch.float32) -> Weights:
+    def shapes(self) -> Shapes:
+        """Names and shapes of one network's weights, then of the likelihood's."""
+        return self.network.shapes() | self.likelihood.shapes(self.network.input_shape)
+
+    def initial(self, random: Random) -> Weights:
         """Fresh weights of one network, without the leading axis."""
-        return self.network.initial(generator, dtype) | self.likelihood.initial(self.network.input_shape, dtype)
+        return self.network.initial(random) | self.likelihood.initial(self.network.input_shape)
 
     def weight_count(self) -> int:
         """Numbers in one network's weights."""
-        return sum(weight.numel() for weight in self.initial(Generator()).values())
+        return sum(prod(shape) for shape in self.shapes().values())
 
-    def reconstruct(
-        self,
-        weights: Weights,
-        rows: Float[Tensor, "a b ..."],
-        *,
-        masks: Masks | None = None,
-        noise: Tensor | None = None,
-    ) -> Decoded:
-        """The reconstruction; `masks` are dropout masks, `noise` standard normal noise of a VAE's code."""
-        return self.network.decode(weights, self._code(weights, rows, masks, noise), masks)
+    def flat(self, weights: Weights) -> Float[np.ndarray, "c p"]:
+        """All weights of a network in one row, a row for each, whatever the order of the names.
 
-    def nll_per_feature(
-        self,
-        weights: Weights,
-        rows: Float[Tensor, "a b ..."],
-        *,
-        masks: Masks | None = None,
-        noise: Tensor | None = None,
-    ) -> Float[Tensor, "c b ..."]:
-        """Negative log-likelihood of every value of every row."""
-        return self.likelihood.nll(rows, self.reconstruct(weights, rows, masks=masks, noise=noise), weights)
+        Views that `named` gave are not copied.
+        """
+        (first, *_) = weights.values()
+        base = first.base
+        if isinstance(base, np.ndarray) and base.shape == (len(first), self.weight_count()):
+            views = self.named(base)
+            if all(_same_memory(weights[name], view) for name, view in views.items()):
+                return base
+        return np.concatenate([weights[name].reshape(len(first), -1) for name in self.shapes()], axis=1)
 
-    def nll(
-        self,
-        weights: Weights,
-        rows: Float[Tensor, "a b ..."],
-        *,
-        masks: Masks | None = None,
-        noise: Tensor | None = None,
-    ) -> Float[Tensor, "c b"]:
-        """Negative log-likelihood of every row: the mean over its values."""
-        return nll_of_rows(self.nll_per_feature(weights, rows, masks=masks, noise=noise))
+    def named(self, flat: Float[np.ndarray, "c p"]) -> Weights:
+        """The weights in such rows by name, as views (C, *shape)."""
+        return {name: flat[:, part].reshape(-1, *shape) for name, part, shape in self._parts()}
 
-    def _code(self, weights: Weights, rows: Tensor, masks: Masks | None, noise: Tensor | None) -> Code:
-        code = self.network.encode(weights, rows, masks)
-        if noise is None:
-            return code
-        return noisy(code, noise)
+    def _parts(self) -> Iterator[tuple[str, slice, Shape]]:
+        start = 0
+        for name, shape in self.shapes().items():
+            yield name, slice(start, start + prod(shape)), shape
+            start += prod(shape)
 
 
-def nll_of_rows(per_feature: Float[Tensor, "c b ..."]) -> Float[Tensor, "c b"]:
-    """The score of a row: the mean over its values."""
-    return per_feature.flatten(2).mean(2)
-
-
-def noisy(code: Code, noise: Tensor) -> Code:
-    """The code moved by standard normal noise times its standard deviation."""
-    assert code.log_variance is not None  # built with `code_noise`
-    return Code(code.latent + noise * (code.log_variance / 2).exp(), code.log_variance, code.skips)
+def _same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.__array_interface__ == other.__array_interface__

@@ -1,31 +1,31 @@
-r"""Layers of C networks at once: every parameter carries a leading axis, the members come first.
+r"""Layers as specifications: shapes of their parameters, and what these start from.
 
-    x (A, B, ...)  with  W (C, ...)  ->  (max(A, C), B, ...)
-
-A is 1 when all networks see the same rows, C is 1 when all draws share one set of weights (MC dropout, VAE); otherwise
-both are the number of networks. One batched product or one grouped convolution replaces a loop over networks, which on
-small networks is nearly all overhead.
+Every engine runs them in its own way, for C networks at once: a parameter then carries a leading axis, the networks
+come first.
 """
 
 from dataclasses import dataclass
 from math import prod, sqrt
+from typing import Protocol
 
-import torch
-import torch.nn.functional as F
-from torch import Generator, Tensor
+import numpy as np
+from jaxtyping import Float
 
-Weights = dict[str, Tensor]
+Weights = dict[str, np.ndarray]
 Shape = tuple[int, ...]
+Shapes = dict[str, Shape]
 
 
-def _uniform(shape: Shape, fan_in: int, generator: Generator, dtype: torch.dtype) -> Tensor:
+class Random(Protocol):
+    """What fresh weights are drawn from."""
+
+    def uniform(self, shape: Shape, bound: float) -> Float[np.ndarray, "..."]:
+        """Single-precision numbers from [-bound, bound)."""
+
+
+def _initial(shapes: Shapes, fan_in: int, random: Random) -> Weights:
     # U(-1/sqrt(fan_in), 1/sqrt(fan_in)) is what torch.nn.Linear and torch.nn.Conv1d start from.
-    bound = 1 / sqrt(fan_in)
-    return torch.empty(shape, dtype=dtype).uniform_(-bound, bound, generator=generator)
-
-
-def _fold_bias(out: Tensor, bias: Tensor | None, extra_axes: int) -> Tensor:
-    return out if bias is None else out + bias.reshape(bias.shape[0], 1, -1, *[1] * extra_axes)
+    return {name: random.uniform(shape, 1 / sqrt(fan_in)) for name, shape in shapes.items()}
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,14 @@ class Linear:
         """Shape of one example going out."""
         return (self.outputs,)
 
-    def initial(self, generator: Generator, dtype: torch.dtype) -> Weights:
-        """Fresh parameters of one network."""
-        weights = {f"{self.name}.weight": _uniform((self.inputs, self.outputs), self.inputs, generator, dtype)}
-        if self.bias:
-            weights[f"{self.name}.bias"] = _uniform((self.outputs,), self.inputs, generator, dtype)
-        return weights
+    def shapes(self) -> Shapes:
+        """Shapes of the parameters of one network."""
+        weight: Shapes = {f"{self.name}.weight": (self.inputs, self.outputs)}
+        return weight | {f"{self.name}.bias": (self.outputs,)} if self.bias else weight
 
-    def __call__(self, weights: Weights, x: Tensor) -> Tensor:
-        """(A, B, inputs) -> (max(A, C), B, outputs)."""
-        weight, bias = weights[f"{self.name}.weight"], weights.get(f"{self.name}.bias")
-        if weight.shape[0] == 1:  # shared weights: one plain product over all rows of all draws
-            return _fold_bias(x @ weight.squeeze(0), bias, 0)
-        if bias is not None and x.shape[0] == weight.shape[0]:
-            return torch.baddbmm(bias.unsqueeze(1), x, weight)
-        return _fold_bias(x @ weight, bias, 0)
+    def initial(self, random: Random) -> Weights:
+        """Fresh parameters of one network."""
+        return _initial(self.shapes(), self.inputs, random)
 
 
 @dataclass(frozen=True)
@@ -82,34 +75,18 @@ class Convolution:
         """Whether this layer goes back up."""
         return self.output_padding is not None
 
-    def initial(self, generator: Generator, dtype: torch.dtype) -> Weights:
-        """Fresh parameters of one network, laid out as torch.nn.Conv1d and ConvTranspose1d do."""
+    def shapes(self) -> Shapes:
+        """Shapes of the parameters of one network, laid out as torch.nn.Conv1d and ConvTranspose1d do."""
         channels_in, channels_out = self.in_shape[0], self.out_shape[0]
+        channels = (channels_in, channels_out) if self.transposed else (channels_out, channels_in)
+        weight: Shapes = {f"{self.name}.weight": (*channels, self.kernel)}
+        return weight | {f"{self.name}.bias": (channels_out,)} if self.bias else weight
+
+    def initial(self, random: Random) -> Weights:
+        """Fresh parameters of one network."""
+        shapes = self.shapes()
         # torch counts the fan of a transposed convolution over its second axis, the output channels.
-        shape = (channels_in, channels_out) if self.transposed else (channels_out, channels_in)
-        fan_in = shape[1] * self.kernel
-        weights = {f"{self.name}.weight": _uniform((*shape, self.kernel), fan_in, generator, dtype)}
-        if self.bias:
-            weights[f"{self.name}.bias"] = _uniform((channels_out,), fan_in, generator, dtype)
-        return weights
-
-    def __call__(self, weights: Weights, x: Tensor) -> Tensor:
-        """(A, B, channels, length) -> (max(A, C), B, channels, length)."""
-        weight, bias = weights[f"{self.name}.weight"], weights.get(f"{self.name}.bias")
-        networks, (members, rows) = weight.shape[0], x.shape[:2]
-        if networks == 1:  # shared weights: the draws are just more rows
-            out = self._convolve(x.flatten(0, 1), weight.squeeze(0), groups=1)
-            return _fold_bias(out.reshape(members, rows, *self.out_shape), bias, 1)
-        if members == 1:  # every network sees the same rows
-            x = x.expand(networks, *x.shape[1:])
-        grouped = x.transpose(0, 1).flatten(1, 2)  # (B, C * channels, length)
-        out = self._convolve(grouped, weight.flatten(0, 1), groups=networks)
-        return _fold_bias(out.reshape(rows, networks, *self.out_shape).transpose(0, 1), bias, 1)
-
-    def _convolve(self, x: Tensor, weight: Tensor, groups: int) -> Tensor:
-        if self.output_padding is None:
-            return F.conv1d(x, weight, stride=self.stride, padding=self.padding, groups=groups)
-        return F.conv_transpose1d(x, weight, None, self.stride, self.padding, self.output_padding, groups=groups)
+        return _initial(shapes, prod(shapes[f"{self.name}.weight"][1:]), random)
 
 
 Layer = Linear | Convolution
@@ -122,19 +99,16 @@ class LayerNorm:
     name: str
     shape: Shape
 
-    def initial(self, dtype: torch.dtype) -> Weights:
+    def shapes(self) -> Shapes:
+        """Shapes of the parameters of one network."""
+        return {f"{self.name}.gain": self.shape, f"{self.name}.shift": self.shape}
+
+    def initial(self) -> Weights:
         """Gain 1 and shift 0."""
         return {
-            f"{self.name}.gain": torch.ones(self.shape, dtype=dtype),
-            f"{self.name}.shift": torch.zeros(self.shape, dtype=dtype),
+            f"{self.name}.gain": np.ones(self.shape, np.float32),
+            f"{self.name}.shift": np.zeros(self.shape, np.float32),
         }
-
-    def __call__(self, weights: Weights, x: Tensor) -> Tensor:
-        """(A, B, *shape) -> (max(A, C), B, *shape)."""
-        # With a weight and a bias torch takes its fast kernel; the networks' own ones follow by broadcasting.
-        ones = torch.ones(self.shape, dtype=x.dtype, device=x.device)
-        normed = F.layer_norm(x, self.shape, ones, torch.zeros_like(ones))
-        return normed * weights[f"{self.name}.gain"].unsqueeze(1) + weights[f"{self.name}.shift"].unsqueeze(1)
 
 
 @dataclass(frozen=True)
@@ -155,31 +129,10 @@ class Block:
         """Values of one example after this block."""
         return prod(self.layer.out_shape)
 
-    def initial(self, generator: Generator, dtype: torch.dtype) -> Weights:
+    def shapes(self) -> Shapes:
+        """Shapes of the parameters of one network."""
+        return self.layer.shapes() | (self.norm.shapes() if self.norm else {})
+
+    def initial(self, random: Random) -> Weights:
         """Fresh parameters of one network."""
-        weights = self.layer.initial(generator, dtype)
-        return weights | self.norm.initial(dtype) if self.norm else weights
-
-    def __call__(self, weights: Weights, x: Tensor, slope: float) -> Tensor:
-        """(A, B, *in_shape) -> (max(A, C), B, *out_shape)."""
-        out = self.layer(weights, x)
-        if self.norm:
-            out = self.norm(weights, out)
-        return activate(out, self.activation, slope)
-
-
-def activate(x: Tensor, activation: str, slope: float) -> Tensor:
-    """The named activation of x, which may be overwritten; `slope` is that of the leaky ReLU."""
-    match activation:
-        case "leaky_relu":
-            return F.leaky_relu(x, slope, inplace=True)
-        case "relu":
-            return F.relu(x)
-        case "gelu":
-            return F.gelu(x)
-        case "tanh":
-            return torch.tanh(x)
-        case "sigmoid":
-            return torch.sigmoid(x)
-        case _:
-            return x
+        return self.layer.initial(random) | (self.norm.initial() if self.norm else {})

@@ -2,22 +2,19 @@ r"""Likelihoods: what the reconstruction says of the data, as a negative log-lik
 
     Gaussian   (x - m)^2 / (2 s^2) + log(s^2) / 2        paper, eq. Gaussian loss (s = 1 there)
     Laplace    |x - m| / b + log b
-    Bernoulli  -x log m - (1 - x) log(1 - m)
+    Bernoulli  -x log m - (1 - x) log(1 - m)             logs bounded at -100, as torch does
 
 Constants (log 2 pi / 2, log 2) are left out, as in the paper. An example's NLL is the mean over its values, so that
-scores of wide and narrow data are of one size; `Autoencoder.nll_per_feature` keeps the values apart.
+scores of wide and narrow data are of one size. These are the settings; engines compute them.
 """
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+import numpy as np
 
-from indubio.autoencoders.layers import Shape, Weights
-from indubio.autoencoders.network import Decoded
+from indubio.autoencoders.layers import Shape, Shapes, Weights
 from indubio.settings import Positive, Settings
 
 LOG_VARIANCE = "likelihood.log_variance"
@@ -37,19 +34,21 @@ class Likelihood(Settings, ABC):
         """Whether the data must lie in [0, 1]."""
         return False
 
-    def initial(self, input_shape: Shape, dtype: torch.dtype) -> Weights:
-        """Parameters of the likelihood itself, for one network."""
-        del input_shape, dtype
+    def shapes(self, input_shape: Shape) -> Shapes:
+        """Shapes of the parameters of the likelihood itself, for one network."""
+        del input_shape
         return {}
 
-    @abstractmethod
-    def nll(self, x: Tensor, decoded: Decoded, weights: Weights) -> Tensor:
-        """Negative log-likelihood of every value, (A, B, ...), up to a constant."""
+    def initial(self, input_shape: Shape) -> Weights:
+        """Parameters of the likelihood itself, for one network: log variances of 0."""
+        return {name: np.zeros(shape, np.float32) for name, shape in self.shapes(input_shape).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WithNoise(Likelihood, ABC):
+class NoisyLikelihood(Likelihood, ABC):
     """A likelihood with a scale: fixed at one, learned per feature, or given by the decoder.
+
+    The squared scale is exp(log variance) + smallest_scale^2.
 
     Args:
         noise: "unit": the scale is 1. "per_feature": one learned scale per feature. "per_example": heteroscedastic,
@@ -66,41 +65,19 @@ class _WithNoise(Likelihood, ABC):
         """Only the heteroscedastic variant asks the decoder."""
         return self.noise == "per_example"
 
-    def initial(self, input_shape: Shape, dtype: torch.dtype) -> Weights:
-        """One log variance per feature, starting at scale 1."""
-        if self.noise != "per_feature":
-            return {}
-        return {LOG_VARIANCE: torch.zeros(input_shape, dtype=dtype)}
-
-    def variance(self, decoded: Decoded, weights: Weights) -> Tensor | None:
-        """The squared scale of every value, or None where it is 1."""
-        if self.noise == "unit":
-            return None
-        log_variance = weights[LOG_VARIANCE].unsqueeze(1) if self.noise == "per_feature" else decoded.log_variance
-        assert log_variance is not None  # architectures build the head whenever `output_noise` asks
-        return log_variance.exp() + self.smallest_scale**2
+    def shapes(self, input_shape: Shape) -> Shapes:
+        """One log variance per feature, where it is learned."""
+        return {LOG_VARIANCE: input_shape} if self.noise == "per_feature" else {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianLikelihood(_WithNoise):
+class GaussianLikelihood(NoisyLikelihood):
     """Gaussian noise; the default, with sigma = 1, is the paper's."""
 
-    def nll(self, x: Tensor, decoded: Decoded, weights: Weights) -> Tensor:
-        """(x - m)^2 / (2 s^2) + log(s^2) / 2."""
-        squared = (x - decoded.location).square()
-        variance = self.variance(decoded, weights)
-        return squared / 2 if variance is None else (squared / variance + variance.log()) / 2
-
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceLikelihood(_WithNoise):
+class LaplaceLikelihood(NoisyLikelihood):
     """Laplace noise: heavier tails, so single far-off values count less."""
-
-    def nll(self, x: Tensor, decoded: Decoded, weights: Weights) -> Tensor:
-        """|x - m| / b + log b."""
-        distance = (x - decoded.location).abs()
-        variance = self.variance(decoded, weights)
-        return distance if variance is None else distance / variance.sqrt() + variance.log() / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +88,3 @@ class BernoulliLikelihood(Likelihood):
     def unit_interval(self) -> bool:
         """Outside [0, 1] the formula has no lower bound."""
         return True
-
-    def nll(self, x: Tensor, decoded: Decoded, weights: Weights) -> Tensor:
-        """-x log m - (1 - x) log(1 - m), logs bounded at -100 as torch does."""
-        del weights
-        location = decoded.location
-        return F.binary_cross_entropy(location, x.expand_as(location), reduction="none")

@@ -1,4 +1,4 @@
-"""A block of bets, example by example: compiled where Numba is installed (the `fast` extra), to the same bits.
+"""A block of bets, example by example.
 
 wealth_t = min((wealth_{t-1} + weight_t) * bet_t, most),   bet_t = (1 + stake * off_t) / unit
 
@@ -6,14 +6,10 @@ Every bet that was started is made again, and one more starts. The order is part
 multiplied, so no product over several examples gives the same number.
 """
 
-from functools import cache
-from importlib.util import find_spec
-
 import numpy as np
 from jaxtyping import Bool, Float
 
 MOST_WEALTH = 1e100  # past an alarm more wealth says no more
-MANY = 64  # examples; fewer are done before a compiled function is found
 UNCAPPED = 256  # examples; so many cannot win more than the most, unless much was won before
 
 
@@ -33,23 +29,6 @@ def wealth_over_time(
         unit: what a bet is divided by, so that it is fair.
         weights: what each example starts with.
     """
-    if len(off) < MANY or not _compiles():
-        return plain_wealth_over_time(wealth, off, stakes, unit, weights)
-    from indubio.drift.kernel import bet
-
-    mixed, after = np.empty_like(off), wealth.copy()
-    bet(after, off, stakes, unit, weights, MOST_WEALTH, mixed)
-    return mixed, after
-
-
-def plain_wealth_over_time(
-    wealth: Float[np.ndarray, "stakes series"],
-    off: Float[np.ndarray, "examples series"],
-    stakes: Float[np.ndarray, "stakes series"],
-    unit: Float[np.ndarray, "stakes series"],
-    weights: Float[np.ndarray, " examples"],
-) -> tuple[Float[np.ndarray, "examples series"], Float[np.ndarray, "stakes series"]]:
-    """The same without Numba."""
     missing: Bool[np.ndarray, "examples series"] = np.isnan(off)
     bets = stakes * np.where(missing, 0.0, off)[:, None, :]
     bets += 1
@@ -77,8 +56,3 @@ def _make(
             if capped:
                 np.minimum(one, MOST_WEALTH, out=one)
             wealth = one
-
-
-@cache
-def _compiles() -> bool:
-    return find_spec("numba") is not None

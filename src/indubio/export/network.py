@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from torch import Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.layers import Block, Convolution, LayerNorm, Linear
@@ -22,7 +21,7 @@ class NetworkNodes:
         if not isinstance(network, BlockNetwork):
             raise ConfigError("only the built-in networks (Dense, Conv1d) can be exported, not a user's own modules.")
         self._graph, self._draws, self._network = graph, draws, network
-        self._weights = {name: weight.cpu().numpy() for name, weight in draws.weights.items()}
+        self._weights = draws.weights
 
     def nll(self, rows: str) -> str:
         """Scores (draws, examples) of scaled float32 rows (examples, ...)."""
@@ -38,9 +37,6 @@ class NetworkNodes:
         count = self._draws.count
         return self._graph.add("Expand", nll, self._graph.constant([count, 1], np.int64))
 
-    def _constant(self, value: Tensor | np.ndarray) -> str:
-        return self._graph.constant(value.cpu().numpy() if isinstance(value, Tensor) else value)
-
     def _encode(self, x: str) -> tuple[str, list[str]]:
         graph, network = self._graph, self._network
         if network.channels_last:
@@ -55,7 +51,7 @@ class NetworkNodes:
         if network.code_log_variance and self._draws.noise is not None:
             log_variance, _ = self._block(network.code_log_variance, code, members)
             sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
-            x = graph.add("Add", x, graph.add("Mul", sigma, self._constant(self._draws.noise)))
+            x = graph.add("Add", x, graph.add("Mul", sigma, self._graph.constant(self._draws.noise)))
             members = self._draws.count
         self._members = members
         skips = outputs[:-1] if network.skips else []
@@ -86,8 +82,8 @@ class NetworkNodes:
     def _masked(self, x: str, place: int, members: int, axes: int) -> tuple[str, int]:
         if self._draws.masks is None:
             return x, members
-        mask = self._draws.masks[place].cpu().numpy()
-        return self._graph.add("Mul", x, self._constant(mask.reshape(*mask.shape, *[1] * (axes - 1)))), len(mask)
+        mask = self._draws.masks[place]
+        return self._graph.add("Mul", x, self._graph.constant(mask.reshape(*mask.shape, *[1] * (axes - 1)))), len(mask)
 
     def _block(self, block: Block, x: str, members: int) -> tuple[str, int]:
         layer = block.layer
@@ -98,14 +94,14 @@ class NetworkNodes:
         return self._activated(x, block.activation), max(members, networks)
 
     def _linear(self, layer: Linear, x: str) -> str:
-        out = self._graph.add("MatMul", x, self._constant(self._weights[f"{layer.name}.weight"]))
+        out = self._graph.add("MatMul", x, self._graph.constant(self._weights[f"{layer.name}.weight"]))
         return self._biased(layer, out, 0)
 
     def _biased(self, layer: Linear | Convolution, x: str, extra_axes: int) -> str:
         bias = self._weights.get(f"{layer.name}.bias")
         if bias is None:
             return x
-        return self._graph.add("Add", x, self._constant(bias.reshape(len(bias), 1, -1, *[1] * extra_axes)))
+        return self._graph.add("Add", x, self._graph.constant(bias.reshape(len(bias), 1, -1, *[1] * extra_axes)))
 
     def _convolution(self, layer: Convolution, x: str, members: int, networks: int) -> str:
         graph, weight = self._graph, self._weights[f"{layer.name}.weight"]
@@ -115,14 +111,14 @@ class NetworkNodes:
             attributes["output_padding"] = [layer.output_padding]
         if networks == 1:  # shared weights: the draws are just more rows
             flat = graph.reshape(x, [-1, *layer.in_shape])
-            out = graph.add(operation, flat, self._constant(weight[0]), **attributes)
+            out = graph.add(operation, flat, self._graph.constant(weight[0]), **attributes)
             return self._biased(layer, graph.reshape(out, [members, -1, *layer.out_shape]), 1)
         if members == 1:
             x = graph.add("Expand", x, graph.constant([networks, 1, 1, 1], np.int64))
         swapped = graph.add("Transpose", x, perm=[1, 0, 2, 3])
         grouped = graph.reshape(swapped, [0, networks * layer.in_shape[0], layer.in_shape[1]])
         stacked = weight.reshape(-1, *weight.shape[2:])
-        out = graph.add(operation, grouped, self._constant(stacked), group=networks, **attributes)
+        out = graph.add(operation, grouped, self._graph.constant(stacked), group=networks, **attributes)
         apart = graph.reshape(out, [0, networks, *layer.out_shape])
         return self._biased(layer, graph.add("Transpose", apart, perm=[1, 0, 2, 3]), 1)
 
@@ -131,13 +127,15 @@ class NetworkNodes:
         ones, zeros = np.ones(norm.shape, np.float32), np.zeros(norm.shape, np.float32)
         normed = graph.add("LayerNormalization", x, graph.constant(ones), graph.constant(zeros), axis=2, epsilon=1e-5)
         gain, shift = (self._weights[f"{norm.name}.{kind}"][:, None] for kind in ("gain", "shift"))
-        return graph.add("Add", graph.add("Mul", normed, self._constant(gain)), self._constant(shift))
+        return graph.add("Add", graph.add("Mul", normed, self._graph.constant(gain)), self._graph.constant(shift))
 
     def _activated(self, x: str, activation: str) -> str:
         graph = self._graph
         nodes: dict[str, Callable[[], str]] = {
             "leaky_relu": lambda: graph.add("LeakyRelu", x, alpha=self._network.slope),
             "relu": lambda: graph.add("Relu", x),
+            "elu": lambda: graph.add("Elu", x),
+            "selu": lambda: graph.add("Selu", x),
             "tanh": lambda: graph.add("Tanh", x),
             "gelu": lambda: self._gelu(x),
             "none": lambda: x,

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Generator
+import numpy as np
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.engine import PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_networks, fresh_weights
+from indubio.posteriors.posterior import Beginning, Posterior, fit_networks, fresh_weights
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne
@@ -66,25 +66,24 @@ class AnchoredEnsemble(Posterior):
     ) -> Draws:
         """Some of the members, as they are in the whole ensemble: each has random streams and a start of its own."""
 
-        def fresh(generators: Sequence[Generator]) -> WeightObjective:
-            return WeightObjective(
-                autoencoder,
-                fresh_weights(autoencoder, generators, rows),
-                prior_scale=self.prior_scale,
-                generators=generators,
-                anchors=fresh_weights(autoencoder, generators, rows),
-            )
+        def begin(own: Sequence[Stream]) -> Beginning:
+            values = fresh_weights(autoencoder, own, rows.dtype)
+            return Beginning(values, anchors=fresh_weights(autoencoder, own, rows.dtype))
 
         trained = fit_networks(
-            fresh,
+            PointWeights(prior_scale=self.prior_scale),
+            begin,
             autoencoder,
             rows,
-            networks=members,
+            streams=streams(seed, members.stop)[members.start :],
             training=training,
             seed=seed,
             report=report,
-            start=None if start is None else start.weights,
+            start=None if start is None else autoencoder.flat(start.weights),
         )
-        parts = list(map(WeightObjective.trained, trained))  # a loop's variable would keep an objective for too long
-        weights = {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}
-        return Draws(autoencoder, len(members), weights)
+        weights = np.empty((len(members), autoencoder.weight_count()), rows.dtype)
+        done = 0
+        for part in trained:
+            weights[done : done + len(part)] = part
+            done += len(part)
+        return Draws(autoencoder, len(members), autoencoder.named(weights))

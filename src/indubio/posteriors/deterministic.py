@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_network
+from indubio.posteriors.posterior import Posterior, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 
@@ -37,10 +38,8 @@ class Deterministic(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network."""
-        objective = fit_network(
-            lambda weights, generators: WeightObjective(
-                autoencoder, weights, prior_scale=self.prior_scale, generators=generators
-            ),
+        weights, _ = fit_network(
+            PointWeights(prior_scale=self.prior_scale),
             autoencoder,
             rows,
             training=training,
@@ -48,4 +47,4 @@ class Deterministic(Posterior):
             report=report,
             start=start,
         )
-        return Draws(autoencoder, 1, objective.trained())
+        return Draws(autoencoder, 1, autoencoder.named(weights))

@@ -50,8 +50,8 @@ class RangeTest(Settings):
             raise ConfigError(f"`lowest` must be below `highest`, got {self.lowest} and {self.highest}.")
 
     def rates(self) -> Float[np.ndarray, " steps"]:
-        """The rates tried, evenly spaced on a log scale."""
-        return np.geomspace(self.lowest, self.highest, self.steps)
+        """The rates tried, evenly spaced on a log scale, to six digits: the last bit differs between processors."""
+        return np.array([float(f"{rate:.6g}") for rate in np.geomspace(self.lowest, self.highest, self.steps)])
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Annotated
 from pydantic import Field
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, dropout_mask, fit_network
+from indubio.posteriors.posterior import Posterior, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne
@@ -50,14 +51,8 @@ class MCDropout(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network under dropout, then draw the masks."""
-        objective = fit_network(
-            lambda weights, generators: WeightObjective(
-                autoencoder,
-                weights,
-                prior_scale=self.prior_scale,
-                generators=generators,
-                dropout=self.dropout,
-            ),
+        weights, stream = fit_network(
+            PointWeights(prior_scale=self.prior_scale, dropout=self.dropout),
             autoencoder,
             rows,
             training=training,
@@ -65,7 +60,6 @@ class MCDropout(Posterior):
             report=report,
             start=start,
         )
-        (generator,) = objective.generators
-        units = autoencoder.network.dropout_units
-        masks = tuple(dropout_mask((self.draws, 1, size), self.dropout, generator, rows) for size in units)
-        return Draws(autoencoder, self.draws, objective.trained(), masks=masks)
+        keep, units = 1 - self.dropout, autoencoder.network.dropout_units
+        masks = tuple(stream.bernoulli((self.draws, 1, size), keep).astype(rows.dtype) for size in units)
+        return Draws(autoencoder, self.draws, autoencoder.named(weights), masks=masks)

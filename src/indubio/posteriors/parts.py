@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.calibration import Plan
@@ -21,7 +20,7 @@ PART = 8  # marks the random streams of the parts; 0 to 2 are those of the train
 def fit_parts(
     posterior: Posterior,
     autoencoder: Autoencoder,
-    rows: Float[Tensor, "n ..."],
+    rows: Float[np.ndarray, "n ..."],
     plan: Plan,
     *,
     training: Training,

@@ -3,37 +3,27 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.compiled import engine_for
-from indubio.autoencoders.gradient import BlockGradient, can_differentiate
-from indubio.autoencoders.layers import Weights
-from indubio.autoencoders.network import Masks
+from indubio.engine import PointWeights, Stream, Trainer, Variational, engine_for, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import (
-    Objective,
     Progress,
     Report,
-    Stepper,
     Training,
     chunks,
-    member_generators,
     members_at_once,
     schedule_for,
     split_held_out,
+    thread_count,
     train,
-    training_threads,
 )
 from indubio.settings import NotNegative, Settings
-
-ObjectiveT = TypeVar("ObjectiveT", bound=Objective)
 
 PRIOR_SCALE = 1e-10  # lambda, paper, model hyperparameters
 
@@ -72,7 +62,7 @@ class Posterior(Settings, ABC):
         report: Report,
         start: Draws | None = None,
     ) -> Draws:
-        """Train on the rows and give the draws; their device and precision are those of the rows.
+        """Train on the rows and give the draws; their precision is that of the rows.
 
         Args:
             autoencoder: what is trained.
@@ -85,205 +75,121 @@ class Posterior(Settings, ABC):
         """
 
 
-class WeightObjective(Objective):
-    """Networks with point weights: NLL + lambda ||theta - anchor||^2, the anchor being 0 where there is none."""
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What training starts from.
 
-    def __init__(
-        self,
-        autoencoder: Autoencoder,
-        weights: Weights,
-        *,
-        prior_scale: float,
-        generators: Sequence[Generator],
-        anchors: Weights | None = None,
-        dropout: float = 0.0,
-    ) -> None:
-        self.autoencoder = autoencoder
-        self.dropout = dropout
-        self.generators = generators
-        self.decay = 2 * prior_scale
-        if can_differentiate(autoencoder):
-            # One tensor that all weights are views of, a row for each network: anchors and optimiser then are one
-            # operation each, and the gradients are written to where it reads them.
-            self.moved = [flat_weights(weights)]
-            self.weights = weight_views(self.moved[0], weights)
-            self._anchors = None if anchors is None else [flat_weights(anchors)]
-        else:
-            self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
-            self.moved = list(self.weights.values())
-            self._anchors = None if anchors is None else [anchors[name] for name in self.weights]
-        self.leaves = list(self.weights.values())
+    Args:
+        values: what is trained, a row for each network.
+        anchors: what their weights are pulled towards; None is 0.
+    """
 
-    def stepper(self, batch: int, threads: int) -> Stepper:
-        """Compiled where that is possible."""
-        engine = engine_for(self.autoencoder, self.moved[0])
-        if engine is None:
-            return super().stepper(batch, threads)
-        anchors = None if self._anchors is None else self._anchors[0]
-        masks = self.masks_of if self.dropout else None
-        return engine.trainer(self.moved[0], anchors, decay=self.decay, batch=batch, threads=threads, masks=masks)
-
-    @cached_property
-    def _by_hand(self) -> BlockGradient | None:
-        if not can_differentiate(self.autoencoder):
-            return None
-        (flat,) = self.moved
-        flat.grad = torch.zeros_like(flat)
-        return BlockGradient(self.autoencoder, self.weights, weight_views(flat.grad, self.weights))
-
-    def masks_of(self, network: int, examples: int) -> list[Float[Tensor, "b units"]]:
-        """Fresh dropout masks of one network for the rows of a batch, one for each place."""
-        units, generator, like = self.autoencoder.network.dropout_units, self.generators[network], self.leaves[0]
-        return [dropout_mask((examples, size), self.dropout, generator, like) for size in units]
-
-    def _masks(self, rows: Float[Tensor, "c b ..."]) -> Masks | None:
-        if not self.dropout:
-            return None
-        each = [self.masks_of(network, rows.shape[1]) for network in range(len(self.generators))]
-        return [torch.stack(place) for place in zip(*each, strict=True)]
-
-    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """Mean NLL of the batch."""
-        return self.autoencoder.nll(self.weights, rows, masks=self._masks(rows)).mean(1)
-
-    def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """As every objective does, or faster where the backward pass is written out."""
-        if self._by_hand is None:
-            return super().differentiate(rows)
-        with torch.no_grad():
-            loss = self._by_hand(rows, self._masks(rows))
-        self.add_anchor_gradient()
-        return loss
-
-    @torch.no_grad()
-    def add_anchor_gradient(self) -> None:
-        """-2 lambda anchor, without a pass through autograd."""
-        if self._anchors is not None:
-            gradients = [tensor.grad for tensor in self.moved if tensor.grad is not None]
-            torch._foreach_add_(gradients, self._anchors, alpha=-self.decay)
-
-    def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
-        """Mean NLL without dropout or code noise."""
-        return self.autoencoder.nll(self.weights, rows).mean(1)
-
-    @torch.no_grad()
-    def begin_at(self, weights: Weights) -> None:
-        """Put these weights in place of the fresh ones; anchors stay."""
-        for name, weight in self.weights.items():
-            weight.copy_(weights[name])
-
-    def trained(self) -> Weights:
-        """The weights as they are now, cut loose from autograd and from each other."""
-        return {name: weight.detach().clone() for name, weight in self.weights.items()}
+    values: Float[np.ndarray, "c v"]
+    anchors: Float[np.ndarray, "c p"] | None = None
 
 
-def dropout_mask(shape: tuple[int, ...], dropout: float, generator: Generator, like: TrainingRows) -> Tensor:
-    """1 for what stays, 0 for what is switched off, with this probability."""
-    return torch.empty(shape).bernoulli_(1 - dropout, generator=generator).to(like.device, like.dtype)
+Begin = Callable[[Sequence[Stream]], Beginning]  # of one network per stream
 
 
-def flat_weights(weights: Weights) -> Float[Tensor, "c p"]:
-    """All weights of a network in one row, a row for each network."""
-    return torch.cat([weight.flatten(1) for weight in weights.values()], dim=1)
-
-
-def weight_views(flat: Float[Tensor, "c p"], like: Weights) -> Weights:
-    """The weights in rows of `flat`, by name and shape of those of one or more networks in `like`."""
-    parts = flat.split([weight[0].numel() for weight in like.values()], dim=1)  # type: ignore[no-untyped-call]
-    return {name: part.view(-1, *like[name].shape[1:]) for name, part in zip(like, parts, strict=True)}
-
-
-def fresh_weights(autoencoder: Autoencoder, generators: Sequence[Generator], like: TrainingRows) -> Weights:
-    """Initial weights of one network per generator, stacked, with the precision and device of `like`."""
-    each = [autoencoder.initial(generator, like.dtype) for generator in generators]
-    return {name: torch.stack([one[name] for one in each]).to(like.device) for name in each[0]}
+def fresh_weights(autoencoder: Autoencoder, streams: Sequence[Stream], dtype: np.dtype) -> Float[np.ndarray, "c p"]:
+    """Initial weights of one network per stream, a row each."""
+    each = [autoencoder.initial(stream) for stream in streams]
+    return autoencoder.flat({name: np.stack([one[name] for one in each]) for name in each[0]}).astype(dtype)
 
 
 def fit_networks(
-    fresh: Callable[[Sequence[Generator]], ObjectiveT],
+    objective: PointWeights | Variational,
+    begin: Begin,
     autoencoder: Autoencoder,
     rows: TrainingRows,
     *,
-    networks: range,
+    streams: Sequence[Stream],
     training: Training,
     seed: int,
     report: Report,
-    start: Weights | None = None,
-) -> Iterator[ObjectiveT]:
-    """Train these networks, as many side by side as is fastest, and give their objectives one after the other.
+    start: Float[np.ndarray, "c p"] | None = None,
+) -> Iterator[Float[np.ndarray, "run v"]]:
+    """Train a network per stream, as many side by side as is fastest, and give what was trained, run after run.
 
-    What is not kept of an objective is gone before the next one begins: of large networks, memory holds few at a time.
+    Of large networks, memory holds the optimiser's state of few at a time.
 
     Args:
-        fresh: makes the untrained objective of one network per generator.
+        objective: what is minimised.
+        begin: fresh values of one network per stream.
         autoencoder: what is trained.
         rows: the training rows.
-        networks: which of those that belong to the seed; each is the same, whichever others are trained.
+        streams: the random numbers of each network; each network is the same, whichever others are trained.
         training: how.
-        seed: of everything random.
+        seed: of what the networks share: the rows held out, the range test.
         report: told after every epoch.
-        start: weights to start from, one set per network; None starts from fresh ones.
+        start: weights to start from, a row per network; None starts from fresh ones.
     """
     weights, widest = autoencoder.weight_count(), autoencoder.network.widest
-    threads = training.threads or torch.get_num_threads()
-    with training_threads(training, weights):
-        kept, held_out = split_held_out(rows, training, seed)
-        generators = member_generators(seed, networks.stop)[networks.start :]
-        schedule = schedule_for(training, kept, lambda generator: fresh([generator]), seed)
-        batch = training.batch_rows(len(kept))
-        side_by_side = threads if engine_for(autoencoder, rows) else 1
-        size = members_at_once(training, len(networks), weights, widest, batch, rows.dtype.itemsize, side_by_side)
-        runs = list(chunks(len(networks), size))
-        for run, members in enumerate(runs):
-            objective = fresh(generators[members.start : members.stop])
-            if start is not None:
-                objective.begin_at({name: weight[members.start : members.stop] for name, weight in start.items()})
-            before = run * training.epochs
-            train(
-                objective,
-                kept,
-                training=training,
-                schedule=schedule,
-                generators=generators[members.start : members.stop],
-                held_out=held_out,
-                tell=lambda done, loss, before=before: report(  # type: ignore[misc]
-                    Progress(before + done, len(runs) * training.epochs, loss)
-                ),
-                threads=threads,
-            )
-            yield objective
-            del objective
+    engine, threads = engine_for(autoencoder), thread_count(training)
+    kept, held_out = split_held_out(rows, training, seed)
+    batch = training.batch_rows(len(kept))
+
+    def trainer(own: Sequence[Stream], given: Float[np.ndarray, "c p"] | None = None) -> Trainer:
+        made = begin(own)
+        values = made.values if given is None else given
+        return engine.trainer(objective, values.astype(rows.dtype), made.anchors, own, batch=batch, threads=threads)
+
+    schedule = schedule_for(training, kept, lambda stream: trainer([stream]), seed)
+    side_by_side = threads if engine.by_network else 1
+    size = members_at_once(training, len(streams), weights, widest, batch, rows.dtype.itemsize, side_by_side)
+    runs = list(chunks(len(streams), size))
+    for run, members in enumerate(runs):
+        own = streams[members.start : members.stop]
+        running = trainer(own, None if start is None else start[members.start : members.stop])
+        before = run * training.epochs
+        train(
+            running,
+            kept,
+            training=training,
+            schedule=schedule,
+            streams=own,
+            held_out=held_out,
+            tell=lambda done, loss, before=before: report(  # type: ignore[misc]
+                Progress(before + done, len(runs) * training.epochs, loss)
+            ),
+        )
+        yield running.values().copy()
+        del running  # before the next one begins
 
 
 def fit_network(
-    fresh: Callable[[Weights, Sequence[Generator]], ObjectiveT],
+    objective: PointWeights | Variational,
     autoencoder: Autoencoder,
     rows: TrainingRows,
     *,
     training: Training,
     seed: int,
     report: Report,
+    begin: Begin | None = None,
     start: Draws | None = None,
-) -> ObjectiveT:
-    """Train one network, for methods whose draws all come from it.
+) -> tuple[Float[np.ndarray, "1 v"], Stream]:
+    """Train one network, for methods whose draws all come from it; gives what was trained, and its stream.
 
     Args:
-        fresh: makes the untrained objective from initial weights and generators of the same networks.
+        objective: what is minimised.
         autoencoder: what is trained.
         rows: the training rows.
         training: how.
         seed: of everything random.
         report: told after every epoch.
+        begin: fresh values; None is fresh weights.
         start: draws whose last weights to start from; None starts from fresh ones.
     """
-    (objective,) = fit_networks(
-        lambda generators: fresh(fresh_weights(autoencoder, generators, rows), generators),
+    own = streams(seed, 1)
+    (trained,) = fit_networks(
+        objective,
+        begin or (lambda given: Beginning(fresh_weights(autoencoder, given, rows.dtype))),
         autoencoder,
         rows,
-        networks=range(1),
+        streams=own,
         training=training,
         seed=seed,
         report=report,
-        start=None if start is None else {name: weight[-1:] for name, weight in start.weights.items()},
+        start=None if start is None else autoencoder.flat(start.weights)[-1:],
     )
-    return objective
+    return trained, own[0]

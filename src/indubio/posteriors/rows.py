@@ -1,15 +1,14 @@
-"""The rows a network is trained on: one tensor in memory, or stretch after stretch of what is larger than memory.
+"""The rows a network is trained on: one array in memory, or stretch after stretch of what is larger than memory.
 
-An epoch goes through the rows in stretches. Within one, every network has an order of its own; a tensor is a single
-stretch. So there is one engine, and rows that come in one stretch give the same weights as the same rows in memory.
+An epoch goes through the rows in stretches. Within one, every network has an order of its own; an array is a single
+stretch. So there is one loop, and rows that come in one stretch give the same weights as the same rows in memory.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 
 class StreamedRows(ABC):
@@ -17,18 +16,16 @@ class StreamedRows(ABC):
 
     Attributes:
         dtype: of the stretches.
-        device: of the stretches.
     """
 
-    dtype: torch.dtype
-    device: torch.device
+    dtype: np.dtype
 
     @abstractmethod
     def __len__(self) -> int:
         """How many rows an epoch has."""
 
     @abstractmethod
-    def stretches(self, epoch: int, batch: int) -> Iterator[Float[Tensor, "n ..."]]:
+    def stretches(self, epoch: int, batch: int) -> Iterator[Float[np.ndarray, "n ..."]]:
         """All rows of an epoch, each once.
 
         Args:
@@ -37,16 +34,16 @@ class StreamedRows(ABC):
         """
 
     @abstractmethod
-    def held_out(self, share: float) -> tuple["StreamedRows", Float[Tensor, "n2 ..."]]:
+    def held_out(self, share: float) -> tuple["StreamedRows", Float[np.ndarray, "n2 ..."]]:
         """The rows without some of them, chosen at random, and these; so few that memory holds them."""
 
 
-TrainingRows = Tensor | StreamedRows
+TrainingRows = np.ndarray | StreamedRows
 
 
-def stretches(rows: TrainingRows, epoch: int, batch: int) -> Iterator[Float[Tensor, "n ..."]]:
-    """The rows of an epoch; a tensor is one stretch."""
-    if isinstance(rows, Tensor):
+def stretches(rows: TrainingRows, epoch: int, batch: int) -> Iterator[Float[np.ndarray, "n ..."]]:
+    """The rows of an epoch; an array is one stretch."""
+    if isinstance(rows, np.ndarray):
         yield rows
     else:
         yield from rows.stretches(epoch, batch)

@@ -16,25 +16,16 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated
 
-import torch
+import numpy as np
 from jaxtyping import Float
 from pydantic import Field
-from torch import Generator, Tensor
 
 from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.layers import Weights
+from indubio.engine import Chain, PointWeights, Stream, engine_for
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, WeightObjective, fit_network
+from indubio.posteriors.posterior import Posterior, fit_network
 from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import (
-    Progress,
-    Report,
-    Training,
-    diverged,
-    endless_batches,
-    silent,
-    training_threads,
-)
+from indubio.posteriors.training import Progress, Report, Training, diverged, endless_orders, silent
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 
 
@@ -74,10 +65,8 @@ class SGHMC(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
-        objective = fit_network(
-            lambda weights, generators: WeightObjective(
-                autoencoder, weights, prior_scale=self.prior_scale, generators=generators
-            ),
+        trained, stream = fit_network(
+            PointWeights(prior_scale=self.prior_scale),
             autoencoder,
             rows,
             training=training,
@@ -85,42 +74,44 @@ class SGHMC(Posterior):
             report=report,
             start=start,
         )
-        with training_threads(training, autoencoder.weight_count()):
-            chain = list(self._chain(objective, rows, training, report))
-        return Draws(autoencoder, self.draws, {name: torch.cat([w[name] for w in chain]) for name in chain[0]})
+        weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
+        for draw, values in enumerate(self._chain(autoencoder, trained, stream, rows, training, report)):
+            weights[draw] = values[0]
+        return Draws(autoencoder, self.draws, autoencoder.named(weights))
+
+    def chain(self, examples: int) -> Chain:
+        """The chain's moves for so many training rows."""
+        return Chain(
+            prior_scale=self.prior_scale,
+            step_size=self.step_size,
+            friction=self.friction,
+            spread=sqrt(2 * self.friction * self.step_size * self.temperature / examples),
+        )
 
     def _chain(
-        self, objective: WeightObjective, rows: TrainingRows, training: Training, report: Report
-    ) -> Iterator[Weights]:
-        (generator,) = objective.generators
-        momenta = [torch.zeros_like(tensor) for tensor in objective.moved]
-        steps = range(1, self.burn_in + self.draws * self.thinning + 1)
-        batches = endless_batches(rows, training.batch_rows(len(rows)), generator)
-        for step, batch in zip(steps, batches, strict=False):
-            loss = objective.differentiate(batch)
-            gradients = tuple(tensor.grad for tensor in objective.moved if tensor.grad is not None)
-            with torch.no_grad():
-                torch._foreach_add_(gradients, objective.moved, alpha=objective.decay)
-            self.move(objective.moved, momenta, gradients, len(rows), generator)
-            after = step - self.burn_in
-            if after > 0 and after % self.thinning == 0:
-                if not bool(loss.isfinite().all()):
-                    raise diverged(loss, step, self.step_size)
-                report(Progress(after // self.thinning, self.draws, float(loss), stage="sampling"))
-                yield {name: weight.detach().clone() for name, weight in objective.weights.items()}
-
-    @torch.no_grad()
-    def move(
         self,
-        leaves: list[Float[Tensor, "..."]],
-        momenta: list[Float[Tensor, "..."]],
-        gradients: tuple[Float[Tensor, "..."], ...],
-        examples: int,
-        generator: Generator,
-    ) -> None:
-        """One step of the chain, in place; `gradients` are those of L, the loss per training row."""
-        spread = sqrt(2 * self.friction * self.step_size * self.temperature / examples)
-        for leaf, momentum, gradient in zip(leaves, momenta, gradients, strict=True):
-            kick = torch.empty(leaf.shape, dtype=leaf.dtype).normal_(generator=generator).to(leaf.device)
-            momentum.mul_(1 - self.friction).sub_(gradient, alpha=self.step_size).add_(kick, alpha=spread)
-            leaf.add_(momentum)
+        autoencoder: Autoencoder,
+        values: Float[np.ndarray, "1 p"],
+        stream: Stream,
+        rows: TrainingRows,
+        training: Training,
+        report: Report,
+    ) -> Iterator[Float[np.ndarray, "1 p"]]:
+        batch = training.batch_rows(len(rows))
+        sampler = engine_for(autoencoder).sampler(self.chain(len(rows)), values, stream, batch=batch)
+        drawn, due = 0, self.burn_in + self.thinning  # moves until the next draw
+        for stretch, order in endless_orders(rows, batch, stream):
+            while order.shape[1]:
+                now, order = order[:, : due * batch], order[:, due * batch :]
+                loss = sampler.steps(stretch, now)
+                due -= -(-now.shape[1] // batch)
+                if due:
+                    continue
+                if not np.isfinite(loss):
+                    moves = self.burn_in + (drawn + 1) * self.thinning
+                    raise diverged(np.array([loss]), moves, self.step_size)
+                drawn, due = drawn + 1, self.thinning
+                report(Progress(drawn, self.draws, loss, stage="sampling"))
+                yield sampler.values()
+                if drawn == self.draws:
+                    return

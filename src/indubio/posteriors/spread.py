@@ -13,9 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
+from jaxtyping import Float, Int
 
 from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.autoencoders.network import BlockNetwork
@@ -44,9 +42,10 @@ class Order:
 
     def rows_of(self, rows: TrainingRows) -> TrainingRows:
         """The rows to train on."""
-        if self.trained is None or not isinstance(rows, Tensor) or len(self.trained) == len(rows):
+        if self.trained is None or not isinstance(rows, np.ndarray) or len(self.trained) == len(rows):
             return rows
-        return rows[torch.from_numpy(self.trained).to(rows.device)]
+        own: np.ndarray = rows[self.trained]
+        return own
 
 
 def fit_spread(
@@ -68,11 +67,10 @@ def fit_spread(
         workers: where.
         report: told when a task is done.
     """
-    if not isinstance(autoencoder.network, BlockNetwork) or rows.device.type != "cpu":
+    if not isinstance(autoencoder.network, BlockNetwork) or autoencoder.device != "cpu":
         raise ConfigError("workers train the built-in networks, on CPUs. Leave `workers` out.")
     key = uuid.uuid4().hex
-    sent = rows.numpy() if isinstance(rows, Tensor) else rows
-    with workers.executor(_start, (key, autoencoder, sent, training)) as executor:
+    with workers.executor(_start, (key, autoencoder, rows, training)) as executor:
         tasks = [task for order in orders for task in _tasks(order, workers.slots(executor), len(orders))]
         futures = [executor.submit(_fit, key, *task) for task in tasks]
         try:
@@ -93,15 +91,15 @@ def joined(parts: Sequence[Draws]) -> Draws:
     return Draws(
         first.autoencoder,
         sum(part.count for part in parts),
-        {name: torch.cat([_stacked(part, name) for part in parts]) for name in first.weights},
-        masks=tuple(torch.cat(place) for place in zip(*masks, strict=True)) if masks else None,
-        noise=torch.cat(noise) if noise else None,
+        {name: np.concatenate([_stacked(part, name) for part in parts]) for name in first.weights},
+        masks=tuple(np.concatenate(place) for place in zip(*masks, strict=True)) if masks else None,
+        noise=np.concatenate(noise) if noise else None,
     )
 
 
-def _stacked(draws: Draws, name: str) -> Tensor:
+def _stacked(draws: Draws, name: str) -> Float[np.ndarray, "draws ..."]:
     weight = draws.weights[name]
-    return weight if weight.shape[0] == draws.count else weight.expand(draws.count, *weight.shape[1:])
+    return weight if weight.shape[0] == draws.count else np.broadcast_to(weight, (draws.count, *weight.shape[1:]))
 
 
 def _tasks(order: Order, slots: int, orders: int) -> list[tuple[Order, range | None]]:
@@ -113,11 +111,11 @@ def _tasks(order: Order, slots: int, orders: int) -> list[tuple[Order, range | N
     return [(order, range(start, stop)) for start, stop in pairwise(bounds)]
 
 
-_given: dict[str, tuple[Autoencoder, Any, Training]] = {}  # of a worker, by fit
+_given: dict[str, tuple[Autoencoder, TrainingRows, Training]] = {}  # of a worker, by fit
 
 
-def _start(key: str, autoencoder: Autoencoder, rows: Any, training: Training) -> Callable[[], None]:
-    _given[key] = autoencoder, torch.from_numpy(rows) if isinstance(rows, np.ndarray) else rows, training
+def _start(key: str, autoencoder: Autoencoder, rows: TrainingRows, training: Training) -> Callable[[], None]:
+    _given[key] = autoencoder, rows, training
     return partial(_forget, key)
 
 
@@ -126,26 +124,17 @@ def _forget(key: str) -> None:
 
 
 def _fit(key: str, order: Order, members: range | None) -> dict[str, Any]:
-    """What a worker gives back: arrays, since tensors would share memory with a process that may be gone."""
+    """What a worker gives back: the arrays of the draws, since the autoencoder is where they go."""
     autoencoder, rows, training = _given[key]
     own, posterior = order.rows_of(rows), order.posterior
     if members is not None and isinstance(posterior, AnchoredEnsemble):
         draws = posterior.fit_members(members, autoencoder, own, training=training, seed=order.seed)
     else:
         draws = posterior.fit(autoencoder, own, training=training, seed=order.seed, report=silent)
-    return {
-        "count": draws.count,
-        "weights": {name: weight.numpy() for name, weight in draws.weights.items()},
-        "masks": None if draws.masks is None else [mask.numpy() for mask in draws.masks],
-        "noise": None if draws.noise is None else draws.noise.numpy(),
-    }
+    weights = autoencoder.flat(draws.weights)
+    return {"count": draws.count, "weights": weights, "masks": draws.masks, "noise": draws.noise}
 
 
 def _draws(autoencoder: Autoencoder, given: dict[str, Any]) -> Draws:
-    return Draws(
-        autoencoder,
-        given["count"],
-        {name: torch.from_numpy(weight.copy()) for name, weight in given["weights"].items()},
-        masks=None if given["masks"] is None else tuple(torch.from_numpy(mask.copy()) for mask in given["masks"]),
-        noise=None if given["noise"] is None else torch.from_numpy(given["noise"].copy()),
-    )
+    weights = autoencoder.named(given["weights"])
+    return Draws(autoencoder, given["count"], weights, masks=given["masks"], noise=given["noise"])

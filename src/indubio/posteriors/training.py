@@ -1,32 +1,29 @@
 """The one training loop: C networks side by side, each with its own weights, shuffles and noise.
 
-An `Objective` holds the stacked parameters and gives each network's loss; the loss summed over networks is
-differentiated once, since no network's loss depends on another's weights. The prior's gradient is added in closed
-form.
+An engine's `Trainer` takes the steps; the loop says on which rows, in which order and at which rates.
 """
 
-from abc import ABC, abstractmethod
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from pydantic import Field
-from torch import Generator, Tensor
 
+from indubio.engine import Stream, Trainer, stream
 from indubio.errors import ConfigError, TrainingError
 from indubio.posteriors import learning_rate as rates
 from indubio.posteriors.rows import TrainingRows, stretches
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings
+from indubio.workers.processes import cores
 
 SMALLEST_BATCH = 3  # smaller left-over batches are skipped, as in the authors' scripts
 LARGE_NETWORK = 1_000_000  # weights; above it, one network after the other is fastest
-SMALL_NETWORK = 100_000  # weights; up to it, more threads cost more than they bring, a lot more on a busy machine
 STACK_BYTES = 32 * 2**20  # larger tensors are given back to the system at every step, and page-fault
+RANGE_TEST, HELD_OUT = 1, 2  # mark random streams; 0 is the training's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +50,9 @@ class Training(Settings):
         learning_rate: a number, or a range test that finds one.
         early_stopping: stop on held-out loss.
         members_at_once: networks trained as one program; None picks by size.
-        threads: while training; None takes torch's own number. The compiled engine trains whole networks side by side
-            on them, and the result does not depend on their number. On torch, None takes one for small networks, whose
-            steps are too short to share, and results agree but for rounding.
+        threads: while training; None takes the number in OMP_NUM_THREADS, or that of the CPUs this process may use. The
+            compiled engine trains whole networks side by side on them, and the result does not depend on their number.
+            On torch small networks, whose steps are too short to share, take one, and results agree but for rounding.
     """
 
     epochs: NotNegativeInt = 100
@@ -90,80 +87,6 @@ def silent(_: Progress) -> None:
     """Report to nobody."""
 
 
-class Objective(ABC):
-    """C networks in training.
-
-    Attributes:
-        leaves: the stacked tensors that are trained, each (C, ...).
-        moved: the tensors that the optimiser moves: the leaves, or what they are views of.
-        decay: factor of the weights themselves in the prior's gradient. The optimiser adds that part, in the pass over
-            the weights that it makes anyway.
-    """
-
-    leaves: list[Tensor]
-    moved: list[Tensor]
-    decay: float = 0.0
-
-    @abstractmethod
-    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """The loss of each network on its own batch, without a prior whose gradient has a closed form."""
-
-    @abstractmethod
-    def add_anchor_gradient(self) -> None:
-        """Add what the prior's gradient has besides `decay` times the weights."""
-
-    @abstractmethod
-    def held_out_loss(self, rows: Float[Tensor, "1 b ..."]) -> Float[Tensor, " c"]:
-        """The loss of each network on rows it does not train on, without noise."""
-
-    def stepper(self, batch: int, threads: int) -> "Stepper":
-        """What takes the optimiser's steps on batches of so many rows."""
-        del threads
-        return _TorchStepper(self, batch)
-
-    def begin_at(self, weights: dict[str, Tensor]) -> None:
-        """Start from these weights, stacked (C, ...), where the method can."""
-        raise NotImplementedError(f"{type(self).__name__} cannot start from given weights.")
-
-    def differentiate(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """Put the gradient, all but the decay, where the optimiser finds it, and give the loss."""
-        for tensor in self.moved:
-            tensor.grad = None
-        loss = self.loss(rows)
-        torch.autograd.backward(loss.sum())
-        self.add_anchor_gradient()
-        return loss.detach()
-
-
-class Stepper(Protocol):
-    """Adam on batches."""
-
-    def steps(
-        self, rows: Float[Tensor, "n ..."], order: Int[Tensor, "c n"], rates: Sequence[float]
-    ) -> Float[Tensor, " c"]:
-        """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
-
-
-class _TorchStepper:
-    def __init__(self, objective: Objective, batch: int) -> None:
-        self._objective, self._batch, self._adam = objective, batch, _fused_adam(objective)
-
-    def steps(
-        self, rows: Float[Tensor, "n ..."], order: Int[Tensor, "c n"], rates: Sequence[float]
-    ) -> Float[Tensor, " c"]:
-        total = torch.zeros(len(order), dtype=rows.dtype, device=rows.device)
-        # Too small a rest has no rate.
-        for rate, index in zip(rates, torch.split(order, self._batch, dim=1), strict=False):
-            total += _adam_step(self._adam, self._objective, rows[index], rate)
-        return total
-
-
-def member_generators(seed: int, members: int, purpose: int = 0) -> list[Generator]:
-    """One random stream per network; network m's stream does not depend on how many there are."""
-    states = [np.random.SeedSequence(seed, spawn_key=(purpose, member)) for member in range(members)]
-    return [torch.Generator().manual_seed(int(s.generate_state(1, np.uint64)[0] >> 1)) for s in states]
-
-
 def members_at_once(
     training: Training, members: int, weights: int, widest: int, batch: int, itemsize: int = 4, side_by_side: int = 1
 ) -> int:
@@ -176,15 +99,12 @@ def members_at_once(
     return int(np.clip(STACK_BYTES // bytes_per_member, 1, members))
 
 
-@contextmanager
-def training_threads(training: Training, weights: int) -> Iterator[None]:
-    """Torch's number of threads for training networks of so many weights, for as long as the block runs."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(training.threads or (1 if weights <= SMALL_NETWORK else before))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def thread_count(training: Training) -> int:
+    """Threads to train on: as many as asked for, as OMP_NUM_THREADS says, or as this process may use."""
+    if training.threads is not None:
+        return training.threads
+    said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list has one number for each nested level
+    return int(said) if said.isdecimal() and int(said) else cores()
 
 
 def chunks(members: int, size: int) -> Iterator[range]:
@@ -194,30 +114,26 @@ def chunks(members: int, size: int) -> Iterator[range]:
 
 
 def train(
-    objective: Objective,
+    trainer: Trainer,
     rows: TrainingRows,
     *,
     training: Training,
     schedule: rates.Schedule,
-    generators: Sequence[Generator],
-    held_out: Float[Tensor, "n2 ..."] | None = None,
+    streams: Sequence[Stream],
+    held_out: Float[np.ndarray, "n2 ..."] | None = None,
     tell: Callable[[float, float], None] | None = None,
-    threads: int = 1,
 ) -> None:
-    """Move the objective's leaves to lower loss, in place; `tell` is told the epochs that are done, and the loss."""
+    """Move what is trained to lower loss, in place; `tell` is told the epochs that are done, and the loss."""
     batch = training.batch_rows(len(rows))
-    stepper = objective.stepper(batch, threads)
-    best = _Best(objective, training.early_stopping) if training.early_stopping else None
+    best = _Best(trainer, training.early_stopping) if training.early_stopping else None
     steps = step_count(len(rows), batch)
     for epoch in range(training.epochs):
         done = 0
-        for stretch in stretches(rows, epoch, batch):
-            due = min(-(-len(stretch) // batch), steps - done)
-            if not due:  # too small a rest
-                continue
+        for stretch, order in epoch_orders(rows, batch, streams, epoch):
+            due = -(-order.shape[1] // batch)
             rates = [schedule(epoch * steps + step) for step in range(done, done + due)]
-            mean = stepper.steps(stretch, epoch_order(stretch, generators), rates) / due
-            if not bool(mean.isfinite().all()):
+            mean = trainer.steps(stretch, order, rates).astype(np.float64) / due
+            if not np.isfinite(mean).all():
                 raise diverged(mean, epoch, rates[-1])
             done += due
             if tell is not None:
@@ -228,51 +144,35 @@ def train(
         best.restore()
 
 
-def _fused_adam(objective: Objective) -> torch.optim.Adam:
-    # On a CPU fused Adam ignores the strides of gradients. Accumulated gradients of contiguous leaves are contiguous,
-    # and the anchors' are added in place, so it is safe here; a test compares it with plain Adam. Weight decay is the
-    # part of the prior's gradient that is proportional to the weights, for free: Adam reads the weights anyway.
-    return torch.optim.Adam(objective.moved, fused=True, weight_decay=objective.decay)
-
-
-def _adam_step(adam: torch.optim.Adam, objective: Objective, batch: Tensor, rate: float) -> Float[Tensor, " c"]:
-    adam.param_groups[0]["lr"] = rate
-    loss = objective.differentiate(batch)
-    adam.step()
-    return loss
-
-
-def epoch_order(rows: Float[Tensor, "n ..."], generators: Sequence[Generator]) -> Int[Tensor, "c n"]:
-    """An order of the rows for each network."""
-    return torch.stack([torch.randperm(len(rows), generator=generator) for generator in generators]).to(rows.device)
-
-
 def step_count(rows: int, batch: int) -> int:
     """Batches of an epoch, the last one only if it is not too small."""
     whole, rest = divmod(rows, batch)
     return whole + (rest >= SMALLEST_BATCH or not whole)
 
 
-def epoch_batches(
-    rows: TrainingRows, size: int, generators: Sequence[Generator], epoch: int = 0
-) -> Iterator[Float[Tensor, "c b ..."]]:
-    """The rows in batches, in an order of its own for each network."""
-    left = step_count(len(rows), size)
-    for stretch in stretches(rows, epoch, size):
-        for index in torch.split(epoch_order(stretch, generators), size, dim=1)[:left]:
-            left -= 1
-            yield stretch[index]
+def epoch_orders(
+    rows: TrainingRows, batch: int, streams: Sequence[Stream], epoch: int = 0
+) -> Iterator[tuple[Float[np.ndarray, "n ..."], Int[np.ndarray, "c m"]]]:
+    """The stretches of an epoch, each with an order of its rows for every network; too small a rest is left out."""
+    left = step_count(len(rows), batch)
+    for stretch in stretches(rows, epoch, batch):
+        due = min(-(-len(stretch) // batch), left)
+        if due:
+            yield stretch, np.stack([stream.permutation(len(stretch)) for stream in streams])[:, : due * batch]
+            left -= due
 
 
-def endless_batches(rows: TrainingRows, size: int, generator: Generator) -> Iterator[Float[Tensor, "1 b ..."]]:
-    """Batches for one network, epoch after epoch."""
+def endless_orders(
+    rows: TrainingRows, batch: int, stream: Stream
+) -> Iterator[tuple[Float[np.ndarray, "n ..."], Int[np.ndarray, "1 m"]]]:
+    """The same for one network, epoch after epoch."""
     for epoch in count():
-        yield from epoch_batches(rows, size, [generator], epoch)
+        yield from epoch_orders(rows, batch, [stream], epoch)
 
 
-def diverged(loss: Float[Tensor, " c"], epoch: int, rate: float) -> TrainingError:
+def diverged(loss: Float[np.ndarray, " c"], epoch: int, rate: float) -> TrainingError:
     """The error for a loss that is no longer a number."""
-    worst = int((~loss.isfinite()).nonzero()[0])
+    worst = int(np.flatnonzero(~np.isfinite(loss))[0])
     return TrainingError(
         f"training diverged in epoch {epoch + 1}: the loss of network {worst} is {float(loss[worst])}. Lower the "
         f"learning rate (now {rate:.3g}), turn layer norm on, or look for extreme values in the training data."
@@ -280,14 +180,14 @@ def diverged(loss: Float[Tensor, " c"], epoch: int, rate: float) -> TrainingErro
 
 
 def schedule_for(
-    training: Training, rows: TrainingRows, fresh_objective: Callable[[Generator], Objective], seed: int
+    training: Training, rows: TrainingRows, fresh_trainer: Callable[[Stream], Trainer], seed: int
 ) -> rates.Schedule:
     """The rate of every step, after a range test if one is asked for."""
     if not isinstance(training.learning_rate, rates.RangeTest):
         return rates.fixed(training.learning_rate)
     test = training.learning_rate
-    (generator,) = member_generators(seed, 1, purpose=1)
-    found = rates.found_rates(*_range_test_losses(test, rows, training, fresh_objective(generator), generator))
+    own = stream(seed, RANGE_TEST, 0)
+    found = rates.found_rates(*_range_test_losses(test, rows, training, fresh_trainer(own), own))
     high = found.high / test.margin
     if test.use == "fixed":
         return rates.fixed(high)
@@ -296,14 +196,17 @@ def schedule_for(
 
 
 def _range_test_losses(
-    test: rates.RangeTest, rows: TrainingRows, training: Training, objective: Objective, generator: Generator
+    test: rates.RangeTest, rows: TrainingRows, training: Training, trainer: Trainer, own: Stream
 ) -> tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
-    adam = _fused_adam(objective)
     losses: list[float] = []
-    tried = test.rates()
-    batches = endless_batches(rows, training.batch_rows(len(rows)), generator)
-    for rate, batch in zip(tried, batches, strict=False):
-        losses.append(float(_adam_step(adam, objective, batch, float(rate))))
+    tried, batch = test.rates(), training.batch_rows(len(rows))
+    batches = (
+        (stretch, order[:, start : start + batch])
+        for stretch, order in endless_orders(rows, batch, own)
+        for start in range(0, order.shape[1], batch)
+    )
+    for rate, (stretch, order) in zip(tried, batches, strict=False):
+        losses.append(float(trainer.steps(stretch, order, [float(rate)])[0]))
         smoothed = rates.smoothed_losses(np.array(losses))
         if not np.isfinite(losses[-1]) or smoothed[-1] > rates.HOPELESS * abs(smoothed.min()):
             losses.pop()
@@ -313,7 +216,7 @@ def _range_test_losses(
 
 def split_held_out(
     rows: TrainingRows, training: Training, seed: int
-) -> tuple[TrainingRows, Float[Tensor, "n2 ..."] | None]:
+) -> tuple[TrainingRows, Float[np.ndarray, "n2 ..."] | None]:
     """Training rows and held-out rows, when early stopping needs some."""
     if training.early_stopping is None:
         return rows, None
@@ -324,36 +227,30 @@ def split_held_out(
             f"early stopping needs rows on both sides: `held_out` {share} of {len(rows)} rows are {held}. "
             "Give more rows or turn early stopping off."
         )
-    if not isinstance(rows, Tensor):
+    if not isinstance(rows, np.ndarray):
         return rows.held_out(share)
-    (generator,) = member_generators(seed, 1, purpose=2)
-    order = torch.randperm(len(rows), generator=generator).to(rows.device)
+    order = stream(seed, HELD_OUT, 0).permutation(len(rows))
     return rows[order[held:]], rows[order[:held]]
 
 
 class _Best:
-    """The best weights of each network so far, by held-out loss; a network that ran out of patience stays as it was."""
+    """The best values of each network so far, by held-out loss; a network that ran out of patience stays as it was."""
 
-    def __init__(self, objective: Objective, stopping: EarlyStopping) -> None:
-        self._objective, self._patience = objective, stopping.patience
-        self._leaves = [leaf.detach().clone() for leaf in objective.leaves]
-        members = objective.leaves[0].shape[0]
-        self._loss = torch.full((members,), torch.inf, dtype=objective.leaves[0].dtype)
-        self._waited = torch.zeros(members, dtype=torch.long)
+    def __init__(self, trainer: Trainer, stopping: EarlyStopping) -> None:
+        self._trainer, self._patience = trainer, stopping.patience
+        self._values = trainer.values().copy()
+        self._loss = np.full(len(self._values), np.inf)
+        self._waited = np.zeros(len(self._values), np.int64)
 
-    def reached(self, held_out: Tensor) -> bool:
+    def reached(self, held_out: Float[np.ndarray, "n2 ..."]) -> bool:
         """Look at the held-out loss; True when every network has run out of patience."""
-        with torch.no_grad():
-            loss = self._objective.held_out_loss(held_out.unsqueeze(0)).cpu()
+        loss = self._trainer.held_out_loss(held_out)
         better = (loss < self._loss) & (self._waited < self._patience)
         self._loss[better] = loss[better]
-        self._waited = torch.where(better, 0, self._waited + 1)
-        for kept, leaf in zip(self._leaves, self._objective.leaves, strict=True):
-            kept[better] = leaf.detach()[better]
+        self._waited = np.where(better, 0, self._waited + 1)
+        self._values[better] = self._trainer.values()[better]
         return bool((self._waited >= self._patience).all())
 
     def restore(self) -> None:
-        """Put the best weights back."""
-        with torch.no_grad():
-            for kept, leaf in zip(self._leaves, self._objective.leaves, strict=True):
-                leaf.copy_(kept)
+        """Put the best values back."""
+        self._trainer.put(self._values)

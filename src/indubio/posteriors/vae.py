@@ -7,18 +7,14 @@ models", 1e-10, so the code is hardly regularised; set `kl_weight` to 1 for the 
 the D values of an example, so the KL is divided by D too.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Generator, Tensor
-
-from indubio.autoencoders.autoencoder import Autoencoder, noisy
+from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, WeightObjective, fit_network
+from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, fit_network
 from indubio.posteriors.rows import TrainingRows
 from indubio.posteriors.training import Report, Training, silent
 from indubio.settings import AtLeastOne, NotNegative
@@ -54,14 +50,9 @@ class VAE(Posterior):
         start: Draws | None = None,
     ) -> Draws:
         """Train one network with fresh noise for every row, then draw the noises to keep."""
-        objective = fit_network(
-            lambda weights, generators: _ElboObjective(
-                autoencoder,
-                weights,
-                prior_scale=self.prior_scale,
-                generators=generators,
-                kl_weight=self.kl_weight,
-            ),
+        values = prod(autoencoder.network.input_shape)
+        weights, stream = fit_network(
+            PointWeights(prior_scale=self.prior_scale, kl_weight=self.kl_weight / values),
             autoencoder,
             rows,
             training=training,
@@ -69,38 +60,5 @@ class VAE(Posterior):
             report=report,
             start=start,
         )
-        (generator,) = objective.generators
-        shape = (self.draws, 1, *autoencoder.network.latent_shape)
-        noise = torch.empty(shape).normal_(generator=generator).to(rows.device, rows.dtype)
-        return Draws(autoencoder, self.draws, objective.trained(), noise=noise)
-
-
-class _ElboObjective(WeightObjective):
-    def __init__(
-        self,
-        autoencoder: Autoencoder,
-        weights: dict[str, Tensor],
-        *,
-        prior_scale: float,
-        generators: Sequence[Generator],
-        kl_weight: float,
-    ) -> None:
-        super().__init__(autoencoder, weights, prior_scale=prior_scale, generators=generators)
-        self._kl_weight = kl_weight / prod(autoencoder.network.input_shape)
-
-    def loss(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
-        """Mean over the batch of NLL + weighted KL, with fresh noise for every row."""
-        network, likelihood = self.autoencoder.network, self.autoencoder.likelihood
-        code = network.encode(self.weights, rows, None)
-        noise = torch.stack([torch.empty(code.latent.shape[1:]).normal_(generator=g) for g in self.generators])
-        decoded = network.decode(self.weights, noisy(code, noise.to(rows)), None)
-        nll = likelihood.nll(rows, decoded, self.weights).flatten(1).mean(1)
-        assert code.log_variance is not None  # built with `code_noise`
-        return nll + self._kl_weight * kl_from_standard_normal(code.latent, code.log_variance).mean(1)
-
-
-def kl_from_standard_normal(
-    mean: Float[Tensor, "c b ..."], log_variance: Float[Tensor, "c b ..."]
-) -> Float[Tensor, "c b"]:
-    """KL[N(mean, variance) || N(0, 1)], summed over the code: (mean^2 + variance - log variance - 1) / 2."""
-    return (mean.square() + log_variance.exp() - log_variance - 1).flatten(2).sum(2) / 2
+        noise = stream.normal((self.draws, 1, *autoencoder.network.latent_shape)).astype(rows.dtype)
+        return Draws(autoencoder, self.draws, autoencoder.named(weights), noise=noise)

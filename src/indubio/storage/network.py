@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Generator
 
 from indubio.autoencoders import Architecture, Autoencoder, Likelihood
-from indubio.autoencoders.network import BlockNetwork
+from indubio.autoencoders.layers import Shapes
 from indubio.errors import ModelFileError
 from indubio.posteriors import Draws, Posterior
 
-Shapes = dict[str, tuple[int, ...]]
+LARGEST_NETWORK = 2**40  # weights; no machine has memory for them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +50,19 @@ class Layout:
 
 
 def autoencoder_of(
-    posterior: Posterior, architecture: Architecture, likelihood: Likelihood, input_shape: tuple[int, ...]
+    posterior: Posterior, architecture: Architecture, likelihood: Likelihood, input_shape: tuple[int, ...], device: str
 ) -> Autoencoder:
     """The function that the draws are draws of, as `Detector.fit` builds it."""
     built = architecture.build(input_shape, code_noise=posterior.code_noise, output_noise=likelihood.output_noise)
-    return Autoencoder(built, likelihood)
+    return Autoencoder(built, likelihood, device)
 
 
 def expected_shapes(autoencoder: Autoencoder, layout: Layout) -> Shapes:
     """Name and shape of every array of the draws."""
-    network, leading = autoencoder.network, 1 if layout.shared else layout.count
-    shapes = {f"weights.{name}": (leading, *shape) for name, shape in _shapes_of_one(autoencoder).items()}
+    network, leading, weights = autoencoder.network, 1 if layout.shared else layout.count, autoencoder.weight_count()
+    if weights > LARGEST_NETWORK:  # settings in a file may ask for any size
+        raise ModelFileError(f"its settings describe an impossible network, of {weights} weights.")
+    shapes = {f"weights.{name}": (leading, *shape) for name, shape in autoencoder.shapes().items()}
     if layout.masks:
         shapes |= {f"masks.{place}": (layout.count, 1, units) for place, units in enumerate(network.dropout_units)}
     if layout.noise:
@@ -70,23 +70,11 @@ def expected_shapes(autoencoder: Autoencoder, layout: Layout) -> Shapes:
     return shapes
 
 
-def _shapes_of_one(autoencoder: Autoencoder) -> Shapes:
-    # Without memory behind them: settings in a file may ask for any size. A user's own modules are trusted.
-    device = "meta" if isinstance(autoencoder.network, BlockNetwork) else "cpu"
-    try:
-        with torch.device(device):
-            weights = autoencoder.initial(Generator(), torch.float32)
-    except (RuntimeError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"its settings describe an impossible network: {str(error).splitlines()[0]}.") from None
-    return {name: tuple(weight.shape) for name, weight in weights.items()}
-
-
 def arrays_of(draws: Draws) -> dict[str, np.ndarray]:
     """The arrays of the draws by name."""
-    tensors = {f"weights.{name}": weight for name, weight in draws.weights.items()}
-    tensors |= {f"masks.{place}": mask for place, mask in enumerate(draws.masks or ())}
-    tensors |= {} if draws.noise is None else {"noise": draws.noise}
-    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    arrays = {f"weights.{name}": weight for name, weight in draws.weights.items()}
+    arrays |= {f"masks.{place}": mask for place, mask in enumerate(draws.masks or ())}
+    return arrays if draws.noise is None else arrays | {"noise": draws.noise}
 
 
 def check_arrays(arrays: dict[str, np.ndarray], expected: Shapes) -> None:
@@ -102,17 +90,14 @@ def check_arrays(arrays: dict[str, np.ndarray], expected: Shapes) -> None:
             )
 
 
-def draws_of(autoencoder: Autoencoder, layout: Layout, arrays: dict[str, np.ndarray], device: str) -> Draws:
+def draws_of(autoencoder: Autoencoder, layout: Layout, arrays: dict[str, np.ndarray]) -> Draws:
     """The draws with these arrays."""
-    # A copy in torch's own memory: its alignment can decide on the order of additions, and so on the last bit.
-    tensors = {name: torch.from_numpy(values).clone().to(device) for name, values in arrays.items()}
-    prefix = "weights."
+    weights = {name: arrays[f"weights.{name}"] for name in autoencoder.shapes()}
+    places = range(len(autoencoder.network.dropout_units))
     return Draws(
         autoencoder,
         layout.count,
-        {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)},
-        masks=tuple(tensors[f"masks.{place}"] for place in range(len(autoencoder.network.dropout_units)))
-        if layout.masks
-        else None,
-        noise=tensors["noise"] if layout.noise else None,
+        autoencoder.named(autoencoder.flat(weights)),  # views of one array: what scores needs no other
+        masks=tuple(arrays[f"masks.{place}"] for place in places) if layout.masks else None,
+        noise=arrays["noise"] if layout.noise else None,
     )

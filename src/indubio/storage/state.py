@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Shaped, jaxtyped
 
 from indubio.autoencoders import Autoencoder, OwnNetwork
@@ -112,7 +111,8 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
 
 def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
     chosen = detector.settings_in_use()
-    return autoencoder_of(chosen.posterior, chosen.architecture_for(input_shape), chosen.likelihood, input_shape)
+    architecture = chosen.architecture_for(input_shape)
+    return autoencoder_of(chosen.posterior, architecture, chosen.likelihood, input_shape, detector.device)
 
 
 def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> Detector:
@@ -131,7 +131,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     _check(detector, attributes, layout)
     autoencoder = _autoencoder(detector, attributes["input_shape_"])
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
-    attributes["draws_"] = draws_of(autoencoder, layout, stored.weights, detector.device)
+    attributes["draws_"] = draws_of(autoencoder, layout, stored.weights)
     attributes["reference_uncertainty_"] = attributes["reference_uncertainty_"].expanded()
     for name, value in attributes.items():
         setattr(detector, name, value)
@@ -218,6 +218,4 @@ def check_probe(draws: Draws, kept: np.ndarray | None) -> None:
 
 def _probe(draws: Draws) -> Float[np.ndarray, "draws 2"]:
     shape = draws.autoencoder.network.input_shape
-    rows = torch.linspace(0, 1, 2 * int(np.prod(shape))).reshape(2, *shape)
-    device = next(iter(draws.weights.values())).device
-    return draws.nll(rows.to(device)).cpu().numpy()
+    return draws.nll(np.linspace(0, 1, 2 * math.prod(shape), dtype=np.float32).reshape(2, *shape))

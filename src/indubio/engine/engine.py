@@ -1,0 +1,141 @@
+"""What an engine is, and which one runs an autoencoder.
+
+Arrays go in and out; C is the number of networks, P the number of weights of one, in the order of
+`Autoencoder.shapes`. The precision is that of the values an engine is given.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.engine.compiled import compiled_engine
+from indubio.engine.objectives import Chain, PointWeights, Variational
+from indubio.engine.random import Stream
+from indubio.errors import ConfigError, MissingExtraError
+
+ROWS_AT_ONCE = 128  # whole blocks of so many rows have the same scores to the bit, however many blocks there are
+
+Rows = Float[np.ndarray, "n ..."]
+
+
+class Trainer(Protocol):
+    """C networks in training by Adam."""
+
+    def steps(self, rows: Rows, order: Int[np.ndarray, "c n"], rates: Sequence[float]) -> Float[np.ndarray, " c"]:
+        """One step for each rate, on batches of the rows in each network's order; sums of the steps' losses.
+
+        The loss is without the part of the prior that has a closed form. Rows beyond the last rate are left out.
+        """
+
+    def held_out_loss(self, rows: Rows) -> Float[np.ndarray, " c"]:
+        """Mean NLL without dropout or noise; of a variational objective, at the means."""
+
+    def values(self) -> Float[np.ndarray, "c v"]:
+        """What is trained, as it is now; maybe the live array, so copy what is kept."""
+
+    def put(self, values: Float[np.ndarray, "c v"]) -> None:
+        """Go on from these values."""
+
+
+class Sampler(Protocol):
+    """A chain of one network's weights."""
+
+    def steps(self, rows: Rows, order: Int[np.ndarray, "1 n"]) -> float:
+        """One move for each batch of the rows in this order; the last batch's mean NLL."""
+
+    def values(self) -> Float[np.ndarray, "1 p"]:
+        """Where the chain is; maybe the live array, so copy what is kept."""
+
+
+class Scorer(Protocol):
+    """M draws as functions of rows."""
+
+    def nll(self, rows: Rows) -> Float[np.ndarray, "m n"]:
+        """Negative log-likelihood of every row under every draw."""
+
+    def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
+        """The same, and that of every value, from one pass."""
+
+    def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """What every draw takes every row for."""
+
+
+class Engine(Protocol):
+    """Trains and scores the networks of one autoencoder.
+
+    Attributes:
+        by_network: whether large networks are trained side by side, a thread each; else one after the other is
+            fastest.
+    """
+
+    by_network: bool
+
+    def trainer(
+        self,
+        objective: PointWeights | Variational,
+        values: Float[np.ndarray, "c v"],
+        anchors: Float[np.ndarray, "c p"] | None,
+        streams: Sequence[Stream],
+        *,
+        batch: int,
+        threads: int,
+    ) -> Trainer:
+        """What trains these networks.
+
+        Args:
+            objective: what to minimise.
+            values: to start from: weights (C, P), or means and rhos (C, 2P); they are copied.
+            anchors: of `PointWeights`; None is 0.
+            streams: the random numbers of each network.
+            batch: rows per step.
+            threads: at most so many.
+        """
+
+    def sampler(self, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int) -> Sampler:
+        """A chain that begins at these values, without momentum."""
+
+    def scorer(
+        self,
+        count: int,
+        values: Float[np.ndarray, "w p"],
+        masks: tuple[Float[np.ndarray, "m units"], ...] | None,
+        noise: Float[np.ndarray, "m ..."] | None,
+    ) -> Scorer:
+        """Draws of these weights.
+
+        Args:
+            count: M.
+            values: weights of each draw, or of all (W is M or 1).
+            masks: dropout masks of each draw, one per place; None where there are none.
+            noise: standard normal noise of each draw's code; None where there is none.
+        """
+
+
+def engine_for(autoencoder: Autoencoder) -> Engine:
+    """The engine that runs this autoencoder."""
+    compiled = compiled_engine(autoencoder)
+    if compiled is not None:
+        return compiled
+    try:
+        from indubio.engine.torch_engine import TorchEngine
+    except ImportError:
+        raise MissingExtraError('this network needs torch to run here: pip install "indubio[torch]".') from None
+    return TorchEngine(autoencoder)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that is not there; the CPU always is."""
+    if device == "cpu":
+        return
+    try:
+        import torch
+
+        torch.empty(0, device=device)
+    except ImportError:
+        raise MissingExtraError(f'`device` {device!r} needs torch: pip install "indubio[torch]".') from None
+    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f'`device` {device!r} cannot be used here: {reason}. Use "cpu".') from None
