@@ -30,6 +30,10 @@ class TrainingError(IndubioError, RuntimeError):
     """Training failed, for example because the loss diverged."""
 
 
+class EngineError(IndubioError, RuntimeError):
+    """The compiled core refused a call: its library does not fit the package, or memory has run out."""
+
+
 class WorkersError(IndubioError, RuntimeError):
     """The processes or the cluster that should do the work cannot be reached, or went away."""
 

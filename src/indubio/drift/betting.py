@@ -1,4 +1,4 @@
-"""A block of bets, example by example.
+"""A block of bets, example by example: by the compiled core where there is one, to the same bits.
 
 wealth_t = min((wealth_{t-1} + weight_t) * bet_t, most),   bet_t = (1 + stake * off_t) / unit
 
@@ -8,6 +8,8 @@ multiplied, so no product over several examples gives the same number.
 
 import numpy as np
 from jaxtyping import Bool, Float
+
+from indubio.engine.core import core
 
 MOST_WEALTH = 1e100  # past an alarm more wealth says no more
 UNCAPPED = 256  # examples; so many cannot win more than the most, unless much was won before
@@ -29,6 +31,23 @@ def wealth_over_time(
         unit: what a bet is divided by, so that it is fair.
         weights: what each example starts with.
     """
+    library = core()
+    if library is None:
+        return plain_wealth_over_time(wealth, off, stakes, unit, weights)
+    mixed, after = np.empty_like(off), wealth.copy()
+    given = (np.ascontiguousarray(array) for array in (off, stakes, unit, weights))
+    library.bets(*given, MOST_WEALTH, after, mixed)
+    return mixed, after
+
+
+def plain_wealth_over_time(
+    wealth: Float[np.ndarray, "stakes series"],
+    off: Float[np.ndarray, "examples series"],
+    stakes: Float[np.ndarray, "stakes series"],
+    unit: Float[np.ndarray, "stakes series"],
+    weights: Float[np.ndarray, " examples"],
+) -> tuple[Float[np.ndarray, "examples series"], Float[np.ndarray, "stakes series"]]:
+    """The same in numpy."""
     missing: Bool[np.ndarray, "examples series"] = np.isnan(off)
     bets = stakes * np.where(missing, 0.0, off)[:, None, :]
     bets += 1

@@ -1,14 +1,358 @@
-"""The compiled engine: there is none yet, so that every network runs on torch."""
+"""The engine on the compiled core: it trains and scores the built-in networks, with the same bits on every machine."""
 
-from typing import TYPE_CHECKING
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
 
 from indubio.autoencoders.autoencoder import Autoencoder
+from indubio.autoencoders.layers import Block, Convolution
+from indubio.autoencoders.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.autoencoders.network import BlockNetwork
+from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
+from indubio.engine.objectives import Chain, PointWeights, Variational
+from indubio.engine.random import Stream
 
-if TYPE_CHECKING:
-    from indubio.engine.engine import Engine
+BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
+THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
+ROWS_AT_ONCE = 112  # when scoring: whole vectors, and layers that stay in the cache
+
+KINDS = {"linear": 0, "down": 1, "up": 2}
+ACTIVATIONS = {
+    name: number
+    for number, name in enumerate(("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid"))
+}
+LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2}
+NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
+POINT, VARIATIONAL, CHAIN = range(3)
+
+Values = Float[np.ndarray, "..."]
 
 
-def compiled_engine(autoencoder: Autoencoder) -> "Engine | None":
-    """The compiled engine for this autoencoder; None where it cannot run it."""
-    del autoencoder
-    return None
+def compiled_engine(autoencoder: Autoencoder) -> "CompiledEngine | None":
+    """The core's engine for this autoencoder; None where torch must serve."""
+    built_in = isinstance(autoencoder.network, BlockNetwork) and type(autoencoder.likelihood) in LIKELIHOODS
+    if not built_in or autoencoder.device != "cpu":
+        return None
+    library = core()
+    return None if library is None else CompiledEngine(library, autoencoder)
+
+
+class CompiledEngine:
+    """One autoencoder in the form that the core reads.
+
+    Args:
+        library: the core.
+        autoencoder: of a built-in network.
+    """
+
+    by_network = True
+
+    def __init__(self, library: Core, autoencoder: Autoencoder) -> None:
+        network, likelihood = autoencoder.network, autoencoder.likelihood
+        assert isinstance(network, BlockNetwork)  # `compiled_engine` asked
+        self.core, self.autoencoder = library, autoencoder
+        self.handle = library.network(
+            _layers(network),
+            _places(network),
+            depth=len(network.encoder),
+            code_head=network.code_log_variance is not None,
+            output_head=network.output_log_variance is not None,
+            likelihood=LIKELIHOODS[type(likelihood)],
+            noise=NOISES[getattr(likelihood, "noise", "unit")],
+            slope=network.slope,
+            smallest_variance=getattr(likelihood, "smallest_scale", 0.0) ** 2,
+        )
+        weakref.finalize(self, library.forget, self.handle)
+        self.weights, self.units, self.latent = library.network_sizes(self.handle)
+        assert self.weights == autoencoder.weight_count()
+
+    def trainer(
+        self,
+        objective: PointWeights | Variational,
+        values: Float[np.ndarray, "networks p"],
+        anchors: Float[np.ndarray, "networks p"] | None,
+        streams: Sequence[Stream],
+        *,
+        batch: int,
+        threads: int,
+    ) -> "CompiledTrainer":
+        """What trains these networks on batches of so many rows, whole networks side by side on threads."""
+        return CompiledTrainer(self, objective, values, anchors, streams, batch=batch, threads=threads)
+
+    def sampler(
+        self, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int
+    ) -> "CompiledSampler":
+        """A chain that starts at these weights."""
+        return CompiledSampler(self, chain, values, stream, batch=batch)
+
+    def scorer(
+        self,
+        count: int,
+        values: Float[np.ndarray, "m p"],
+        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        noise: Float[np.ndarray, "draws ..."] | None,
+    ) -> "CompiledScorer":
+        """What scores rows under these draws."""
+        return CompiledScorer(self, count, values, masks, noise)
+
+    def nll(self, values: Float[np.ndarray, "m p"], rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "m n"]:
+        """NLL of every row under these weights, without noise."""
+        return self.scorer(len(values), values, None, None).nll(rows)
+
+    def flat(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n features"]:
+        """The rows as the core takes them."""
+        return np.ascontiguousarray(rows).reshape(len(rows), -1)
+
+
+class CompiledTrainer:
+    """Networks in training, and Adam's memory of them."""
+
+    def __init__(
+        self,
+        engine: CompiledEngine,
+        objective: PointWeights | Variational,
+        values: Float[np.ndarray, "networks p"],
+        anchors: Float[np.ndarray, "networks p"] | None,
+        streams: Sequence[Stream],
+        *,
+        batch: int,
+        threads: int,
+    ) -> None:
+        self._engine, self._objective, self._batch, self._threads = engine, objective, batch, threads
+        self._values = np.array(values, order="C")
+        self._anchors = None if anchors is None else np.ascontiguousarray(anchors, self._values.dtype)
+        self._moments = np.zeros((len(values), 2, values.shape[1]), values.dtype)
+        self._keys = [stream.key for stream in streams]
+        self._steps, self._power1, self._power2 = 0, 1.0, 1.0
+
+    def steps(
+        self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "networks n"], rates: Sequence[float]
+    ) -> Float[np.ndarray, " networks"]:
+        """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
+        flat = np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
+        over, roots = self._corrected(rates)
+        members = range(len(self._values))
+
+        def trained(member: int) -> float:
+            return self._steps_of(member, flat, np.ascontiguousarray(order[member]), over, roots)
+
+        # A network is trained on one thread: the number of threads changes nothing but the time.
+        if self._worth_threads(order):
+            losses = list(self._pool.map(trained, members))
+        else:
+            losses = [trained(member) for member in members]
+        self._steps += len(rates)
+        return np.array(losses)
+
+    def held_out_loss(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, " networks"]:
+        """Mean NLL of each network, at the means where weights are random."""
+        means = np.ascontiguousarray(self._values[:, : self._engine.weights])
+        return mean_of_rows(self._engine.nll(means, rows.astype(means.dtype, copy=False)))
+
+    def values(self) -> Float[np.ndarray, "networks p"]:
+        """What is trained, as it is now."""
+        return self._values
+
+    def put(self, values: Float[np.ndarray, "networks p"]) -> None:
+        """Go on from these values."""
+        self._values[...] = values
+
+    def _corrected(self, rates: Sequence[float]) -> tuple[Values, Values]:
+        """Rates over Adam's first correction, and one over the root of its second; only exactly rounded operations."""
+        over, roots = np.empty(len(rates)), np.empty(len(rates))
+        for step, rate in enumerate(rates):
+            self._power1 *= BETA1
+            self._power2 *= BETA2
+            over[step], roots[step] = rate / (1 - self._power1), 1 / sqrt(1 - self._power2)
+        return over, roots
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads)  # its threads end when the trainer is gone
+
+    def _worth_threads(self, order: Int[np.ndarray, "networks n"]) -> bool:
+        products = order.size * self._values.shape[1]
+        return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
+
+    def _steps_of(self, member: int, rows: Values, order: Int[np.ndarray, " n"], over: Values, roots: Values) -> float:
+        objective = self._objective
+        job = TrainJob(
+            values=address(self._values[member]),
+            moments=address(self._moments[member]),
+            anchors=None if self._anchors is None else address(self._anchors[member]),
+            rows=address(rows),
+            order=address(order),
+            rates=address(over),
+            roots=address(roots),
+            weights=self._engine.weights,
+            rows_count=len(rows),
+            ordered=len(order),
+            batch=self._batch,
+            steps=len(over),
+            keep=1.0,
+            prior_scale=objective.prior_scale,
+            key=self._keys[member],
+            first_step=self._steps,
+        )
+        if isinstance(objective, Variational):
+            job.objective, job.samples = VARIATIONAL, objective.samples
+            job.mixture, job.wide, job.narrow = objective.mixture, objective.wide, objective.narrow
+        else:
+            job.objective, job.decay, job.keep = POINT, 2 * objective.prior_scale, 1 - objective.dropout
+            job.kl_weight = objective.kl_weight or 0.0
+        self._engine.core.train(self._engine.handle, precision(rows.dtype), job)
+        return float(job.loss)
+
+
+class CompiledSampler:
+    """A chain of weights, and its momentum."""
+
+    def __init__(
+        self, engine: CompiledEngine, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int
+    ) -> None:
+        self._engine, self._chain, self._batch = engine, chain, batch
+        self._values = np.array(values, order="C")
+        self._momentum = np.zeros_like(self._values)
+        self._key, self._steps = stream.key, 0
+
+    def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 n"]) -> float:
+        """A move for each batch of the rows in this order; the last batch's loss."""
+        chain, flat = self._chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
+        order = np.ascontiguousarray(order[0])
+        steps = -(-len(order) // self._batch)
+        job = TrainJob(
+            values=address(self._values),
+            moments=address(self._momentum),
+            rows=address(flat),
+            order=address(order),
+            objective=CHAIN,
+            weights=self._engine.weights,
+            rows_count=len(flat),
+            ordered=len(order),
+            batch=self._batch,
+            steps=steps,
+            decay=2 * chain.prior_scale,
+            keep=1.0,
+            step_size=chain.step_size,
+            friction=chain.friction,
+            spread=chain.spread,
+            key=self._key,
+            first_step=self._steps,
+        )
+        self._engine.core.train(self._engine.handle, precision(flat.dtype), job)
+        self._steps += steps
+        return float(job.last_loss)
+
+    def values(self) -> Float[np.ndarray, "1 p"]:
+        """Where the chain is."""
+        return self._values
+
+
+class CompiledScorer:
+    """Draws in the form that the core reads."""
+
+    def __init__(
+        self,
+        engine: CompiledEngine,
+        count: int,
+        values: Float[np.ndarray, "m p"],
+        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        noise: Float[np.ndarray, "draws ..."] | None,
+    ) -> None:
+        self._engine, self._count = engine, count
+        self._values = np.ascontiguousarray(values)
+        dtype = self._values.dtype
+        joined = None if masks is None else np.concatenate([mask.reshape(count, -1) for mask in masks], axis=1)
+        self._masks = None if joined is None else np.ascontiguousarray(joined, dtype)
+        self._noise = None if noise is None else np.ascontiguousarray(noise.reshape(count, -1), dtype)
+
+    def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n"]:
+        """Negative log-likelihood of every row under every draw."""
+        out = self._room(rows)
+        self._score(rows, nll=out)
+        return out
+
+    def nll_apart(
+        self, rows: Float[np.ndarray, "n ..."]
+    ) -> tuple[Float[np.ndarray, "draws n"], Float[np.ndarray, "draws n ..."]]:
+        """The same, to the bit, and that of every value, from one pass."""
+        out, apart = self._room(rows), self._room(rows, *rows.shape[1:])
+        self._score(rows, nll=out, apart=apart)
+        return out, apart
+
+    def reconstruction(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """What every draw takes every row for."""
+        out = self._room(rows, *rows.shape[1:])
+        self._score(rows, reconstruction=out)
+        return out
+
+    def _room(self, rows: Values, *shape: int) -> Values:
+        return np.empty((self._count, len(rows), *shape), self._values.dtype)
+
+    def _score(self, rows: Values, **outputs: Values) -> None:
+        flat = np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
+        job = ScoreJob(
+            values=address(self._values),
+            masks=address(self._masks),
+            noise=address(self._noise),
+            rows=address(flat),
+            weights=self._engine.weights,
+            draws=self._count,
+            shared=len(self._values) == 1,
+            rows_count=len(flat),
+            at_once=ROWS_AT_ONCE,
+        )
+        for name, out in outputs.items():
+            setattr(job, name, address(out))
+        self._engine.core.score(self._engine.handle, precision(self._values.dtype), job)
+
+
+def mean_of_rows(nll: Float[np.ndarray, "networks n"]) -> Float[np.ndarray, " networks"]:
+    """The mean over the rows, added up in order: numpy's own sums depend on the processor."""
+    return np.asarray(np.cumsum(nll, axis=1, dtype=np.float64)[:, -1] / nll.shape[1])
+
+
+def _layers(network: BlockNetwork) -> Int[np.ndarray, "layers fields"]:
+    """The layers, one row each, as native/network.h has them."""
+    depth = len(network.encoder)
+    chain = [*network.encoder, *network.decoder]
+    heads = [head for head in (network.code_log_variance, network.output_log_variance) if head is not None]
+    rows = []
+    for place, block in enumerate([*chain, *heads]):
+        last = place == len(chain) - 1
+        skip = 2 * depth - 1 - place if network.skips and depth < place < len(chain) else -1
+        rows.append(_fields(block, network.last_activation if last else block.activation, skip))
+    return np.array([[row[name] for name in LAYER_FIELDS] for row in rows], np.int64)
+
+
+def _fields(block: Block, activation: str, skip: int) -> dict[str, Any]:
+    layer = block.layer
+    common = {
+        "bias": int(layer.bias),
+        "norm": int(block.norm is not None),
+        "activation": ACTIVATIONS[activation],
+        "skip": skip,
+    }
+    if isinstance(layer, Convolution):
+        kind = KINDS["up" if layer.transposed else "down"]
+        (in_channels, in_length), (out_channels, out_length) = layer.in_shape, layer.out_shape
+        sizes = {"kernel": layer.kernel, "stride": layer.stride, "padding": layer.padding}
+    else:
+        kind, in_channels, in_length, out_channels, out_length = KINDS["linear"], layer.inputs, 1, layer.outputs, 1
+        sizes = {"kernel": 0, "stride": 0, "padding": 0}
+    lengths = {"in_length": in_length, "out_length": out_length}
+    return {"kind": kind, "in_channels": in_channels, "out_channels": out_channels, **lengths, **sizes, **common}
+
+
+def _places(network: BlockNetwork) -> Int[np.ndarray, " features"]:
+    """Where the network's features are in a row: convolutions want a channel's samples side by side."""
+    order = np.arange(prod(network.input_shape))
+    if not network.channels_last:
+        return order
+    return np.ascontiguousarray(order.reshape(network.input_shape).T).ravel()

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.autoencoders.layers import Shape
+from indubio.engine.core import GROUP, Core, RandomStream, core
 
 
 class Stream(Protocol):
@@ -34,8 +35,51 @@ class Stream(Protocol):
         """0..n-1 in a random order."""
 
 
+class CoreStream:
+    """A stream of the compiled core's Philox: the same numbers on every machine.
+
+    Args:
+        core: the library.
+        key: what all of its numbers follow from.
+    """
+
+    def __init__(self, core: Core, key: int) -> None:
+        self.key = key
+        self._core, self._stream, self._group = core, RandomStream(key=key), 0
+
+    def uniform(self, shape: Shape, bound: float) -> Float[np.ndarray, "..."]:
+        """Single-precision numbers from [-bound, bound)."""
+        out = np.empty(shape, np.float32)
+        self._core.uniforms(self._stream, self._taken(out.size), bound, out)
+        return out
+
+    def normal(self, shape: Shape) -> Float[np.ndarray, "..."]:
+        """Standard normal numbers in single precision."""
+        out = np.empty(shape, np.float32)
+        self._core.normals(self._stream, self._taken(out.size), out)
+        return out
+
+    def bernoulli(self, shape: Shape, keep: float) -> Float[np.ndarray, "..."]:
+        """1 with probability `keep`, else 0, in single precision."""
+        out = np.empty(shape, np.float32)
+        self._core.masks(self._stream, self._taken(out.size), keep, out)
+        return out
+
+    def permutation(self, n: int) -> Int[np.ndarray, " n"]:
+        """0..n-1 in a random order."""
+        out = np.empty(n, np.int64)
+        self._core.order(self._stream, self._taken(n), out)
+        return out
+
+    def _taken(self, numbers: int) -> int:
+        """The first group of random numbers that nobody has had, for so many of them."""
+        first = self._group
+        self._group += -(-numbers // GROUP)
+        return first
+
+
 class NumpyStream:
-    """A stream of numpy's Philox generator.
+    """A stream of numpy's Philox generator, for machines without the core.
 
     Args:
         key: of the generator.
@@ -65,7 +109,8 @@ class NumpyStream:
 def stream(seed: int, purpose: int, member: int) -> Stream:
     """The stream of a network for a purpose."""
     state = np.random.SeedSequence(seed, spawn_key=(purpose, member)).generate_state(1, np.uint64)
-    return NumpyStream(int(state[0]))
+    library = core()
+    return NumpyStream(int(state[0])) if library is None else CoreStream(library, int(state[0]))
 
 
 def streams(seed: int, members: int, purpose: int = 0) -> list[Stream]:

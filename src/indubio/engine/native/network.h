@@ -1,0 +1,45 @@
+// A network as the passes read it: its layers, where their weights are, and where everything is in the work space.
+//
+// An example is a column: all values are (rows, examples), S examples side by side; a signal is (channels, length,
+// examples). Places in the work space are counted in such rows.
+#pragma once
+#include <cstdint>
+
+enum Kind { LINEAR, DOWN, UP };  // DOWN: a convolution, UP: a transposed one
+enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI };
+enum Noise { UNIT, PER_FEATURE, PER_EXAMPLE };
+
+// What the Python side says of a layer.
+struct LayerGiven {
+    int64_t kind, in_channels, in_length, out_channels, out_length, kernel, stride, padding;
+    int64_t bias, norm, activation;
+    int64_t skip;  // the layer whose output is added to the input; -1: none
+};
+
+struct Layer : LayerGiven {
+    int64_t inputs, outputs;
+    int64_t rows, columns;  // of the weights as a matrix: inputs x outputs, or channels of the short side x the rest
+    int64_t shorter, longer;  // samples of the two sides of a convolution
+    int64_t weight_at, bias_at, gain_at, shift_at;                // among the weights
+    int64_t sum, out, windows, before, normed, inverse;           // in the work space, written on the way forward
+    int64_t up;                                                   // the gradient of the input
+    int64_t masks;                                                // units before it that a dropout mask may switch
+};
+
+// Values in whole cache lines, an odd number of them: the rows of a matrix then spread over the whole cache.
+static inline int64_t lines(int64_t values) { return ((values + 15) / 16 | 1) * 16; }
+
+struct Network {
+    int64_t count, depth;  // layers in a row, and how many of them are the encoder
+    Layer* layers;         // `count` of them, then the heads
+    int64_t code_head, output_head;  // log variance of the code and of the output; -1: none
+    int64_t features;
+    int64_t* place;  // where the network's features are in a row of data
+    int64_t likelihood, noise;
+    double slope, smallest_variance;
+    int64_t weights, log_variance;  // how many, and where those of the likelihood are; -1: none
+    int64_t latent, units;
+    int64_t scratch, x, code, spread;  // in the work space: room for a gradient, the input, a VAE's code
+    int64_t forward_rows, all_rows;    // of the work space: for scores, for training
+    int64_t turned, largest;  // values per example of a turned gradient; of the largest gradient that is kept whole
+};
