@@ -1,14 +1,17 @@
 """Anchored ensembling the plain way: torch.nn modules, one network after the other, default Adam, prior by autograd.
 
-This is the reference that the stacked engine must agree with, and the opponent in the benchmark. It shares nothing
-with the engine but the layout of the weights it starts from.
+This is the reference that every engine must agree with, and the opponent in the benchmark. It shares nothing with the
+engines but the layout of the weights it starts from, and the random order of the rows.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from indubio.engine import Stream
 
 SLOPE = 0.01
 
@@ -99,7 +102,7 @@ class PlainConv(nn.Module):
         return torch.sigmoid(out).transpose(1, 2)
 
 
-def load(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+def load(module: nn.Module, weights: dict[str, np.ndarray]) -> nn.Module:
     """Put one network's weights, named as the engine names them, into the plain module."""
     state = {}
     for name, value in weights.items():
@@ -107,7 +110,7 @@ def load(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
         kind = {"gain": "weight", "shift": "bias"}.get(rest[-1], rest[-1])
         home = "norm" if rest[0] == "norm" else "layer"
         linear = home == "layer" and kind == "weight" and value.ndim == 2
-        state[f"{part}.{place}.{home}.{kind}"] = (value.T if linear else value).clone()
+        state[f"{part}.{place}.{home}.{kind}"] = torch.from_numpy(value.T if linear else value).clone()
     module.load_state_dict(state)
     return module
 
@@ -121,12 +124,12 @@ def train_plain(
     batch: int,
     rate: float,
     prior_scale: float,
-    generator: torch.Generator,
+    stream: Stream,
 ) -> None:
     """Minimise mean squared error / 2 + lambda ||theta - anchor||^2, all of it through autograd."""
     adam = torch.optim.Adam(module.parameters(), lr=rate)
     for _ in range(epochs):
-        for part in _batches(rows, batch, generator):
+        for part in _batches(rows, batch, stream):
             nll = ((part - module(part)) ** 2).mean() / 2
             prior = sum(((p - (0 if a is None else a.detach())) ** 2).sum() for p, a in _pairs(module, anchor))
             adam.zero_grad()
@@ -141,8 +144,8 @@ def _pairs(module: nn.Module, anchor: nn.Module | None) -> Iterator[tuple[Tensor
         yield from zip(module.parameters(), anchor.parameters(), strict=True)
 
 
-def _batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    order = torch.randperm(len(rows), generator=generator)
+def _batches(rows: Tensor, size: int, stream: Stream) -> Iterator[Tensor]:
+    order = torch.from_numpy(stream.permutation(len(rows)))
     for start in range(0, len(rows), size):
         index = order[start : start + size]
         if start and len(index) < 3:

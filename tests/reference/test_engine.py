@@ -1,266 +1,322 @@
-"""The stacked engine against a plain loop over torch.nn modules, in float64, where the two agree to rounding."""
+"""Every engine against plain torch in double precision, where the two agree to rounding."""
+
+from itertools import product
+from math import sqrt
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import expit
-from torch import nn
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, LaplaceLikelihood, compiled
-from indubio.autoencoders.gradient import BlockGradient, can_differentiate
-from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, MCDropout, Training
-from indubio.posteriors.training import member_generators
-from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
+from indubio.autoencoders import Conv1d, Dense
+from indubio.engine import Chain, PointWeights, streams
+from tests.engines import ENGINES, REPLAYED
+from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of
+from tests.reference.plain_network import kl_of_code
 
-SEED, MEMBERS, EPOCHS, BATCH, RATE = 5, 3, 4, 10, 0.01
-
-NETS = {
-    "dense": (Dense, (7,), lambda o: PlainDense(7, **o), {}),
-    "conv": (Conv1d, (31, 2), lambda o: PlainConv(31, 2, linear=12, **o), {"linear": (12,)}),
-    "conv, even length": (Conv1d, (60, 1), lambda o: PlainConv(60, 1, linear=9, **o), {"linear": (9,)}),
-}
-OPTIONS = [
-    {"layer_norm": False, "bias": False, "skips": True},
-    {"layer_norm": True, "bias": True, "skips": True},
-    {"layer_norm": False, "bias": True, "skips": False},
-]
+BATCH, RATES = 9, (0.01, 0.02, 0.005)  # batches of 9, 9 and 5 of 23 rows: nothing of one may be left in the next
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+POINTS = [name for name, case in CASES.items() if not case.code_noise]
+NOISY = [name for name, case in CASES.items() if case.code_noise]
 
 
-def rows_of(shape: tuple[int, ...], count: int = 33) -> torch.Tensor:
-    return torch.rand(count, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+@pytest.fixture(params=ENGINES)
+def engine(request) -> str:
+    return request.param
 
 
-def plain_member(
-    make, options, autoencoder: Autoencoder, rows: torch.Tensor, member: int, prior_scale: float
-) -> nn.Module:
-    generator = member_generators(SEED, member + 1)[member]
-    module = load(make(options).double(), autoencoder.initial(generator, torch.float64))
-    anchor = load(make(options).double(), autoencoder.initial(generator, torch.float64))
-    train_plain(
-        module, anchor, rows, epochs=EPOCHS, batch=BATCH, rate=RATE, prior_scale=prior_scale, generator=generator
-    )
-    return module
+def trainer_of(case: Case, engine: str, objective, values, anchors=None, *, seed: int = 3, batch: int = BATCH):
+    own = streams(seed, len(values))
+    return ENGINES[engine](case.autoencoder).trainer(objective, values, anchors, own, batch=batch, threads=1)
 
 
-@pytest.fixture
-def without_numba(monkeypatch):
-    """Everything on torch, as where Numba is not installed."""
-    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+def sampler_of(case: Case, engine: str, chain: Chain, values, *, batch: int = BATCH):
+    return ENGINES[engine](case.autoencoder).sampler(chain, values, streams(3, 1)[0], batch=batch)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("members_at_once", [None, 1, 2])
-@pytest.mark.parametrize("engine", ["compiled", "torch"])
-def test_the_engine_trains_as_a_plain_loop_does(net, options, members_at_once, engine, request):
-    if engine == "torch":
-        request.getfixturevalue("without_numba")
-    architecture, shape, make, more = NETS[net]
-    autoencoder = Autoencoder(architecture(**options, **more).build(shape), GaussianLikelihood())
-    rows = rows_of(shape)
+def tensor(array: np.ndarray) -> torch.Tensor:
+    return torch.tensor(array)
+
+
+# ----- training
+
+
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("anchored", [False, True], ids=["prior at 0", "anchors"])
+def test_steps_are_those_of_adam_on_the_plain_loss(name, anchored, engine):
+    case = CASES[name]
+    values, rows, order = case.values(), case.rows(), case.order()
+    given, anchors = values.copy(), case.values(seed=1) if anchored else None
     # A prior strong enough to move the weights: lambda of the paper would hide a wrong gradient.
-    posterior = AnchoredEnsemble(members=MEMBERS, prior_scale=1e-3)
-    training = Training(epochs=EPOCHS, batch_size=BATCH, learning_rate=RATE, members_at_once=members_at_once)
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=1e-3), values, anchors)
+    totals = trainer.steps(rows, order, RATES) + trainer.steps(rows, order, RATES)
 
-    draws = posterior.fit(autoencoder, rows, training=training, seed=SEED)
-
-    for member in range(MEMBERS):
-        module = plain_member(make, options, autoencoder, rows, member, 1e-3)
-        expected = ((rows - module(rows)) ** 2).flatten(1).mean(1) / 2
-        torch.testing.assert_close(draws.nll(rows)[member], expected.detach(), rtol=1e-9, atol=1e-12)
-
-
-def test_one_network_is_trained_towards_zero_by_its_prior():
-    autoencoder = Autoencoder(Dense().build((5,)), GaussianLikelihood())
-    rows = rows_of((5,))
-    draws = Deterministic(prior_scale=0.01).fit(
-        autoencoder, rows, training=Training(epochs=EPOCHS, batch_size=BATCH, learning_rate=RATE), seed=SEED
+    expected = adam(
+        [case.nll] * NETWORKS,
+        values,
+        rows,
+        2 * batches_of(order, BATCH),
+        2 * RATES,
+        prior_scale=1e-3,
+        anchors=anchors,
     )
-    (generator,) = member_generators(SEED, 1)
-    options = {"layer_norm": False, "bias": False, "skips": True}
-    module = load(PlainDense(5, **options).double(), autoencoder.initial(generator, torch.float64))
-    train_plain(module, None, rows, epochs=EPOCHS, batch=BATCH, rate=RATE, prior_scale=0.01, generator=generator)
-    expected = ((rows - module(rows)) ** 2).mean(1) / 2
-    torch.testing.assert_close(draws.nll(rows)[0], expected.detach(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
+    np.testing.assert_array_equal(values, given)  # what was given is not trained in place
 
 
-def test_in_float32_stacked_and_sequential_training_give_nearly_the_same_scores():
-    autoencoder = Autoencoder(Dense().build((6,)), GaussianLikelihood())
-    rows = rows_of((6,), 200).float()
-    scores = [
-        AnchoredEnsemble(members=4)
-        .fit(autoencoder, rows, training=Training(epochs=30, members_at_once=size), seed=1)
-        .nll(rows)
-        for size in (4, 1)
-    ]
-    torch.testing.assert_close(*scores, rtol=5e-3, atol=1e-6)
+def test_rows_beyond_the_last_rate_are_left_out(engine):
+    case = CASES["dense, bias"]
+    values, rows, order = case.values(), case.rows(), case.order()
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0), values)
+    totals = trainer.steps(rows, order, RATES[:2])
+    expected = adam([case.nll] * NETWORKS, values, rows, batches_of(order[:, :18], BATCH), RATES[:2])
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
 
 
-def test_early_stopping_stops_each_member_as_if_it_were_alone():
-    from indubio.posteriors import EarlyStopping
-
-    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
-    rows = rows_of((4,), 60)
-    scores = [
-        AnchoredEnsemble(members=5)
-        .fit(
-            autoencoder,
-            rows,
-            training=Training(
-                epochs=60,
-                batch_size=8,
-                learning_rate=0.05,
-                early_stopping=EarlyStopping(held_out=0.3, patience=3),
-                members_at_once=size,
-            ),
-            seed=3,
-        )
-        .nll(rows)
-        for size in (5, 1)
-    ]
-    torch.testing.assert_close(*scores, rtol=1e-9, atol=1e-12)
+def test_training_goes_on_from_what_was_put_there(engine):
+    # Adam keeps its moments, so the first step after is not that of a fresh one; the loss tells where it is.
+    case = CASES["dense, bias"]
+    values, rows, order = case.values(), case.rows(), case.order()
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0), values)
+    first = trainer.steps(rows, order[:, :9], [0.01])
+    assert not np.array_equal(trainer.values(), values)
+    trainer.put(values)
+    np.testing.assert_array_equal(trainer.values(), values)
+    np.testing.assert_allclose(trainer.steps(rows, order[:, :9], [0.01]), first, rtol=1e-12)
 
 
-BY_HAND = {
-    "dense": (Dense(), (5,)),
-    "dense, bias, no skips": (Dense(bias=True, skips=False), (5,)),
-    "dense, no last activation": (Dense(last_activation="none", bias=True), (5,)),
-    "dense, one hidden layer": (Dense(widths=(9,), latent=2), (5,)),
-    "dense on windows": (Dense(), (4, 2)),
-    "conv": (Conv1d(linear=(7,)), (20, 2)),
-    "conv, odd length": (Conv1d(linear=(7,)), (31, 3)),
-    "conv, bias, no skips": (Conv1d(linear=(7,), bias=True, skips=False), (23, 2)),
-    "conv, no linear layer between": (Conv1d(linear=(), bias=True), (21, 2)),
-    "conv, stride beyond the kernel": (Conv1d(channels=(3,), kernels=(2,), strides=(3,), linear=(6,)), (19, 2)),
-    "conv, three of them": (
-        Conv1d(channels=(3, 4, 5), kernels=(5, 3, 2), strides=(2, 3, 1), linear=(6, 5)),
-        (41, 2),
-    ),
-}
+@pytest.mark.parametrize("name", CASES)
+def test_the_held_out_loss_is_the_mean_nll_without_noise(name, engine):
+    case = CASES[name]
+    values, rows = case.values(), case.rows(200)
+    objective = PointWeights(
+        prior_scale=1, dropout=0.0 if case.code_noise else 0.5, kl_weight=1 if case.code_noise else None
+    )
+    found = trainer_of(case, engine, objective, values).held_out_loss(rows)
+    expected = [case.nll(tensor(theta), tensor(rows)).item() for theta in values]
+    np.testing.assert_allclose(found, expected, **CLOSE)
 
 
-@pytest.mark.parametrize("net", BY_HAND)
-@pytest.mark.parametrize("dropout", [False, True])
-def test_the_backward_pass_by_hand_is_that_of_autograd(net, dropout):
-    architecture, shape = BY_HAND[net]
-    autoencoder = Autoencoder(architecture.build(shape), GaussianLikelihood())
-    assert can_differentiate(autoencoder)
-    each = [autoencoder.initial(torch.Generator().manual_seed(seed), torch.float64) for seed in range(3)]
-    weights = {name: torch.stack([one[name] for one in each]) for name in each[0]}
-    gradients = {name: torch.full_like(weight, torch.nan) for name, weight in weights.items()}
-    by_hand = BlockGradient(autoencoder, weights, gradients)
-
-    # Batches of two sizes, in turns: nothing of one may be left in the buffers of the next.
-    for batch in (7, 4, 7):
-        rows = rows_of((batch, *shape), 3) + 0.1 * batch
-        masks = (
-            [(rows_of((batch, units), 3) > 0.3).double() for units in autoencoder.network.dropout_units]
-            if dropout
-            else None
-        )
-        loss = by_hand(rows, masks)
-
-        leaves = {name: weight.clone().requires_grad_() for name, weight in weights.items()}
-        expected = autoencoder.nll(leaves, rows, masks=masks).mean(1)
-        expected.sum().backward()
-        torch.testing.assert_close(loss, expected.detach())
-        for name, gradient in gradients.items():
-            torch.testing.assert_close(gradient, leaves[name].grad, rtol=1e-11, atol=1e-14)
+# ----- code noise
 
 
-def test_what_is_not_written_out_takes_autograd():
-    others = [
-        Autoencoder(Dense(layer_norm=True).build((5,)), GaussianLikelihood()),
-        Autoencoder(Dense(activation="tanh").build((5,)), GaussianLikelihood()),
-        Autoencoder(Dense().build((5,)), LaplaceLikelihood()),
-        Autoencoder(Dense().build((5,), output_noise=True), GaussianLikelihood(noise="per_example")),
-        Autoencoder(Conv1d().build((60, 1), code_noise=True), GaussianLikelihood()),
-    ]
-    assert not any(can_differentiate(autoencoder) for autoencoder in others)
+@pytest.mark.parametrize("name", NOISY)
+def test_with_vanishing_code_noise_steps_are_those_on_nll_and_kl(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(), case.rows(), case.order()
+    heads = case.autoencoder.named(values)
+    heads["code_log_variance.weight"][:] = 0
+    heads["code_log_variance.bias"][:] = -60  # sigma = 1e-13
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=1e-3, kl_weight=0.05), values)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss(theta, batch):
+        return case.nll(theta, batch) + 0.05 * kl_of_code(case.passed(theta, batch)).mean()
+
+    expected = adam([loss] * NETWORKS, values, rows, batches_of(order, BATCH), RATES, prior_scale=1e-3)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], rtol=1e-8, atol=1e-10)
 
 
-COMPILED = BY_HAND | {
-    # Products in parts, and a layer's weights in several blocks.
-    "dense, wide": (Dense(widths=(300,), latent=10, bias=True), (150,)),
-    "dense, parts of the output": (Dense(bias=True), (64,)),
-    "dense, too wide for small products": (Dense(widths=(4000,), latent=3), (20,)),
-}
+@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("engine", REPLAYED)
+def test_code_noise_is_drawn_afresh_for_every_row(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(), case.rows(), case.order()
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0, kl_weight=0.05), values)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss_of(own):
+        def loss(theta, batch):
+            noise = tensor(own.normal((len(batch), *case.network.latent_shape))).double()
+            kl = kl_of_code(case.passed(theta, batch)).mean()
+            return case.nll(theta, batch, noise=noise) + 0.05 * kl
+
+        return loss
+
+    losses = [loss_of(own) for own in streams(3, NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, BATCH), RATES)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
 
 
-ANCHORED = AnchoredEnsemble(members=3, prior_scale=1e-3)
-TRAINED = {
-    "anchored": ANCHORED,
-    "one network": Deterministic(prior_scale=1e-3),
-    "dropout": MCDropout(draws=4, dropout=0.3, prior_scale=1e-3),
-}
+def test_code_noise_has_the_spread_that_the_encoder_says(engine):
+    # Without skips, squares or sigmoid the code is the reconstruction's only way: x -> W (c + sigma e), so the NLL of
+    # zeros is |W sigma e|^2 / 2D, of known mean.
+    case = Case(
+        Dense(widths=(1,), latent=3, skips=False, last_activation="none", activation="leaky_relu", slope=1.0),
+        (4,),
+        code_noise=True,
+    )
+    values, rows = case.values(networks=2), np.zeros((20_000, 4))
+    named = case.autoencoder.named(values)
+    named["code_log_variance.weight"][:] = 0
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0, kl_weight=0.0), values, batch=len(rows))
+    found = trainer.steps(rows, case.order(len(rows), networks=2), [1e-12])
+    for network in range(2):
+        spread = np.exp(named["code_log_variance.bias"][network] / 2)
+        there = spread[:, None] * named["decoder.0.weight"][network] @ named["decoder.1.weight"][network]
+        expected = (there**2).sum() / 8
+        # The NLL of a row is at most a scaled chi-square of 3 degrees, so its deviation is at most sqrt(2) means.
+        assert found[network] == pytest.approx(expected, rel=5 * sqrt(2 / len(rows)))
 
 
-def fitted(architecture, shape, *, dtype=torch.float64, threads=None, posterior=ANCHORED, rows=70) -> Draws:
-    autoencoder = Autoencoder(architecture.build(shape), GaussianLikelihood())
-    # Batches of 32, 32 and 6: nothing of one may be left in the room of the next.
-    training = Training(epochs=2, batch_size=32, learning_rate=0.01, threads=threads)
-    return posterior.fit(autoencoder, rows_of(shape, rows).to(dtype), training=training, seed=1)
+# ----- dropout
 
 
-@pytest.mark.parametrize("net", COMPILED)
-@pytest.mark.parametrize("posterior", TRAINED)
-def test_the_compiled_engine_trains_and_scores_as_torch_does(net, posterior, request):
-    (architecture, shape), posterior = COMPILED[net], TRAINED[posterior]
-    rows = rows_of(shape, 300)  # more than are scored at once
-    draws = fitted(architecture, shape, posterior=posterior)
-    scores = draws.nll(rows)
-    again, apart = draws.nll_apart(rows)
-    assert torch.equal(again, scores)
-    request.getfixturevalue("without_numba")
-    expected = fitted(architecture, shape, posterior=posterior)
-    for name, weight in expected.weights.items():
-        torch.testing.assert_close(draws.weights[name], weight, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(scores, expected.nll(rows), rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(apart, expected.nll_per_feature(rows), rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("engine", REPLAYED)
+def test_every_row_has_masks_of_its_own(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(), case.rows(), case.order()
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=1e-3, dropout=0.3), values)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss_of(own):
+        def loss(theta, batch):
+            units = case.network.dropout_units
+            return case.nll(theta, batch, masks=[tensor(own.bernoulli((len(batch), n), 0.7)).double() for n in units])
+
+        return loss
+
+    losses = [loss_of(own) for own in streams(3, NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, BATCH), RATES, prior_scale=1e-3)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
 
 
-def test_the_sigmoid_in_single_precision_is_that_of_double_precision():
-    from indubio.autoencoders.kernel import _sigmoid
-
-    z = np.append(np.linspace(-86, 100, 100_001), [-np.inf, -1e30, 1e30, np.inf, np.nan]).astype(np.float32)
-    found = z.copy()
-    _sigmoid(found, np.float32(1))
-    expected = expit(z.astype(np.float64))
-    np.testing.assert_allclose(found, expected, rtol=3e-7, atol=1e-37)
-
-
-def test_the_order_in_which_weights_are_named_means_nothing():
-    # A loaded model has them sorted by name.
-    draws = fitted(Dense(bias=True), (5,))
-    turned = Draws(draws.autoencoder, draws.count, dict(sorted(draws.weights.items())))
-    assert list(turned.weights) != list(draws.weights)
-    assert torch.equal(turned.nll(rows_of((5,))), draws.nll(rows_of((5,))))
-
-
-def test_the_number_of_threads_changes_no_bit(monkeypatch):
-    monkeypatch.setattr(compiled, "THREAD_PRODUCTS", 0)  # or so small a work would stay on one
-    alone, shared = (fitted(Dense(), (9,), dtype=torch.float32, threads=threads) for threads in (1, 2))
-    assert all(torch.equal(alone.weights[name], shared.weights[name]) for name in alone.weights)
-
-
-def test_masks_that_are_drawn_a_step_at_a_time_are_the_same(monkeypatch):
-    at_once = fitted(Dense(), (9,), posterior=TRAINED["dropout"])
-    monkeypatch.setattr(compiled, "MASKS_AT_ONCE", 1)
-    by_step = fitted(Dense(), (9,), posterior=TRAINED["dropout"])
-    assert all(torch.equal(at_once.weights[name], by_step.weights[name]) for name in at_once.weights)
+@pytest.mark.parametrize("shape", [(3,), (6, 1)], ids=["units", "channels"])
+def test_dropout_switches_units_at_its_rate_without_rescaling(shape, engine):
+    # So few units that the mean over all masks is known.
+    architecture = (
+        Dense(widths=(2,), latent=1, bias=True)
+        if len(shape) == 1
+        else Conv1d(channels=(2,), kernels=(3,), strides=(2,), linear=(), latent=2)
+    )
+    case, keep, copies = Case(architecture, shape), 0.6, 40_000
+    values, row = case.values(), case.rows(1)
+    units = case.network.dropout_units
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0, dropout=1 - keep), values, batch=copies)
+    found = trainer.steps(np.repeat(row, copies, axis=0), case.order(copies), [1e-12])
+    every = np.array(list(product([0.0, 1.0], repeat=sum(units))))
+    chance = np.prod(np.where(every == 1, keep, 1 - keep), axis=1)
+    masks = [tensor(part) for part in np.split(every, np.cumsum(units)[:-1], axis=1)]
+    for network, theta in enumerate(values):
+        repeated = tensor(np.repeat(row, len(every), axis=0))
+        nll = case.nll_apart(tensor(theta), repeated, masks=masks).flatten(1).mean(1).numpy()
+        mean = chance @ nll
+        error = sqrt(chance @ (nll - mean) ** 2 / copies)
+        assert found[network] == pytest.approx(mean, abs=5 * error)
+        assert abs(nll[-1] - mean) > 50 * error  # that of no dropout at all is another
 
 
-def test_blas_gets_its_threads_back_after_the_last_of_several_works():
-    libraries = compiled._blas_libraries()
-    before = [library.num_threads for library in libraries]
-    with compiled.one_blas_thread():
-        with compiled.one_blas_thread():
-            pass
-        assert all(library.num_threads == 1 for library in libraries)
-    assert [library.num_threads for library in libraries] == before
+# ----- chains
 
 
-def test_what_is_not_compiled_runs_on_torch(without_numba):
-    rows = rows_of((5,))
-    assert compiled.engine_for(Autoencoder(Dense().build((5,)), GaussianLikelihood()), rows) is None
-    assert bool(fitted(Dense(), (5,)).nll(rows).isfinite().all())
+@pytest.mark.parametrize("name", POINTS)
+def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(networks=1), case.rows(), case.order(networks=1)
+    chain = Chain(prior_scale=1e-3, step_size=0.05, friction=0.2, spread=0.0)
+    sampler = sampler_of(case, engine, chain, values)
+    last = [sampler.steps(rows, order), sampler.steps(rows, order)]
+
+    theta = torch.tensor(values[0], requires_grad=True)
+    sgd, losses = torch.optim.SGD([theta], lr=0.05, momentum=0.8), []
+    for index in 2 * batches_of(order, BATCH):
+        sgd.zero_grad()
+        loss = case.nll(theta, tensor(rows[index[0]]))
+        (loss + 1e-3 * theta.square().sum()).backward()
+        sgd.step()
+        losses.append(loss.item())
+    np.testing.assert_allclose(last, [losses[2], losses[5]], **CLOSE)
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
+
+
+def test_a_chain_settles_to_the_posterior(engine):
+    # Zeros are reconstructed perfectly whatever the weights, so L = lambda theta^2 for each of many independent
+    # weights, and the chain settles to N(0, T / (2 lambda N)).
+    case = Case(Dense(widths=(90, 90), latent=20, last_activation="none"), (30,))
+    curvature, examples, temperature, friction, step_size = 2.0, 50, 0.5, 0.1, 0.01
+    spread = sqrt(2 * friction * step_size * temperature / examples)
+    chain = Chain(prior_scale=curvature / 2, step_size=step_size, friction=friction, spread=spread)
+    size = case.autoencoder.weight_count()
+    sampler = sampler_of(case, engine, chain, np.zeros((1, size)), batch=3)
+    rows = np.zeros((3, 30))
+    order = np.tile(np.arange(3), 2000)[None]
+    sampler.steps(rows, order)
+    expected = temperature / (examples * curvature)
+    values = sampler.values()[0]
+    assert size > 20_000
+    assert values.mean() == pytest.approx(0, abs=4 * sqrt(expected / size))
+    # 20,000 independent chains know their variance to 1 %; the step size adds a known bias of the same order.
+    assert values.var() == pytest.approx(expected, rel=0.06)
+
+
+# ----- scoring
+
+
+def draws_of(case: Case, count: int, *, shared: bool = False, masks: bool = False, noise: bool = False):
+    """Values, masks and noise of so many draws."""
+    random = np.random.default_rng(4)
+    values = case.values(networks=1 if shared else count)
+    places = tuple((random.random((count, units)) < 0.7).astype(float) for units in case.network.dropout_units)
+    code = random.normal(size=(count, *case.network.latent_shape))
+    return values, places if masks else None, code if noise else None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in CASES for kind in ("plain", "masks", "noise") if kind != "noise" or name in NOISY],
+)
+@pytest.mark.parametrize("shared", [False, True], ids=["weights of each", "weights of all"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_scores_are_those_of_the_plain_network(name, kind, shared, count, engine):
+    case = CASES[name]
+    values, masks, noise = draws_of(case, count, shared=shared, masks=kind == "masks", noise=kind == "noise")
+    rows = case.rows(33)
+    scorer = ENGINES[engine](case.autoencoder).scorer(count, values, masks, noise)
+    nll, (again, apart), back = scorer.nll(rows), scorer.nll_apart(rows), scorer.reconstruction(rows)
+    for draw in range(count):
+        theta = tensor(values[0 if shared else draw])
+        given = {
+            "masks": None if masks is None else [tensor(mask[draw : draw + 1]) for mask in masks],
+            "noise": None if noise is None else tensor(noise[draw : draw + 1]),
+        }
+        expected = case.nll_apart(theta, tensor(rows), **given)
+        np.testing.assert_allclose(apart[draw], expected, **CLOSE)
+        np.testing.assert_allclose(nll[draw], expected.flatten(1).mean(1), **CLOSE)
+        np.testing.assert_allclose(back[draw], case.passed(theta, tensor(rows), **given).location, **CLOSE)
+    np.testing.assert_allclose(again, nll, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_single_precision_scores_and_steps_are_nearly_the_same(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(), case.rows(200), case.order(200)
+    single = [array.astype(np.float32) for array in (values, rows)]
+    made = ENGINES[engine](case.autoencoder)
+    found = made.scorer(NETWORKS, single[0], None, None).nll(single[1])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, made.scorer(NETWORKS, values, None, None).nll(rows), rtol=1e-4, atol=1e-6)
+    objective = PointWeights(prior_scale=1e-3, kl_weight=0.0 if case.code_noise else None)
+    totals = []
+    for given, seen in ((values, rows), single):
+        trainer = trainer_of(case, engine, objective, given, batch=100)
+        totals.append(trainer.steps(seen, order, [1e-3, 1e-3]))
+        assert trainer.values().dtype == given.dtype
+    np.testing.assert_allclose(totals[1], totals[0], rtol=1e-3 if case.code_noise else 1e-4, atol=1e-5)
+
+
+def test_a_score_depends_on_nothing_but_the_row(engine):
+    case = CASES["conv, leaky_relu"]
+    values, masks, _ = draws_of(case, 4, masks=True)
+    scorer = ENGINES[engine](case.autoencoder).scorer(4, values, masks, None)
+    rows = case.rows(300)
+    turned = np.asfortranarray(rows[::-1])  # also whatever its memory looks like
+    np.testing.assert_allclose(scorer.nll(turned)[:, ::-1], scorer.nll(rows), rtol=1e-12)
+    fixed = rows.copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(scorer.nll(fixed), scorer.nll(rows))
+    np.testing.assert_allclose(scorer.nll(rows[7:8])[:, 0], scorer.nll(rows)[:, 7], rtol=1e-12)

@@ -21,8 +21,11 @@ DRAWS = {"deterministic": {}, "anchored_ensemble": {"members": 3}, "sghmc": {"dr
 NETWORKS = {
     "dense": (Dense(), TABLE),
     "dense, gelu": (Dense(activation="gelu", layer_norm=True, bias=True, skips=False), TABLE),
+    "dense, elu": (Dense(activation="elu", bias=True), TABLE),
+    "dense, selu": (Dense(activation="selu", layer_norm=True), TABLE),
     "dense, tanh, no sigmoid": (Dense(activation="tanh", last_activation="none"), TABLE),
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
+    "conv1d, selu": (Conv1d(linear=(10,), activation="selu"), WINDOWS),
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }
@@ -47,7 +50,7 @@ def assert_same(detector: Detector, model: OnnxModel, rows, *, step: float = 1e-
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("posterior", POSTERIORS)
-def test_every_posterior_and_network_scores_as_in_torch(posterior, network, tmp_path):
+def test_every_posterior_and_network_scores_as_the_detector_does(posterior, network, tmp_path):
     architecture, rows = NETWORKS[network]
     settings = DRAWS.get(posterior, {"draws": 4})
     detector = Detector(

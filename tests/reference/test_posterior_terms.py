@@ -1,10 +1,11 @@
-"""The terms of the posteriors' losses, against torch.distributions and against what theory says."""
+"""The terms of the posteriors' losses, against torch.distributions, scipy and what theory says."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from scipy import stats
 from torch import distributions
 
@@ -16,33 +17,45 @@ from indubio.autoencoders import (
     GaussianLikelihood,
     LaplaceLikelihood,
 )
-from indubio.autoencoders.network import Decoded
+from indubio.autoencoders.tensors import Decoded
+from indubio.engine import Variational, streams
+from indubio.engine.torch_likelihoods import nll_of_values
+from indubio.engine.torch_losses import kl_from_standard_normal, log_prior
 from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
-from indubio.posteriors.bayes_by_backprop import _VariationalObjective
-from indubio.posteriors.posterior import fresh_weights
-from indubio.posteriors.training import Objective
-from indubio.posteriors.vae import kl_from_standard_normal
+from tests.engines import ENGINES, REPLAYED, run_on
+from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of
 
-GENERATOR = torch.Generator().manual_seed(0)
+RNG = np.random.default_rng(0)
 
 
 def random(*shape: int) -> torch.Tensor:
-    return torch.rand(*shape, generator=GENERATOR, dtype=torch.float64)
+    return torch.from_numpy(RNG.random(shape))
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "reference", "constant"),
-    [
-        (GaussianLikelihood, stats.norm, math.log(2 * math.pi) / 2),
-        (LaplaceLikelihood, stats.laplace, math.log(2)),
-    ],
-)
+def mixture_log_prob(objective: Variational, theta: torch.Tensor) -> torch.Tensor:
+    """Log density of the prior by torch."""
+    parts, scales = (objective.mixture, 1 - objective.mixture), (objective.wide, objective.narrow)
+    return distributions.MixtureSameFamily(
+        distributions.Categorical(torch.tensor(parts, dtype=torch.float64)),
+        distributions.Normal(torch.zeros(2, dtype=torch.float64), torch.tensor(scales, dtype=torch.float64)),
+    ).log_prob(theta)
+
+
+# ----- likelihoods
+
+SCIPYS = [
+    (GaussianLikelihood, stats.norm, math.log(2 * math.pi) / 2),
+    (LaplaceLikelihood, stats.laplace, math.log(2)),
+]
+
+
+@pytest.mark.parametrize(("likelihood", "reference", "constant"), SCIPYS)
 @pytest.mark.parametrize("noise", ["unit", "per_feature", "per_example"])
-def test_the_nll_is_that_of_scipy_up_to_the_constant(likelihood, reference, constant, noise):
+def test_the_nll_on_torch_is_that_of_scipy_up_to_the_constant(likelihood, reference, constant, noise):
     x, location, log_variance = random(2, 5, 3), random(2, 5, 3), random(2, 5, 3)
     settings = likelihood(noise=noise, smallest_scale=1e-9)
     weights = {"likelihood.log_variance": log_variance[:, 0]}
-    nll = settings.nll(x, Decoded(location, log_variance), weights)
+    nll = nll_of_values(settings, x, Decoded(location, log_variance), weights)
     scale = {
         "unit": torch.ones_like(x),
         "per_feature": (log_variance[:, :1] / 2).exp().expand_as(x),
@@ -52,20 +65,51 @@ def test_the_nll_is_that_of_scipy_up_to_the_constant(likelihood, reference, cons
     np.testing.assert_allclose(nll.numpy(), expected, rtol=1e-10)
 
 
-def test_a_learned_scale_never_falls_below_its_floor():
-    x = torch.zeros(1, 1, 1)
-    nll = GaussianLikelihood(noise="per_example", smallest_scale=0.01).nll(x, Decoded(x, x - 1000), {})
-    assert nll.item() == pytest.approx(math.log(0.01))
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("likelihood", "reference", "constant"), SCIPYS)
+@pytest.mark.parametrize("noise", ["unit", "per_feature"])
+def test_scores_are_those_of_scipy_around_the_reconstruction(likelihood, reference, constant, noise, engine):
+    case = Case(Dense(), (4,), likelihood(noise=noise, smallest_scale=0.3))
+    values, rows = case.values(), case.rows()
+    scorer = ENGINES[engine](case.autoencoder).scorer(NETWORKS, values, None, None)
+    scale = np.ones((NETWORKS, 1, 4))
+    if noise == "per_feature":
+        log_variance = case.autoencoder.named(values)["likelihood.log_variance"]
+        scale = np.sqrt(np.exp(log_variance) + 0.09)[:, None]
+    expected = -reference.logpdf(rows, scorer.reconstruction(rows), scale) - constant
+    np.testing.assert_allclose(scorer.nll_apart(rows)[1], expected, rtol=1e-10, atol=1e-13)
 
 
-def test_the_bernoulli_nll_is_that_of_torch():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_learned_scale_never_falls_below_its_floor(engine):
+    # Zeros are reconstructed perfectly, so only the logarithm of the scale is left.
+    likelihood = GaussianLikelihood(noise="per_feature", smallest_scale=0.01)
+    case = Case(Dense(last_activation="none"), (3,), likelihood)
+    values = case.values()
+    case.autoencoder.named(values)["likelihood.log_variance"][:] = -1000
+    nll = ENGINES[engine](case.autoencoder).scorer(NETWORKS, values, None, None).nll(np.zeros((2, 3)))
+    np.testing.assert_allclose(nll, math.log(0.01))
+
+
+def test_the_bernoulli_nll_on_torch_is_its_formula():
     x, p = random(2, 5, 3), random(2, 5, 3)
-    nll = BernoulliLikelihood().nll(x, Decoded(p), {})
+    nll = nll_of_values(BernoulliLikelihood(), x, Decoded(p), {})
     expected = -(x * torch.log(p) + (1 - x) * torch.log1p(-p))
     torch.testing.assert_close(nll, expected)
 
 
-def test_the_kl_of_the_code_is_that_of_torch():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_logarithms_of_the_bernoulli_nll_are_bounded(engine):
+    # A reconstruction of exactly 0 or 1 in single precision, and the opposite in the data: 100 for every value.
+    case = Case(Dense(widths=(2,), latent=1, skips=False, bias=True), (2,), BernoulliLikelihood())
+    values = np.zeros((1, case.autoencoder.weight_count()), np.float32)
+    case.autoencoder.named(values)["decoder.1.bias"][:] = [-1e4, 1e4]
+    scorer = ENGINES[engine](case.autoencoder).scorer(1, values, None, None)
+    rows = np.array([[1, 0], [0, 1], [0.5, 1]], np.float32)
+    np.testing.assert_allclose(scorer.nll_apart(rows)[1][0], [[100, 100], [0, 0], [50, 0]], atol=1e-6)
+
+
+def test_the_kl_of_the_code_on_torch_is_that_of_torch():
     mean, log_variance = random(2, 4, 3), random(2, 4, 3)
     ours = kl_from_standard_normal(mean, log_variance)
     code = distributions.Normal(mean, (log_variance / 2).exp())
@@ -73,105 +117,204 @@ def test_the_kl_of_the_code_is_that_of_torch():
     torch.testing.assert_close(ours, expected.double())
 
 
+# ----- Bayes by Backprop
+
+OBJECTIVE = {"samples": 3, "mixture": 0.3, "wide": 1.5, "narrow": 0.2}
+VARIATIONAL = ["dense, bias", "dense, bias, no skips", "conv, leaky_relu", "dense, tanh, norm"]
+
+
+def variational_values(case: Case, rho: float = -2.0) -> np.ndarray:
+    """Means, then rhos around this one."""
+    mean = case.values()
+    return np.concatenate([mean, rho + 0.3 * np.random.default_rng(1).normal(size=mean.shape)], axis=1)
+
+
+def trainer_of(case: Case, engine: str, objective: Variational, values: np.ndarray, batch: int):
+    own = streams(3, len(values))
+    return ENGINES[engine](case.autoencoder).trainer(objective, values, None, own, batch=batch, threads=1)
+
+
 def test_the_prior_of_bayes_by_backprop_is_the_log_of_the_mixture():
     theta = torch.linspace(-4, 4, 101, dtype=torch.float64)
-    settings = BayesByBackprop(mixture=0.3, wide=1.5, narrow=0.2)
-    mixture = distributions.MixtureSameFamily(
-        distributions.Categorical(torch.tensor([0.3, 0.7], dtype=torch.float64)),
-        distributions.Normal(torch.zeros(2, dtype=torch.float64), torch.tensor([1.5, 0.2], dtype=torch.float64)),
-    )
-    torch.testing.assert_close(settings.log_prior(theta), mixture.log_prob(theta))
+    settings = Variational(prior_scale=1.0, samples=1, mixture=0.3, wide=1.5, narrow=0.2)
+    torch.testing.assert_close(log_prior(theta, settings), mixture_log_prob(settings, theta))
 
 
-def test_the_kl_of_bayes_by_backprop_is_that_of_two_gaussians_when_the_mixture_is_one():
-    # With both parts of the mixture alike the prior is a Gaussian, and the KL is known exactly.
-    settings = BayesByBackprop(samples=4000, wide=0.7, narrow=0.7)
-    autoencoder = Autoencoder(Dense(widths=(2,), latent=1).build((2,)), GaussianLikelihood())
-    generators = [torch.Generator().manual_seed(0)]
-    weights = fresh_weights(autoencoder, generators, random(1, 2))
-    objective = _VariationalObjective(settings, autoencoder, weights, generators)
-    estimate = objective.kl(objective.sample(4000))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_kl_of_bayes_by_backprop_is_that_of_two_gaussians_when_the_mixture_is_one(engine):
+    # With both parts of the mixture alike the prior is a Gaussian, and the KL is known exactly; zeros are reconstructed
+    # perfectly whatever the weights, so the loss is the KL alone.
+    objective = Variational(prior_scale=1.0, samples=4000, mixture=0.5, wide=0.7, narrow=0.7)
+    case = Case(Dense(widths=(2,), latent=1, last_activation="none"), (2,))
+    values = variational_values(case, rho=-3)
+    trainer = trainer_of(case, engine, objective, values, batch=3)
+    found = trainer.steps(np.zeros((3, 2)), np.tile(np.arange(3), (NETWORKS, 1)), [1e-12])
+    mean, rho = torch.from_numpy(values).chunk(2, dim=1)
     exact = distributions.kl_divergence(
-        distributions.Normal(objective.mean, torch.nn.functional.softplus(objective.rho)),
-        distributions.Normal(0.0, 0.7),
-    ).sum()
-    assert estimate.item() == pytest.approx(exact.item(), rel=0.01)
+        distributions.Normal(mean, F.softplus(rho)), distributions.Normal(0.0, 0.7)
+    ).sum(1)
+    np.testing.assert_allclose(found, exact, rtol=0.01)
 
 
-@pytest.mark.parametrize(
-    "architecture", [Dense(), Dense(skips=False, bias=True), Conv1d()], ids=["dense", "bias", "conv"]
-)
+@pytest.mark.parametrize("name", VARIATIONAL)
 @pytest.mark.parametrize("prior_scale", [0.0, 0.3])
-def test_the_gradient_of_bayes_by_backprop_by_hand_is_that_of_autograd(architecture, prior_scale):
-    windows = isinstance(architecture, Conv1d)
-    rows = random(2, 7, 20, 2) if windows else random(2, 7, 5)
-    autoencoder = Autoencoder(architecture.build(rows.shape[2:]), GaussianLikelihood())
-    settings = BayesByBackprop(samples=3, prior_scale=prior_scale, mixture=0.3, wide=1.5, narrow=0.2)
+@pytest.mark.parametrize("engine", REPLAYED)
+def test_steps_of_bayes_by_backprop_are_those_of_autograd_on_the_same_noise(name, prior_scale, engine):
+    case, objective = CASES[name], Variational(prior_scale=prior_scale, **OBJECTIVE)
+    values, rows, order = variational_values(case), case.rows(), case.order()
+    trainer = trainer_of(case, engine, objective, values, batch=9)
+    totals = trainer.steps(rows, order, [0.01, 0.02, 0.005])
 
-    def objective() -> _VariationalObjective:
-        generators = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-        weights = fresh_weights(autoencoder, generators, rows[0])
-        return _VariationalObjective(settings, autoencoder, weights, generators)
+    def loss_of(own):
+        def loss(both, batch):
+            mean, rho = both.chunk(2)
+            q = distributions.Normal(mean, F.softplus(rho))
+            noise = torch.tensor(own.normal((objective.samples, len(mean)))).double()
+            sampled = [mean + q.scale * one for one in noise]
+            nll = sum(case.nll(theta, batch) for theta in sampled) / objective.samples
+            prior = sum(mixture_log_prob(objective, theta).sum() for theta in sampled) / objective.samples
+            return nll + prior_scale * (-q.entropy().sum() - prior)
 
-    plain, by_hand = objective(), objective()
-    for _ in range(2):  # the second time the tensors are used again
-        loss = Objective.differentiate(plain, rows)
-        torch.testing.assert_close(by_hand.differentiate(rows), loss)
-        for ours, autograd in zip(by_hand.moved, plain.moved, strict=True):
-            torch.testing.assert_close(ours.grad, autograd.grad)
+        return loss
 
-
-def test_the_chain_of_sghmc_settles_to_the_posterior():
-    # L(theta) = k theta^2 / 2 for each of many independent weights: the posterior is N(0, T / (N k)).
-    curvature, examples, temperature = 2.0, 50, 0.5
-    settings = SGHMC(step_size=0.01, friction=0.1, temperature=temperature)
-    leaf = torch.zeros(20_000, dtype=torch.float64)
-    momentum, generator = torch.zeros_like(leaf), torch.Generator().manual_seed(0)
-    for _ in range(2000):
-        settings.move([leaf], [momentum], (curvature * leaf,), examples, generator)
-    expected = temperature / (examples * curvature)
-    assert leaf.mean().item() == pytest.approx(0, abs=4 * math.sqrt(expected / 20_000))
-    # 20,000 independent chains know their variance to 1 %; the step size adds a known bias of the same order.
-    assert leaf.var().item() == pytest.approx(expected, rel=0.06)
+    losses = [loss_of(own) for own in streams(3, NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, 9), [0.01, 0.02, 0.005])
+    np.testing.assert_allclose(totals, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(trainer.values(), expected[1], rtol=1e-9, atol=1e-11)
 
 
-def test_without_temperature_sghmc_is_gradient_descent_with_momentum():
-    settings = SGHMC(step_size=0.05, friction=0.2, temperature=0)
-    leaf, momentum = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    plain = torch.ones(3, dtype=torch.float64, requires_grad=True)
-    sgd = torch.optim.SGD([plain], lr=0.05, momentum=0.8)
-    for _ in range(30):
-        settings.move([leaf], [momentum], (2 * leaf,), 10, torch.Generator())
-        sgd.zero_grad()
-        plain.square().sum().backward()
-        sgd.step()
-    torch.testing.assert_close(leaf, plain.detach())
+@pytest.mark.parametrize("name", VARIATIONAL)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_at_vanishing_spread_the_means_of_bayes_by_backprop_move_as_point_weights_do(name, engine):
+    # Whatever the noise, every sample is the mean then; the prior pulls it by the mixture's slope.
+    case, objective = CASES[name], Variational(prior_scale=0.3, **OBJECTIVE)
+    values, rows, order = variational_values(case, rho=-60), case.rows(), case.order()
+    trainer = trainer_of(case, engine, objective, values, batch=9)
+    held_out = trainer.held_out_loss(rows)
+    totals = trainer.steps(rows, order, [0.01, 0.02, 0.005])
+    means, rhos = np.split(values, 2, axis=1)
+
+    def loss(theta, batch):
+        return case.nll(theta, batch) - 0.3 * mixture_log_prob(objective, theta).sum()
+
+    expected = adam([loss] * NETWORKS, means, rows, batches_of(order, 9), [0.01, 0.02, 0.005])
+    found, spreads = np.split(trainer.values(), 2, axis=1)
+    np.testing.assert_allclose(found, expected[1], rtol=1e-8, atol=1e-10)
+    # Only the entropy moves the spreads, -lambda (sigma'/sigma) = -lambda for such rhos: all up, at Adam's full rate.
+    np.testing.assert_allclose(spreads - rhos, 0.035, rtol=1e-6)
+    np.testing.assert_allclose(held_out, [case.nll(*map(torch.tensor, (mean, rows))).item() for mean in means])
+    assert np.isfinite(totals).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_spreads_of_bayes_by_backprop_settle_to_the_prior_where_the_data_says_nothing(engine):
+    # L = KL[N(mu, sigma^2) || N(0, 0.5^2)] for every weight: the minimum is the prior itself.
+    objective = Variational(prior_scale=1.0, samples=5, mixture=0.5, wide=0.5, narrow=0.5)
+    case = Case(Dense(widths=(12,), latent=6, last_activation="none"), (8,))
+    trainer = trainer_of(case, engine, objective, variational_values(case), batch=3)
+    rows, order = np.zeros((3, 8)), np.tile(np.arange(3), (NETWORKS, 700))
+    trainer.steps(rows, order, np.geomspace(0.1, 1e-3, 700).tolist())
+    mean, rho = np.split(trainer.values(), 2, axis=1)
+    # Adam's last steps leave noise of the order of its rate on each of some 300 weights.
+    assert np.abs(mean).mean() < 0.05
+    assert np.logaddexp(0, rho).mean() == pytest.approx(0.5, rel=0.02)
+
+
+# ----- draws
+
+
+def test_the_kick_of_sghmc_is_that_of_its_temperature():
+    chain = SGHMC(step_size=0.01, friction=0.1, temperature=0.5, prior_scale=0.25).chain(examples=50)
+    assert chain.spread == pytest.approx(math.sqrt(2 * 0.1 * 0.01 * 0.5 / 50))
+    assert (chain.step_size, chain.friction, chain.prior_scale) == (0.01, 0.1, 0.25)
+    assert SGHMC(temperature=0).chain(examples=50).spread == 0
+
+
+@pytest.mark.parametrize(("burn_in", "thinning"), [(0, 1), (5, 3), (2, 11)])
+def test_a_draw_of_sghmc_is_where_the_chain_is_after_so_many_moves(burn_in, thinning, monkeypatch):
+    moved = []
+
+    class Moves:
+        """A chain that counts its moves."""
+
+        def __init__(self, size: int, batch: int) -> None:
+            self._values, self._batch = np.zeros((1, size)), batch
+
+        def steps(self, rows, order) -> float:
+            batches = batches_of(order, self._batch)
+            moved.extend(batches)
+            self._values += len(batches)
+            return 0.5
+
+        def values(self) -> np.ndarray:
+            return self._values
+
+    class Engine(ENGINES["torch"]):
+        def sampler(self, chain, values, stream, *, batch):
+            return Moves(values.shape[1], batch)
+
+    monkeypatch.setitem(ENGINES, "moves", Engine)
+    run_on("moves", monkeypatch)
+    case = Case(Dense(), (4,))
+    posterior, training = SGHMC(draws=4, burn_in=burn_in, thinning=thinning), Training(epochs=1, batch_size=10)
+    draws = posterior.fit(case.autoencoder, case.rows(), training=training, seed=0)
+    expected = burn_in + thinning * np.arange(1, 5)
+    np.testing.assert_array_equal(draws.weights["encoder.0.weight"][:, 0, 0], expected)
+    # Epoch after epoch, each in batches of 10, 10 and 3.
+    assert [batch.shape[1] for batch in moved] == ([10, 10, 3] * len(moved))[: len(moved)]
+    for start in range(0, len(moved) - 2, 3):
+        assert sorted(np.concatenate(moved[start : start + 3], axis=1)[0]) == list(range(23))
 
 
 def test_a_dropout_draw_switches_whole_units_off_at_the_set_rate():
     autoencoder = Autoencoder(Dense().build((10,)), GaussianLikelihood())
-    draws = MCDropout(draws=400, dropout=0.25).fit(
-        autoencoder, random(5, 10).float(), training=Training(epochs=0), seed=0
-    )
-    values = torch.cat([mask.flatten() for mask in draws.masks])
+    rows = RNG.random((5, 10), dtype=np.float32)
+    draws = MCDropout(draws=400, dropout=0.25).fit(autoencoder, rows, training=Training(epochs=0), seed=0)
+    values = np.concatenate([mask.ravel() for mask in draws.masks])
     assert set(values.tolist()) == {0.0, 1.0}
     # about 50,000 coin tosses: five standard errors
-    assert values.mean().item() == pytest.approx(0.75, abs=5 * math.sqrt(0.25 * 0.75 / len(values)))
+    assert values.mean() == pytest.approx(0.75, abs=5 * math.sqrt(0.25 * 0.75 / len(values)))
 
 
-def test_without_dropout_all_masks_agree_with_no_mask():
-    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
-    rows = random(6, 4).float()
-    draws = MCDropout(draws=3, dropout=0).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
-    torch.testing.assert_close(draws.nll(rows), autoencoder.nll(draws.weights, rows[None]).expand(3, -1))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_dropout_all_masks_agree_with_no_mask(engine, monkeypatch):
+    run_on(engine, monkeypatch)
+    case = Case(Dense(), (4,))
+    rows = case.rows(6)
+    draws = MCDropout(draws=3, dropout=0).fit(case.autoencoder, rows, training=Training(epochs=2), seed=0)
+    (theta,) = case.autoencoder.flat(draws.weights)
+    expected = case.nll_apart(torch.tensor(theta), torch.tensor(rows)).mean(1)
+    np.testing.assert_allclose(draws.nll(rows), np.tile(expected, (3, 1)), rtol=1e-9)
 
 
-def test_a_vae_draw_moves_the_code_by_its_noise_times_sigma():
-    rows = random(6, 4).float()
-    autoencoder = Autoencoder(Dense(skips=False).build((4,), code_noise=True), GaussianLikelihood())
-    draws = VAE(draws=3).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
-    code = autoencoder.network.encode(draws.weights, rows[None], None)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "case",
+    [Case(Dense(skips=False), (4,), code_noise=True), Case(Conv1d(linear=(6,)), (20, 2), code_noise=True)],
+    ids=["dense", "conv"],
+)
+def test_a_vae_draw_moves_the_code_by_its_noise_times_sigma(case, engine, monkeypatch):
+    run_on(engine, monkeypatch)
+    rows = case.rows(6)
+    draws = VAE(draws=3).fit(case.autoencoder, rows, training=Training(epochs=2), seed=0)
+    (theta,) = case.autoencoder.flat(draws.weights)
     for draw in range(3):
-        z = code.latent + draws.noise[draw] * torch.exp(code.log_variance / 2)
-        decoded = autoencoder.network.decode(draws.weights, type(code)(z), None)
-        torch.testing.assert_close(draws.nll(rows)[draw], ((rows - decoded.location) ** 2).mean(2)[0] / 2)
+        noise = torch.tensor(draws.noise[draw])
+        expected = case.nll_apart(torch.tensor(theta), torch.tensor(rows), noise=noise).flatten(1).mean(1)
+        np.testing.assert_allclose(draws.nll(rows)[draw], expected, rtol=1e-9)
+
+
+def test_the_draws_of_bayes_by_backprop_have_the_spread_that_was_trained():
+    case = Case(Dense(widths=(30,), latent=10, layer_norm=True), (20,))
+    settings = BayesByBackprop(draws=300, initial_rho=-1.0, initial_spread=0.2)
+    draws = settings.fit(case.autoencoder, case.rows().astype(np.float32), training=Training(epochs=0), seed=0)
+    assert draws.weights["encoder.0.weight"].dtype == np.float32
+    sigma = math.log1p(math.exp(-1.0))
+    spread = case.autoencoder.flat(draws.weights).std(axis=0)
+    assert spread.mean() == pytest.approx(sigma, rel=0.01)
+    # A norm's gain begins at 1 and its shift at 0; other means begin at random.
+    means = {name: weight.mean(axis=0) for name, weight in draws.weights.items()}
+    error = 5 * sigma / math.sqrt(300)
+    np.testing.assert_allclose(means["encoder.0.norm.gain"], 1, atol=error)
+    np.testing.assert_allclose(means["encoder.0.norm.shift"], 0, atol=error)
+    assert means["encoder.0.weight"].std() == pytest.approx(0.2, rel=0.1)

@@ -152,8 +152,7 @@ def example_by_example(wealth, off, stakes, unit, weights):
 
 @pytest.mark.parametrize("drifted", [0.0, 0.5], ids=["as it was", "until nothing more can be won"])
 @pytest.mark.parametrize("examples", [1, 63, 64, 257, 2500])
-@pytest.mark.parametrize("bets", [betting.wealth_over_time, betting.plain_wealth_over_time])
-def test_a_block_of_bets_is_the_bets_one_by_one_to_the_bit(bets, examples, drifted):
+def test_a_block_of_bets_is_the_bets_one_by_one_to_the_bit(examples, drifted):
     random = np.random.default_rng(examples)
     off = random.random((examples, 5)) * (1 - drifted) + drifted - 0.5
     off[random.random(off.shape) < 0.1] = np.nan
@@ -162,10 +161,10 @@ def test_a_block_of_bets_is_the_bets_one_by_one_to_the_bit(bets, examples, drift
     unit = 1 + np.abs(stakes) * random.random(5) / 10
     before = random.random(stakes.shape).T.copy().T  # as a monitor holds it
     given = (before, off, stakes, unit, random.random(examples) / examples)
-    for found, expected in zip(bets(*given), example_by_example(*given), strict=True):
+    for found, expected in zip(betting.wealth_over_time(*given), example_by_example(*given), strict=True):
         np.testing.assert_array_equal(found, expected)
     if drifted and examples == 2500:
-        assert bets(*given)[1].max() == betting.MOST_WEALTH
+        assert betting.wealth_over_time(*given)[1].max() == betting.MOST_WEALTH
 
 
 def test_ranks_are_the_middles_of_the_bins_that_a_search_finds():

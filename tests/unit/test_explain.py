@@ -12,11 +12,10 @@ import pytest
 from indubio import Detector, Deterministic, NoReferral, Training, explain
 from indubio import detector as detector_module
 from indubio.autoencoders import GaussianLikelihood
-from indubio.autoencoders.compiled import Engine
 from indubio.data import Table
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts, chosen_examples, contributions, explained
-from indubio.posteriors import Draws
+from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
 
@@ -105,40 +104,39 @@ def test_the_columns_of_a_category_contribute_as_the_column_they_came_from():
     np.testing.assert_allclose(found.features.value, grouped, rtol=1e-12)
 
 
-def counted_rows(patch) -> list[int]:
-    """How many rows each pass through the network has, from now on."""
-    passes: list[int] = []
+class Counting:
+    """A scorer that notes how many rows each pass through the network has."""
 
-    def counting(original):
-        def counted(self, what, rows, more):
-            passes.append(len(rows))
-            return original(self, what, rows, more)
+    def __init__(self, scorer) -> None:
+        self._scorer, self.passes = scorer, []
+
+    def __getattr__(self, name):
+        def counted(rows):
+            self.passes.append(len(rows))
+            return getattr(self._scorer, name)(rows)
 
         return counted
 
-    for owner, name in ((Draws, "_over_chunks"), (Engine, "_scored")):
-        patch.setattr(owner, name, counting(getattr(owner, name)))
-    return passes
+
+def score_by(engine: str, detector: Detector, patch) -> None:
+    """Score on this engine."""
+    run_on(engine, patch)
+    patch.delitem(vars(detector.draws_), "_scorer", raising=False)
 
 
-def by_torch(patch, detector: Detector) -> None:
-    """Score without the compiled engine, as large and own networks are."""
-    patch.setitem(vars(detector.draws_), "_compiled", None)
-
-
-@pytest.mark.parametrize("compiled", [False, True], ids=["torch", "compiled where it can be"])
-def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, compiled, monkeypatch):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, engine, monkeypatch):
     for detector, data in (
         (on_rows, pd.DataFrame(np.concatenate([ROWS[:40], ROWS[:9] + 5]), columns=NAMES)),
         (on_windows, windows(np.concatenate([SIGNALS[:20], SIGNALS[:9] + 3]))),
     ):
-        if not compiled:
-            by_torch(monkeypatch, detector)
+        score_by(engine, detector, monkeypatch)
         plain = detector.assess(data)
         with monkeypatch.context() as patch:
-            passes = counted_rows(patch)
+            counting = Counting(detector.draws_._scorer)
+            patch.setitem(vars(detector.draws_), "_scorer", counting)
             done = explained(detector, data)
-        assert sum(passes) == len(data)
+        assert sum(counting.passes) == len(data)
         np.testing.assert_array_equal(done.found.verdict, plain.verdict)
         np.testing.assert_allclose(done.found.nll, plain.nll, rtol=1e-4)
         np.testing.assert_array_equal(done.places, np.flatnonzero(plain.verdict != "INLIER"))
@@ -147,7 +145,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, c
 
 
 def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkeypatch):
-    by_torch(monkeypatch, on_rows)
+    score_by("torch", on_rows, monkeypatch)
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
     whole = explained(on_rows, data)
     monkeypatch.setattr(detector_module, "VALUES_WATCHED", 1)

@@ -1,16 +1,36 @@
 """Shapes and errors of the networks."""
 
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, OwnNetwork
+from indubio.engine import Scorer, streams
+from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
+from indubio.posteriors.posterior import fresh_weights
+from tests.engines import ENGINES
+
+RNG = np.random.default_rng(0)
 
 
-def stacked(autoencoder: Autoencoder, networks: int = 2) -> dict[str, torch.Tensor]:
-    each = [autoencoder.initial(torch.Generator().manual_seed(seed)) for seed in range(networks)]
-    return {name: torch.stack([one[name] for one in each]) for name in each[0]}
+@pytest.fixture(params=ENGINES)
+def engine(request) -> str:
+    return request.param
+
+
+def scorer_of(autoencoder: Autoencoder, engine: str, networks: int = 2) -> Scorer:
+    """Networks with fresh weights."""
+    values = fresh_weights(autoencoder, streams(0, networks), np.dtype(np.float32))
+    return ENGINES[engine](autoencoder).scorer(networks, values, None, None)
+
+
+def random_rows(*shape: int) -> np.ndarray:
+    return RNG.random(shape, dtype=np.float32)
 
 
 def sizes(blocks) -> list[tuple[int, ...]]:
@@ -39,13 +59,13 @@ def test_the_convolutional_network_has_the_sizes_of_the_authors(shape, encoder, 
 
 @pytest.mark.parametrize("kernels_strides", [((8, 2), (2, 2)), ((5, 3), (3, 2)), ((4, 4), (1, 5)), ((3, 7), (4, 3))])
 @pytest.mark.parametrize("sensors", [1, 2, 5])
-def test_a_window_of_any_length_comes_back_in_its_own_shape(kernels_strides, sensors):
+def test_a_window_of_any_length_comes_back_in_its_own_shape(kernels_strides, sensors, engine):
     kernels, strides = kernels_strides
     architecture = Conv1d(kernels=kernels, strides=strides, linear=(6,), latent=3)
     for length in range(architecture.shortest_window(), architecture.shortest_window() + 40):
         autoencoder = Autoencoder(architecture.build((length, sensors)), GaussianLikelihood())
-        rows = torch.zeros(1, 3, length, sensors)
-        assert autoencoder.reconstruct(stacked(autoencoder), rows).location.shape == (2, 3, length, sensors)
+        rows = np.zeros((3, length, sensors), np.float32)
+        assert scorer_of(autoencoder, engine).reconstruction(rows).shape == (2, 3, length, sensors)
 
 
 @pytest.mark.parametrize("length", range(1, 9))
@@ -54,23 +74,23 @@ def test_a_window_that_is_too_short_is_an_error_that_names_the_shortest(length):
         Conv1d().build((length, 1))
 
 
-def test_every_sample_is_seen_by_the_first_convolution():
-    # Changing the last sample must change the code, whatever the length: nothing is cut off.
+def test_every_sample_is_seen_by_the_first_convolution(engine):
+    # Changing the last sample must change the code, and with it what is made of it, whatever the length: nothing is
+    # cut off.
     for length in range(9, 40):
         autoencoder = Autoencoder(Conv1d(linear=(6,), latent=4, skips=False).build((length, 1)), GaussianLikelihood())
-        weights = stacked(autoencoder)
-        rows = torch.zeros(1, 1, length, 1)
-        changed = rows.clone()
-        changed[0, 0, -1] = 1.0
-        first, second = (autoencoder.network.encode(weights, x, None).latent for x in (rows, changed))
-        assert not torch.equal(first, second)
+        scorer = scorer_of(autoencoder, engine)
+        rows = np.zeros((1, length, 1), np.float32)
+        changed = rows.copy()
+        changed[0, -1] = 1.0
+        assert not np.array_equal(scorer.reconstruction(rows), scorer.reconstruction(changed))
 
 
-def test_convolutions_refuse_tables_and_dense_takes_windows():
+def test_convolutions_refuse_tables_and_dense_takes_windows(engine):
     with pytest.raises(ShapeError, match="needs windows"):
         Conv1d().build((12,))
     autoencoder = Autoencoder(Dense().build((6, 2)), GaussianLikelihood())
-    assert autoencoder.reconstruct(stacked(autoencoder), torch.zeros(1, 3, 6, 2)).location.shape == (2, 3, 6, 2)
+    assert scorer_of(autoencoder, engine).reconstruction(random_rows(3, 6, 2)).shape == (2, 3, 6, 2)
 
 
 def test_widths_can_be_given_in_units():
@@ -78,25 +98,61 @@ def test_widths_can_be_given_in_units():
     assert sizes(network.encoder) == [(7,), (5,), (2,)]
 
 
-@pytest.mark.parametrize("activation", ["leaky_relu", "relu", "gelu", "tanh"])
-def test_the_activation_is_the_one_of_torch(activation):
-    reference = {"leaky_relu": nn.LeakyReLU(0.2), "relu": nn.ReLU(), "gelu": nn.GELU(), "tanh": nn.Tanh()}[activation]
-    autoencoder = Autoencoder(Dense(activation=activation, slope=0.2, widths=(3,)).build((4,)), GaussianLikelihood())
-    weights = stacked(autoencoder, 1)
-    x = torch.rand(1, 5, 4)
-    code = autoencoder.network.encode(weights, x, None).latent
-    expected = reference(reference(x @ weights["encoder.0.weight"]) @ weights["encoder.1.weight"])
-    torch.testing.assert_close(code, expected)
+ACTIVATIONS = {
+    "leaky_relu": nn.LeakyReLU(0.2),
+    "relu": nn.ReLU(),
+    "elu": nn.ELU(),
+    "selu": nn.SELU(),
+    "gelu": nn.GELU(),
+    "tanh": nn.Tanh(),
+}
 
 
-def test_the_last_activation_can_be_left_out():
-    shape = (4,)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_the_activation_is_the_one_of_torch(activation, engine):
+    architecture = Dense(activation=activation, slope=0.2, widths=(3,), skips=False, last_activation="none")
+    autoencoder, active = Autoencoder(architecture.build((4,)), GaussianLikelihood()), ACTIVATIONS[activation]
+    values = 4 * fresh_weights(autoencoder, streams(0, 1), np.dtype(np.float32))
+    weights = {name: torch.from_numpy(weight[0]) for name, weight in autoencoder.named(values).items()}
+    rows = random_rows(5, 4) - np.float32(0.5)
+    expected = torch.from_numpy(rows)
+    for name, weight in weights.items():
+        expected = expected @ weight if name == "decoder.1.weight" else active(expected @ weight)
+    found = ENGINES[engine](autoencoder).scorer(1, values, None, None).reconstruction(rows)
+    np.testing.assert_allclose(found[0], expected, rtol=1.3e-6, atol=1e-5)
+
+
+def test_the_last_activation_can_be_left_out(engine):
     with_sigmoid, without = (
-        Autoencoder(Dense(last_activation=last).build(shape), GaussianLikelihood()) for last in ("sigmoid", "none")
+        Autoencoder(Dense(last_activation=last).build((4,)), GaussianLikelihood()) for last in ("sigmoid", "none")
     )
-    weights, rows = stacked(without), torch.rand(1, 5, 4)
-    expected = torch.sigmoid(without.reconstruct(weights, rows).location)
-    torch.testing.assert_close(with_sigmoid.reconstruct(weights, rows).location, expected)
+    rows = random_rows(5, 4)
+    expected = 1 / (1 + np.exp(-scorer_of(without, engine).reconstruction(rows)))
+    np.testing.assert_allclose(scorer_of(with_sigmoid, engine).reconstruction(rows), expected, rtol=1.3e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", [Dense(layer_norm=True, bias=True), Conv1d(linear=(5,), bias=True)], ids=str)
+def test_the_shapes_are_those_of_fresh_weights_in_the_same_order(architecture):
+    shape = (4,) if isinstance(architecture, Dense) else (20, 2)
+    network = architecture.build(shape, code_noise=True, output_noise=False)
+    autoencoder = Autoencoder(network, GaussianLikelihood(noise="per_feature"))
+    initial = autoencoder.initial(streams(0, 1)[0])
+    assert [(name, weight.shape) for name, weight in initial.items()] == list(autoencoder.shapes().items())
+    assert all(weight.dtype == np.float32 for weight in initial.values())
+    assert autoencoder.weight_count() == sum(weight.size for weight in initial.values())
+
+
+def test_weights_in_one_array_are_the_weights_by_name_and_back():
+    autoencoder = Autoencoder(Dense(bias=True).build((4,)), GaussianLikelihood())
+    flat = fresh_weights(autoencoder, streams(0, 3), np.dtype(np.float32))
+    named = autoencoder.named(flat)
+    assert autoencoder.flat(named) is flat  # views, so that nothing is in memory twice
+    turned = {name: named[name].copy() for name in sorted(named, reverse=True)}
+    np.testing.assert_array_equal(autoencoder.flat(turned), flat)
+    np.testing.assert_array_equal(
+        autoencoder.flat(named | {"encoder.0.bias": turned["encoder.0.bias"] + 1})[:, 64:80], flat[:, 64:80] + 1
+    )
+    np.testing.assert_array_equal(autoencoder.flat({name: weight[1:2] for name, weight in named.items()}), flat[1:2])
 
 
 def test_unequal_numbers_of_convolution_settings_are_an_error():
@@ -117,11 +173,11 @@ def test_modules_that_cannot_be_stacked_run_one_by_one_with_a_warning():
     own = OwnNetwork(encoder=lambda shape: Recurrent(shape[1]), decoder=lambda shape: nn.Linear(4, shape[1]))
     with pytest.warns(PerformanceWarning, match="one after the other"):
         autoencoder = Autoencoder(own.build((6, 2)), GaussianLikelihood())
-    weights, rows = stacked(autoencoder, 3), torch.rand(1, 5, 6, 2)
-    together = autoencoder.nll(weights, rows)
-    alone = [autoencoder.nll({name: w[i : i + 1] for name, w in weights.items()}, rows) for i in range(3)]
-    torch.testing.assert_close(together, torch.cat(alone))
-    assert not torch.equal(together[0], together[1])
+    values, rows = fresh_weights(autoencoder, streams(0, 3), np.dtype(np.float32)), random_rows(5, 6, 2)
+    together = TorchEngine(autoencoder).scorer(3, values, None, None).nll(rows)
+    alone = [TorchEngine(autoencoder).scorer(1, one[None], None, None).nll(rows) for one in values]
+    np.testing.assert_allclose(together, np.concatenate(alone), rtol=1.3e-6, atol=1e-5)
+    assert not np.array_equal(together[0], together[1])
 
 
 def test_own_modules_give_what_they_give_alone():
@@ -133,11 +189,40 @@ def test_own_modules_give_what_they_give_alone():
     autoencoder = Autoencoder(own.build((4,)), GaussianLikelihood())
     state = {f"encoder.{name.replace('0.', '0.layer.')}": p for name, p in encoder.named_parameters()}
     state |= {f"decoder.layer.{name}": p for name, p in decoder.named_parameters()}
-    rows = torch.rand(5, 4)
-    stacked_twice = {name: torch.stack([p, p]) for name, p in state.items()}
-    assert stacked_twice.keys() == autoencoder.initial(torch.Generator()).keys()
-    expected = decoder(encoder(rows))
-    torch.testing.assert_close(autoencoder.reconstruct(stacked_twice, rows[None]).location[1], expected)
+    rows = random_rows(5, 4)
+    twice = autoencoder.flat({name: torch.stack([p, p]).detach().numpy() for name, p in state.items()})
+    assert {name: tuple(p.shape) for name, p in state.items()} == autoencoder.shapes()
+    expected = decoder(encoder(torch.from_numpy(rows))).detach()
+    found = TorchEngine(autoencoder).scorer(2, twice, None, None).reconstruction(rows)
+    np.testing.assert_allclose(found[1], expected, rtol=1.3e-6, atol=1e-5)
+
+
+WITHOUT_TORCH = """
+import sys
+
+
+class WithoutTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, WithoutTorch())
+from indubio import Detector, OwnNetwork
+from indubio.errors import MissingExtraError
+own = OwnNetwork(encoder=lambda shape: None, decoder=lambda shape: None)
+for needs in (lambda: own.build((4,)), Detector(device="cuda").settings_in_use):
+    try:
+        needs()
+    except MissingExtraError as error:
+        assert "indubio[torch]" in str(error)
+    else:
+        raise AssertionError("that needs torch")
+"""
+
+
+def test_what_needs_torch_says_so_where_it_is_missing():
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
 
 
 def test_batch_normalisation_is_refused_since_a_draw_is_a_function_of_one_example():

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-import torch
 from scipy import stats
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
@@ -93,26 +92,26 @@ def streamed_rows(files: Path, buffer: int, calibration=None) -> ScaledRows:
     known = survey(
         stream, outline, split, scaling=scaling, missing="error", unseen="refer", margin=None, report=lambda _: None
     )
-    return ScaledRows(known, "cpu", 0)
+    return ScaledRows(known, 0)
 
 
 def test_stretches_are_whole_batches_and_hold_every_training_row_once(files):
     rows = streamed_rows(files, 1000)
     stretches = list(rows.stretches(0, 64))
     assert [len(stretch) for stretch in stretches] == [960, 960, 960, 960, 160]
-    expected = torch.cat(list(streamed_rows(files, 4000).stretches(0, 64)))
-    found, again, next_epoch = (torch.cat(list(rows.stretches(epoch, 64))) for epoch in (0, 0, 1))
-    assert torch.equal(found, again)
-    assert not torch.equal(found, next_epoch)
+    expected = np.concatenate(list(streamed_rows(files, 4000).stretches(0, 64)))
+    found, again, next_epoch = (np.concatenate(list(rows.stretches(epoch, 64))) for epoch in (0, 0, 1))
+    assert np.array_equal(found, again)
+    assert not np.array_equal(found, next_epoch)
     for mixed in (found, next_epoch):
-        assert torch.equal(mixed[mixed[:, 0].argsort()], expected[expected[:, 0].argsort()])
+        assert np.array_equal(mixed[np.lexsort(mixed.T)], expected[np.lexsort(expected.T)])
 
 
 def test_a_stretch_mixes_rows_that_are_far_apart_in_the_files(files):
     # The files are sorted by the first column; a stretch without mixing would span a quarter of it.
-    first = next(streamed_rows(files, 1000).stretches(0, 64))[:, 0].contiguous()
-    whole = torch.cat(list(streamed_rows(files, 4000).stretches(0, 64)))[:, 0]
-    ranks = torch.searchsorted(whole.sort().values, first) / len(whole)
+    first = next(streamed_rows(files, 1000).stretches(0, 64))[:, 0]
+    whole = np.concatenate(list(streamed_rows(files, 4000).stretches(0, 64)))[:, 0]
+    ranks = np.searchsorted(np.sort(whole), first) / len(whole)
     assert float(ranks.std()) > 0.2  # all rows: 0.29; a quarter side by side: 0.07
 
 
@@ -124,15 +123,15 @@ def test_a_buffer_that_holds_all_gives_the_model_that_memory_gives(files):
     np.testing.assert_array_equal(in_memory.assess(rows).p_value, streamed.assess(rows).p_value)
 
 
-def test_rows_in_one_stretch_give_the_weights_that_a_tensor_gives(files):
+def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
     rows = streamed_rows(files, 4000)
-    (tensor,) = rows.stretches(0, 64)
+    (array,) = rows.stretches(0, 64)
     autoencoder = Detector().settings_in_use().autoencoder_for((4,))
     streamed, in_memory = (
-        AnchoredEnsemble(members=2).fit(autoencoder, given, training=QUICK, seed=0) for given in (rows, tensor)
+        AnchoredEnsemble(members=2).fit(autoencoder, given, training=QUICK, seed=0) for given in (rows, array)
     )
     for name, weight in in_memory.weights.items():
-        assert torch.equal(streamed.weights[name], weight)
+        assert np.array_equal(streamed.weights[name], weight)
 
 
 def test_a_small_buffer_gives_a_model_as_good(files):

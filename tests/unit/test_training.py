@@ -2,36 +2,36 @@
 
 import numpy as np
 import pytest
-import torch
 
 from indubio.autoencoders import Autoencoder, Dense, GaussianLikelihood
+from indubio.engine import PointWeights, streams
 from indubio.errors import ConfigError, TrainingError
 from indubio.posteriors import Deterministic, EarlyStopping, RangeTest, Training
 from indubio.posteriors.learning_rate import fixed, found_rates, smoothed_losses, triangular
-from indubio.posteriors.posterior import WeightObjective, fresh_weights
-from indubio.posteriors.training import epoch_batches, members_at_once, train, training_threads
-
-
-def generators(count: int) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(seed) for seed in range(count)]
+from indubio.posteriors.posterior import fresh_weights
+from indubio.posteriors.training import epoch_orders, members_at_once, thread_count, train
+from indubio.workers.processes import cores
+from tests.engines import ENGINES
 
 
 def test_every_network_sees_every_row_once_an_epoch_in_its_own_order():
-    rows = torch.arange(20.0).reshape(20, 1)
-    seen = torch.cat(list(epoch_batches(rows, 6, generators(3))), dim=1).squeeze(-1)
+    rows = np.arange(20.0).reshape(20, 1)
+    ((stretch, order),) = epoch_orders(rows, 6, streams(0, 3))
     # 6 + 6 + 6 rows, and the last batch of 2 is too small.
-    assert seen.shape == (3, 18)
-    assert all(len(order.unique()) == 18 for order in seen)
-    assert not torch.equal(seen[0], seen[1])
+    assert stretch is rows
+    assert order.shape == (3, 18)
+    assert all(len(np.unique(one)) == 18 for one in order)
+    assert not np.array_equal(order[0], order[1])
 
 
 def test_a_left_over_batch_of_three_is_used():
-    rows = torch.arange(9.0).reshape(9, 1)
-    assert [batch.shape[1] for batch in epoch_batches(rows, 6, generators(1))] == [6, 3]
+    ((_, order),) = epoch_orders(np.arange(9.0).reshape(9, 1), 6, streams(0, 1))
+    assert order.shape == (1, 9)
 
 
 def test_two_rows_in_all_are_one_batch():
-    assert [batch.shape[1] for batch in epoch_batches(torch.rand(2, 1), 6, generators(1))] == [2]
+    ((_, order),) = epoch_orders(np.zeros((2, 1)), 6, streams(0, 1))
+    assert order.shape == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_rates_the_wrong_way_round_are_refused():
 
 
 def test_a_found_triangular_schedule_trains():
-    rows = torch.rand(60, 4, generator=torch.Generator().manual_seed(0)) / 4
+    rows = np.random.default_rng(0).random((60, 4), dtype=np.float32) / 4
     autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
     untrained, trained = (
         Deterministic().fit(
@@ -101,43 +101,53 @@ def test_a_found_triangular_schedule_trains():
     assert trained.nll(rows).mean() < untrained.nll(rows).mean() / 2
 
 
-def test_early_stopping_keeps_the_best_weights_not_the_last():
-    rows = torch.rand(60, 4, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_early_stopping_keeps_the_best_weights_not_the_last(engine):
+    rows = np.random.default_rng(0).random((60, 4), dtype=np.float32)
     autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
-    alone = generators(1)
-    objective = WeightObjective(autoencoder, fresh_weights(autoencoder, alone, rows), prior_scale=0, generators=alone)
+    alone = streams(0, 1)
+    trainer = ENGINES[engine](autoencoder).trainer(
+        PointWeights(prior_scale=0), fresh_weights(autoencoder, alone, rows.dtype), None, alone, batch=10, threads=1
+    )
     seen: list[float] = []
     train(
-        objective,
+        trainer,
         rows[:30],
         # A rate so high that the held-out loss soon gets worse again.
         training=Training(epochs=200, batch_size=10, early_stopping=EarlyStopping(patience=3)),
         schedule=fixed(0.3),
-        generators=alone,
+        streams=alone,
         held_out=rows[30:],
-        tell=lambda done, loss: seen.append(objective.held_out_loss(rows[None, 30:]).item()),
+        tell=lambda done, loss: seen.append(float(trainer.held_out_loss(rows[30:])[0])),
     )
     assert len(seen) < 200
     assert np.argmin(seen) == len(seen) - 4
-    assert objective.held_out_loss(rows[None, 30:]).item() == min(seen)
+    assert float(trainer.held_out_loss(rows[30:])[0]) == min(seen)
 
 
 def test_early_stopping_on_one_row_is_an_error_that_names_the_way_out():
     autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
     with pytest.raises(ConfigError, match="turn early stopping off"):
-        Deterministic().fit(autoencoder, torch.rand(1, 4), training=Training(early_stopping=EarlyStopping()), seed=0)
+        Deterministic().fit(
+            autoencoder, np.zeros((1, 4), np.float32), training=Training(early_stopping=EarlyStopping()), seed=0
+        )
 
 
-def test_small_networks_are_trained_on_one_thread_and_the_number_is_put_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with training_threads(Training(), weights=2_000):
-            assert torch.get_num_threads() == 1
-        with training_threads(Training(), weights=5_000_000):
-            assert torch.get_num_threads() == 2
-        with training_threads(Training(threads=1), weights=5_000_000):
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+def test_the_threads_are_those_asked_for_or_said_by_the_environment_or_the_cpus_there_are(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert thread_count(Training(threads=3)) == 3
+    assert thread_count(Training()) == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # four, and two within each
+    assert thread_count(Training()) == 4
+    for unusable in ("", "0", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", unusable)
+        assert thread_count(Training()) == cores()
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert thread_count(Training()) == cores()
+
+
+def test_the_rates_of_a_range_test_are_the_same_on_every_processor():
+    # Powers differ in their last bit between processors; six digits do not.
+    rates = RangeTest().rates()
+    assert [float(f"{rate:.6g}") for rate in rates] == rates.tolist()
+    np.testing.assert_allclose(rates, np.geomspace(1e-7, 10, 100), rtol=1e-5)

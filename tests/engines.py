@@ -1,0 +1,20 @@
+"""The engines there are, and a way to make everything run on one of them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from indubio.autoencoders import Autoencoder
+from indubio.engine import Engine
+from indubio.engine.torch_engine import TorchEngine
+from indubio.posteriors import draws, posterior, sghmc
+
+ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
+# Those that draw noise from the streams they are given, call by call: what they drew can be drawn again.
+REPLAYED = ["torch"]
+
+
+def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
+    """Train and score on this engine, whichever would be chosen."""
+    for module in (draws, posterior, sghmc):
+        patch.setattr(module, "engine_for", ENGINES[engine])
