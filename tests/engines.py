@@ -1,15 +1,21 @@
 """The engines there are, and a way to make everything run on one of them."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from indubio.autoencoders import Autoencoder
 from indubio.engine import Engine
+from indubio.engine.compiled import CompiledEngine
+from indubio.engine.core import core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.posteriors import draws, posterior, sghmc
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
+CORE = core()  # None on a machine without a compiler, where torch is the only engine
+if CORE is not None:
+    ENGINES["core"] = partial(CompiledEngine, CORE)
 # Those that draw noise from the streams they are given, call by call: what they drew can be drawn again.
 REPLAYED = ["torch"]
 
