@@ -58,11 +58,11 @@ def test_versions_are_swapped_and_rolled_back_without_dropping_a_request(sqlite_
 def test_what_was_activated_stays_active_over_a_restart(sqlite_store: Store, tmp_path: Path) -> None:
     folder, archive = tmp_path / "press", tmp_path / "archive"
     table_model(folder)
-    first = Registry(sqlite_store, {"press": folder}, archive, engine="auto", most_rows=10)
+    first = Registry(sqlite_store, {"press": folder}, archive, most_rows=10)
     table_model(folder, seed=1)
     assert first.reload("press").version == 2
     first.activate("press", 1, by="ada")
-    again = Registry(sqlite_store, {"press": folder}, archive, engine="auto", most_rows=10)
+    again = Registry(sqlite_store, {"press": folder}, archive, most_rows=10)
     assert again.model().version == 1
     assert again.model().sha256 == first.version("press", 1).sha256
     assert [known.version for known in again.known("press")] == [1, 2]
@@ -71,7 +71,7 @@ def test_what_was_activated_stays_active_over_a_restart(sqlite_store: Store, tmp
 def test_another_rule_is_another_version(sqlite_store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "press"
     table_model(folder)
-    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", engine="auto", most_rows=10)
+    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", most_rows=10)
     save(load(folder).refer_by(NoReferral()), folder, overwrite=True)
     assert registry.reload("press").version == 2
     one, two = registry.known("press")
@@ -82,13 +82,37 @@ def test_another_rule_is_another_version(sqlite_store: Store, tmp_path: Path) ->
 def test_a_damaged_model_is_refused_and_the_old_one_goes_on(sqlite_store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "press"
     table_model(folder)
-    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", engine="auto", most_rows=10)
+    registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", most_rows=10)
     (folder / "manifest.json").write_text("{}")
     with pytest.raises(ModelFileError):
         registry.reload("press")
     assert registry.model("press").version == 1
     with pytest.raises(ConfigError, match="no model to serve"):
-        Registry(sqlite_store, {}, tmp_path, engine="auto", most_rows=10)
+        Registry(sqlite_store, {}, tmp_path, most_rows=10)
+
+
+def test_what_is_read_again_unchanged_is_in_memory_once(sqlite_store: Store, tmp_path: Path) -> None:
+    table_model(tmp_path / "press")
+    registry = Registry(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "archive", most_rows=10)
+    before = registry.model()
+    assert registry.reload("press") is before
+    assert registry.version("press", 1) is before
+
+
+def test_a_folder_is_served_where_onnx_runtime_is_not_installed(tmp_path: Path) -> None:
+    table_model(tmp_path / "press")
+    code = f"""
+import sys
+sys.modules["onnx"] = sys.modules["onnxruntime"] = None  # an import of them fails
+from pathlib import Path
+from indubio.server.registry import Registry
+from indubio.server.store import Store
+folder = Path({str(tmp_path)!r})
+with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
+    print(Registry(store, {{"press": folder / "press"}}, folder / "archive", most_rows=10).model().version)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1"], done.stderr
 
 
 def test_an_onnx_file_is_served_where_torch_is_not_installed(tmp_path: Path) -> None:
@@ -102,10 +126,11 @@ from indubio.server.store import Store
 import indubio.server.app
 folder = Path({str(tmp_path)!r})
 with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
-    registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", engine="auto", most_rows=10)
+    registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", most_rows=10)
     model = registry.model().model
     rows = model.input.decode(b'{{"rows":[{{"pressure":0.1,"flow":0.1,"heat":0.1,"noise":0.1}}]}}').rows
-    print(model.assess(model.input.from_rows(rows), [""]).verdict[0], model.top(model.input.from_rows(rows), 3))
+    found, top = model.assess(model.input.from_rows(rows), [""], [3])
+    print(found.verdict[0], top[0])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["INLIER", "None"], done.stderr

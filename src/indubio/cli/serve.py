@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.serving import DATABASE, STATE, AfterChoice, EngineChoice, FailureChoice, opened
+from indubio.cli.serving import DATABASE, STATE, AfterChoice, FailureChoice, opened
 
 if TYPE_CHECKING:
     from indubio.server.settings import AlarmRule
@@ -21,7 +21,6 @@ def serve(
         str, typer.Option(help="Address to listen at; only this machine unless there is a key.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
-    engine: Annotated[EngineChoice, typer.Option(help="What scores.")] = EngineChoice.AUTO,
     control_share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control.")
     ] = 0.0,
@@ -65,7 +64,6 @@ def serve(
                 "indubio keys add NAME --role admin."
             )
         settings = ServerSettings(
-            engine=engine.value,
             control_share=control_share,
             referrals_per_hour=referrals_per_hour,
             alarm=_alarm(alarm),

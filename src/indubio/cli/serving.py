@@ -19,14 +19,6 @@ DATABASE = typer.Option(
 STATE = typer.Option("--state", help="Folder for the database, copies of the models, and anchors of the audit trail.")
 
 
-class EngineChoice(StrEnum):
-    """What scores."""
-
-    AUTO = "auto"
-    ONNX = "onnx"
-    TORCH = "torch"
-
-
 class AfterChoice(StrEnum):
     """What must be durable before an answer."""
 

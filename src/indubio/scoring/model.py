@@ -13,6 +13,8 @@ for outliers.
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cache
+from operator import attrgetter
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -140,7 +142,7 @@ class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
                 looks on.
         """
         prepared = self._prepared(X)
-        decider = self._decider(self.settings_in_use().referral)
+        decider = self._decider_in_use()
         found = self._found(prepared, watch, groups_of(X, groups))
         return decider.assessment(X, found, prepared.inspected, groups)
 
@@ -235,11 +237,22 @@ class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
 
     def _looked_at(self, found: Scored) -> Bool[np.ndarray, " examples"]:
         """Which examples are no plain inliers; where the rule decides over a batch, all may be."""
-        rule = self.settings_in_use().referral
-        evidence = self._decider(rule).evidence(None, found)
-        if rule.OVER_BATCH:
-            return np.ones(len(evidence), dtype=bool)
-        return np.asarray(evidence.prediction | rule.refers(evidence, self.referral_threshold_))
+        decider = self._decider_in_use()
+        if decider.rule.OVER_BATCH:
+            return np.ones(len(found.nll), dtype=bool)
+        evidence = decider.evidence(None, found)
+        return np.asarray(evidence.prediction | decider.rule.refers(evidence, decider.referral_threshold))
+
+    def _decider_in_use(self) -> Decider:
+        """What decides, by the settings in use.
+
+        Kept as long as they are the same: to check them takes as long as to prepare an example.
+        """
+        now = _what_decides(type(self))(self)
+        kept: tuple[tuple[Any, ...], Decider] | None = self.__dict__.get("_kept_decider")
+        if kept is None or kept[0] != now:
+            kept = self._kept_decider = now, self._decider(self.settings_in_use().referral)
+        return kept[1]
 
     def _decider(self, rule: Referral) -> Decider:
         return Decider(
@@ -253,6 +266,12 @@ class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
     def _labelled(self, rule: Referral, X: Any, y: Any, groups: Shaped[np.ndarray, " examples"] | None) -> Labelled:
         evidence = self._decider(rule).evidence(X, self._found(self._prepared(X), groups=groups))
         return Labelled(evidence=evidence, wrong=evidence.prediction != _checked_labels(y, len(evidence)))
+
+
+@cache
+def _what_decides(model: type[ScoringModel]) -> Callable[[ScoringModel], tuple[Any, ...]]:
+    """The parameters of a model, and what it learned of verdicts."""
+    return attrgetter(*model._get_param_names(), "referral_threshold_", "reference_", "n_reference_")
 
 
 def _checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:

@@ -16,13 +16,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from indubio.assessment import Assessment
 from indubio.errors import StoreError
 from indubio.server.drifting import DriftWatch
 from indubio.server.errors import BusyError
 from indubio.server.inputs import Examples
 from indubio.server.metrics import Metrics
 from indubio.server.recording import Recorder, Source, Verdicts
-from indubio.server.registry import Loaded
+from indubio.server.registry import Contributors, Loaded
 from indubio.server.settings import ServerSettings
 from indubio.server.store.chain import now
 
@@ -64,7 +65,7 @@ class Result:
 
     loaded: Loaded
     found: dict[str, list[Any]]
-    top: list[list[dict[str, Any]] | None]
+    top: list[Contributors | None]
     kept: bool
 
 
@@ -144,8 +145,10 @@ class Batcher:
         began = time.thread_time()
         try:
             examples = Examples.joined([job.examples for job in jobs])
-            verdicts = self._verdicts(examples, [source for job in jobs for source in job.sources])
-            top = self._top(jobs, examples, verdicts)
+            sources = [source for job in jobs for source in job.sources]
+            asked = [job.top for job in jobs for _ in range(len(job.examples))]
+            assessment, top = self._loaded.model.assess(examples, [source.machine for source in sources], asked)
+            verdicts = self._verdicts(examples, sources, assessment)
         except Exception as error:  # noqa: BLE001 - it goes to whoever asked
             if len(jobs) == 1:
                 _deliver([(jobs[0], error)])
@@ -157,8 +160,7 @@ class Batcher:
             self._seconds += 0.1 * (time.thread_time() - began - self._seconds)
         self._record(jobs, verdicts, top)
 
-    def _verdicts(self, examples: Examples, sources: list[Source]) -> Verdicts:
-        assessment = self._loaded.model.assess(examples, [source.machine for source in sources])
+    def _verdicts(self, examples: Examples, sources: list[Source], assessment: Assessment) -> Verdicts:
         verdicts = Verdicts(
             loaded=self._loaded,
             at=now(),
@@ -171,18 +173,7 @@ class Batcher:
         self._drift.see(self._loaded, examples, verdicts.found["p_value"])
         return verdicts
 
-    def _top(self, jobs: list[Job], examples: Examples, verdicts: Verdicts) -> list[list[dict[str, Any]] | None]:
-        """Top features of the anomalies and referrals whose requests ask for them, all in one pass; None for others."""
-        asked = [job.top for job in jobs for _ in range(len(job.examples))]
-        top: list[list[dict[str, Any]] | None] = [None] * len(asked)
-        places = [place for place, name in enumerate(verdicts.found["verdict"]) if asked[place] and name != "INLIER"]
-        if places:
-            largest = self._loaded.model.top(examples.chosen(places), max(asked))
-            for place, names in zip(places, largest or (), strict=largest is not None):
-                top[place] = names[: asked[place]]
-        return top
-
-    def _record(self, jobs: list[Job], verdicts: Verdicts, top: list[list[dict[str, Any]] | None]) -> None:
+    def _record(self, jobs: list[Job], verdicts: Verdicts, top: list[Contributors | None]) -> None:
         ready, waiting = [], []
         unanswered: list[int] = []
         for job, start in _starts(jobs):

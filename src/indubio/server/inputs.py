@@ -45,14 +45,6 @@ class Examples:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def chosen(self, places: Sequence[int]) -> "Examples":
-        """Some of the examples."""
-        return Examples(
-            values=None if self.values is None else self.values[places],
-            columns=None if self.columns is None else self.columns.take(places),
-            inputs=[self.inputs[place] for place in places],
-        )
-
     @classmethod
     def joined(cls, parts: "Sequence[Examples]") -> "Examples":
         """Several requests' examples as one batch."""

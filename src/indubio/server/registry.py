@@ -14,19 +14,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from indubio.assessment import Assessment
-from indubio.data import Schema
-from indubio.data.intake import Missing
+from indubio.data import Rows, Schema
+from indubio.decision import Referral
 from indubio.errors import ConfigError, NotFoundError
 from indubio.export import OnnxModel
 from indubio.server.inputs import Examples, ModelInput
-from indubio.server.settings import Engine
 from indubio.server.store import Store
 from indubio.server.store.chain import SYSTEM, digest
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 
 if TYPE_CHECKING:
     from indubio.detector import Detector
+
+Contributors = list[dict[str, Any]]  # names and shares, the largest first
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,45 +38,52 @@ class Model:
 
     Args:
         sha256: of its files.
-        detector: with torch; None where it was given as an ONNX file.
-        onnx: for ONNX Runtime; None where torch scores.
+        scorer: what gives verdicts, reasons and plots: the detector of a folder; an ONNX file gives verdicts alone.
         input: what it takes.
         rule: what decides on verdicts.
+        grouped: whether it is calibrated by group.
     """
 
     sha256: str
-    detector: "Detector | None"
-    onnx: OnnxModel | None
+    scorer: "Detector | OnnxModel"
     input: ModelInput
     rule: dict[str, Any]
+    grouped: bool
 
     @cached_property
     def rule_name(self) -> str:
         """The short name of the rule: the beginning of its hash."""
         return digest(self.rule)[:16]
 
-    def assess(self, examples: Examples, machines: Sequence[str]) -> Assessment:
-        """Verdict, probability and uncertainties of every example.
+    @cached_property
+    def detector(self) -> "Detector | None":
+        """The scorer, unless it is an ONNX file."""
+        return None if isinstance(self.scorer, OnnxModel) else self.scorer
+
+    def assess(
+        self, examples: Examples, machines: Sequence[str], top: Sequence[int]
+    ) -> tuple[Assessment, list[Contributors | None]]:
+        """What the scorer says of every example, and what contributes most to anomalies and referrals, from one pass.
 
         Args:
             examples: what to assess.
             machines: where each comes from: its group, where the model is calibrated by group.
+            top: how many contributions to give of each. An ONNX file has none, for it has no scores per feature.
         """
-        scorer = self.onnx or self.detector
-        assert scorer is not None
-        return scorer.assess(self.input.scoring_data(examples), groups=machines)
+        data, groups = self.input.scoring_data(examples), machines if self.grouped else None
+        largest: list[Contributors | None] = [None] * len(examples)
+        if self.detector is None or not any(top):
+            return self.scorer.assess(data, groups=groups), largest
+        from indubio.explain import explained
 
-    def top(self, examples: Examples, k: int) -> list[list[dict[str, Any]]] | None:
-        """The k largest contributions of every example; None for an ONNX file, which has no scores per feature."""
-        if self.detector is None:
-            return None
-        from indubio.explain import contributions
-
-        largest = contributions(self.detector, self.input.scoring_data(examples)).top(k)
-        return [
-            [{"name": str(name), "share": float(share)} for name, share in zip(names, shares, strict=True)]
-            for names, shares in zip(largest.names, largest.shares, strict=True)
-        ]
+        done = explained(self.detector, data, groups=groups)
+        if done.why is not None:
+            found = done.why.top(max(top))
+            for place, names, shares in zip(done.places.tolist(), found.names, found.shares, strict=True):
+                if top[place]:
+                    pairs = zip(names[: top[place]], shares.tolist(), strict=False)
+                    largest[place] = [{"name": name, "share": share} for name, share in pairs]
+        return done.found, largest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,7 +110,7 @@ class Loaded:
 
     @property
     def detector(self) -> "Detector | None":
-        """With torch, for explanations and plots."""
+        """For explanations and plots; None for an ONNX file."""
         return self.model.detector
 
     @property
@@ -109,54 +119,51 @@ class Loaded:
         return self.model.input.schema
 
 
-def read_model(path: Path, *, engine: Engine = "auto", most_rows: int = 4096) -> Model:
+def read_model(path: Path, *, most_rows: int = 4096) -> Model:
     """A model from its folder or ONNX file.
 
     Args:
         path: the folder, or a file that ends in .onnx.
-        engine: what scores.
         most_rows: rows a request may have.
     """
-    detector, onnx = None, None
     if path.suffix.lower() == ".onnx":
-        if engine == "torch":
-            raise ConfigError(f"{path} is an ONNX file: torch cannot score it.")
         onnx = OnnxModel(path, threads=1)
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    else:
-        from indubio.storage import load, read_manifest
-
-        detector, sha256 = load(path), read_manifest(path).checksum
-        # The graph does not know an example's group: a model with verdicts by group is scored by torch.
-        if engine == "onnx" or (engine == "auto" and not hasattr(detector, "group_conversions_")):
-            from indubio.export.onnx_export import onnx_model
-
-            onnx = OnnxModel(onnx_model(detector).SerializeToString(), threads=1)
-    return Model(sha256=sha256, detector=detector, onnx=onnx, **_described(detector, onnx, most_rows))
-
-
-def _described(detector: "Detector | None", onnx: OnnxModel | None, most_rows: int) -> dict[str, Any]:
-    missing: Missing
-    if detector is not None:
-        schema, shape, missing = detector.schema_, detector.input_shape_, detector.intake_.missing
-        referral = detector.settings_in_use().referral
-        thresholds = detector.decision_threshold, detector.referral_threshold_
-    else:
-        assert onnx is not None
         about = onnx.metadata
-        schema, shape, missing, referral = about.schema, about.input_shape, about.intake.missing, about.referral
-        thresholds = about.anomaly_threshold, about.referral_threshold
+        return Model(
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            scorer=onnx,
+            input=ModelInput(about.schema, about.input_shape, about.intake.missing, most_rows),
+            rule=_rule(about.referral, about.anomaly_threshold, about.referral_threshold),
+            grouped=about.reference is not None and about.reference.groups is not None,
+        )
+    from indubio.explain import explained
+    from indubio.storage import load, read_manifest
+
+    detector = load(path)
+    model = Model(
+        sha256=read_manifest(path).checksum,
+        scorer=detector,
+        input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
+        rule=_rule(detector.settings_in_use().referral, detector.decision_threshold, detector.referral_threshold_),
+        grouped=detector.reference_ is not None and detector.reference_.groups is not None,
+    )
+    # What is made at a detector's first example is there before a request waits for it.
+    any_example = Rows(values=np.zeros((1, *detector.input_shape_)), names=detector.schema_.encoded_names)
+    explained(detector, any_example, groups=[""])
+    return model
+
+
+def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: float) -> dict[str, Any]:
     if referral.OVER_BATCH:
         raise ConfigError(
             f"the rule {type(referral).__name__} chooses among all examples of a batch, and a server sees them one by "
             "one. Take Budget, and --referrals-per-hour."
         )
-    rule = {
-        "anomaly_threshold": thresholds[0],
+    return {
+        "anomaly_threshold": anomaly_threshold,
         "referral": {"kind": type(referral).__name__} | asdict(referral),
-        "referral_threshold": str(thresholds[1]),
+        "referral_threshold": str(referral_threshold),
     }
-    return {"input": ModelInput(schema, shape, missing, most_rows), "rule": rule}
 
 
 class Registry:
@@ -166,17 +173,13 @@ class Registry:
         store: knows the versions.
         sources: folder or ONNX file of each model, by name.
         archive: folder where every version's files are kept, so that an older one can be activated again.
-        engine: what scores.
         most_rows: rows a request may have.
     """
 
-    def __init__(
-        self, store: Store, sources: Mapping[str, Path], archive: Path, *, engine: Engine, most_rows: int
-    ) -> None:
+    def __init__(self, store: Store, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
         if not sources:
             raise ConfigError("there is no model to serve: give --model FOLDER or --model NAME=FOLDER.")
         self._store, self.sources, self.archive = store, dict(sources), archive
-        self._engine: Engine = engine
         self._most_rows = most_rows
         self._loaded: dict[tuple[str, int], Loaded] = {}
         self._active: dict[str, int] = {}
@@ -218,7 +221,7 @@ class Registry:
         if name not in self.sources:
             raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self.sources)}.")
         path = self.sources[name]
-        model = read_model(path, engine=self._engine, most_rows=self._most_rows)
+        model = read_model(path, most_rows=self._most_rows)
         before = {known.version for known in self._store.read(lambda c: versions(c, name))}
         known = self._store.write(
             lambda c: add_version(
@@ -231,7 +234,8 @@ class Registry:
                 by=by,
             )
         )
-        self._loaded[name, known.version] = Loaded(name=name, version=known.version, model=model)
+        # One that is in memory already stays: batches and the drift monitors have it, and a second one would stay too.
+        self._loaded.setdefault((name, known.version), Loaded(name=name, version=known.version, model=model))
         active = self._store.read(lambda c: active_version(c, name))
         if known.version not in before or active is None:
             return self.activate(name, known.version, by=by, note="found on disk")
@@ -265,7 +269,7 @@ class Registry:
         return kept
 
     def _read(self, known: Version) -> Loaded:
-        model = read_model(Path(known.path), engine=self._engine, most_rows=self._most_rows)
+        model = read_model(Path(known.path), most_rows=self._most_rows)
         if (model.sha256, model.rule_name) != (known.sha256, known.rule):
             raise NotFoundError(
                 f"version {known.version} of {known.name!r} is no longer at {known.path}: other files are there now."

@@ -52,9 +52,7 @@ class Service:
         self.settings = settings or ServerSettings()
         state.mkdir(parents=True, exist_ok=True)
         self.metrics = Metrics()
-        self.registry = Registry(
-            store, sources, state / "models", engine=self.settings.engine, most_rows=self.settings.most_rows
-        )
+        self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows)
         store.write(interrupt_jobs)
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)

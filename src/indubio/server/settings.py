@@ -8,7 +8,6 @@ from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Set
 
 WhenDatabaseFails = Literal["refuse", "score"]
 AnswerAfter = Literal["referrals", "all"]
-Engine = Literal["auto", "onnx", "torch"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,6 @@ class ServerSettings(Settings):
     """Everything about a server that is not its models, its database or its address.
 
     Args:
-        engine: what scores: ONNX Runtime where it can be, or torch.
         control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.
         referrals_per_hour: referrals beyond so many in an hour are kept, but marked as overflow; None sets no budget.
         alarm: when a machine's alarm begins and ends.
@@ -53,7 +51,6 @@ class ServerSettings(Settings):
         access_log: log every request, not only those that were refused or failed.
     """
 
-    engine: Engine = "auto"
     control_share: Share = 0.0
     referrals_per_hour: AtLeastOne | None = None
     alarm: AlarmRule = AlarmRule()

@@ -177,7 +177,7 @@ class Jobs:
         raise ConfigError(f"the job's process ended with {process.returncode}; what it said is in the server's log.")
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
-        model = read_model(out, engine="torch")
+        model = read_model(out)
         before = {known.version for known in self._registry.known(parent.name)}
         version = self._store.write(
             lambda c: add_version(
