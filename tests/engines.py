@@ -20,6 +20,11 @@ if CORE is not None:
 REPLAYED = ["torch"]
 
 
+def instruction_sets() -> list[str]:
+    """What the core can be made to use here, the widest first; none where there is no core."""
+    return [] if CORE is None else CORE.instruction_sets
+
+
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
     """Train and score on this engine, whichever would be chosen."""
     for module in (draws, posterior, sghmc):

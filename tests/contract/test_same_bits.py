@@ -1,0 +1,154 @@
+"""The same bits everywhere: for any batch, order, cut, number of threads and instruction set, and on any machine."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from indubio import Detector
+from indubio.autoencoders import (
+    BernoulliLikelihood,
+    Conv1d,
+    Dense,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+)
+from indubio.data import MinMax
+from indubio.explain import contributions
+from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
+from tests.engines import CORE, instruction_sets
+
+pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "bits.json"
+FEW = {
+    "anchored_ensemble": {"members": 3},
+    "deterministic": {},
+    "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
+}
+SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
+CUTS = (1, 7, 299)
+SIGNALS = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(20,), bias=True)
+
+
+@pytest.fixture(scope="module")
+def good() -> np.ndarray:
+    found = load_breast_cancer()
+    return np.asarray(found.data[found.target == 1])
+
+
+@pytest.fixture
+def instructions():
+    """Call it to change the instruction set; what was in use comes back in the end."""
+    before = CORE.instructions
+    yield CORE.use
+    CORE.use(before)
+
+
+def bits_of(detector: Detector, rows: np.ndarray) -> dict[str, str]:
+    draws = detector.draws_
+    kept = [*draws.weights.values(), *(draws.masks or ()), *(() if draws.noise is None else (draws.noise,))]
+    weights = b"".join(np.ascontiguousarray(array).tobytes() for array in kept)
+    nll = detector.nll(rows)
+    assert nll.dtype == np.float32
+    return {"weights": hashlib.sha256(weights).hexdigest(), "scores": hashlib.sha256(nll.tobytes()).hexdigest()}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_model_is_the_committed_one_on_any_machine_and_instruction_set(name, good, instructions):
+    golden = json.loads(GOLDEN.read_text())[name]
+    for one in instruction_sets():
+        instructions(one)
+        detector = Detector(posterior=SMALL[name], training=Training(epochs=5)).fit(good)
+        assert bits_of(detector, good) == golden, one
+
+
+SETTINGS = {
+    "norm, bias, selu": {"architecture": Dense(layer_norm=True, bias=True, activation="selu")},
+    "no skips, gelu": {"architecture": Dense(skips=False, activation="gelu", last_activation="none")},
+    "wide": {"architecture": Dense(widths=(300, 200))},
+    "learned scale": {"likelihood": GaussianLikelihood(noise="per_feature")},
+    "heteroscedastic": {"likelihood": LaplaceLikelihood(noise="per_example")},
+    "bernoulli": {"likelihood": BernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "range test": {"training": Training(epochs=2, learning_rate=RangeTest(steps=40))},
+    "early stopping": {"training": Training(epochs=4, early_stopping=EarlyStopping(patience=1))},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_trains_to_the_same_bits_on_every_instruction_set(name, good, instructions):
+    given = {"posterior": SMALL["anchored_ensemble"], "training": Training(epochs=2)} | SETTINGS[name]
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        found.append(bits_of(Detector(**given).fit(good[:120]), good))
+    assert all(bits == found[0] for bits in found)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_windows_train_to_the_same_bits_on_every_instruction_set(name, instructions):
+    windows = np.random.default_rng(0).normal(size=(40, 24, 2))
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        detector = Detector(posterior=SMALL[name], architecture=SIGNALS, training=Training(epochs=2)).fit(windows)
+        found.append(bits_of(detector, windows))
+    assert all(bits == found[0] for bits in found)
+
+
+def test_the_number_of_threads_changes_no_bit(good):
+    # Enough work that the threads are really used.
+    wide = {"posterior": SMALL["anchored_ensemble"], "architecture": Dense(widths=(400, 200))}
+    training = Training(epochs=2)
+    one, two = (Detector(**wide, training=replace(training, threads=threads)).fit(good) for threads in (1, 2))
+    assert bits_of(one, good) == bits_of(two, good)
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def fitted(request, good) -> Detector:
+    return Detector(posterior=SMALL[request.param], training=Training(epochs=2)).fit(good[:200])
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def fitted_windows(request) -> tuple[Detector, np.ndarray]:
+    windows = np.random.default_rng(1).normal(size=(310, 24, 2))
+    return Detector(posterior=SMALL[request.param], architecture=SIGNALS, training=Training(epochs=1)).fit(
+        windows[:60]
+    ), windows
+
+
+def check_cuts_and_orders(detector: Detector, examples: np.ndarray) -> None:
+    whole, apart = detector.nll(examples), detector.nll_per_feature(examples)
+    why = contributions(detector, examples).values.value
+    order = np.random.default_rng(2).permutation(len(examples))
+    np.testing.assert_array_equal(detector.nll(examples[order]), whole[:, order])
+    np.testing.assert_array_equal(detector.nll_per_feature(examples[order]), apart[:, order])
+    np.testing.assert_array_equal(contributions(detector, examples[order]).values.value, why[order])
+    for cut in CUTS:
+        parts = [examples[start : start + cut] for start in range(0, len(examples), cut)]
+        np.testing.assert_array_equal(np.concatenate([detector.nll(part) for part in parts], axis=1), whole)
+        values = [detector.nll_per_feature(part) for part in parts]
+        np.testing.assert_array_equal(np.concatenate(values, axis=1), apart)
+        reasons = [contributions(detector, part).values.value for part in parts]
+        np.testing.assert_array_equal(np.concatenate(reasons), why)
+
+
+def test_scores_and_contributions_of_rows_do_not_know_their_neighbours(fitted, good, instructions):
+    before = fitted.nll(good)
+    for one in instruction_sets():
+        instructions(one)
+        np.testing.assert_array_equal(fitted.nll(good), before)
+        check_cuts_and_orders(fitted, good[:310])
+
+
+def test_scores_and_contributions_of_windows_do_not_know_their_neighbours(fitted_windows, instructions):
+    detector, windows = fitted_windows
+    before = detector.nll(windows)
+    for one in instruction_sets():
+        instructions(one)
+        np.testing.assert_array_equal(detector.nll(windows), before)
+        check_cuts_and_orders(detector, windows)
