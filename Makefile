@@ -1,16 +1,23 @@
-# Each target sets up .venv by itself, and only again when pyproject.toml or constraints.txt changed.
+# Each target sets up .venv by itself, and only again when pyproject.toml or constraints.txt changed; the compiled core
+# is built with it, and again when its sources changed. Without a C++ compiler torch computes instead.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SETUP  := $(VENV)/.setup
+NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format figures detectors readme bench bench-quick bench-batch bench-server fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors readme bench bench-quick bench-batch bench-server fuzz clean
 
-$(READY): pyproject.toml constraints.txt
+$(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $(SETUP) $(READY)
+
+$(READY): $(SETUP) $(wildcard $(NATIVE)/*.h $(NATIVE)/*.cpp $(NATIVE)/build.py)
+	-$(BIN)/python $(NATIVE)/build.py
 	touch $(READY)
 
 demo: $(READY)            ## train on real data and print verdicts
@@ -28,6 +35,13 @@ check: $(READY)           ## format, lint, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+sanitize: $(READY)        ## the core under AddressSanitizer and UndefinedBehaviorSanitizer, fuzzed
+	mkdir -p build
+	$(BIN)/python $(NATIVE)/build.py --sanitize --out build/libindubio_core_sanitized.so
+	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 INDUBIO_CORE=build/libindubio_core_sanitized.so INDUBIO_CORE_EXAMPLES=400 \
+	$(BIN)/python -m pytest -q tests/unit/test_core_border.py tests/reference/test_core.py
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -58,5 +72,5 @@ fuzz: $(READY)            ## what the server does with bad input: more than 10,0
 	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist $(NATIVE)/libindubio_core.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
