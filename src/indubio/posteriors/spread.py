@@ -1,7 +1,7 @@
 """Draws that several workers train: folds of a cross-calibration, and ensembles too large for one process.
 
 A member's weights follow from its seed and its number, and a fold's from its seed and rows, so who trains what changes
-nothing: with the compiled engine not a bit, on torch the rounding, as the number of networks side by side does.
+nothing but, on torch, the rounding, as the number of networks side by side does.
 """
 
 import uuid
