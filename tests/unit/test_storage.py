@@ -64,7 +64,7 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
     rows = np.random.default_rng(0).normal(size=(3000, features))
     detector = Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1), conversion=Gaussian())
     save(detector.fit(rows), tmp_path / "model")
-    weights = 4 * sum(weight.numel() for weight in detector.draws_.weights.values())
+    weights = 4 * sum(weight.size for weight in detector.draws_.weights.values())
     scores = 8 * detector.n_reference_
     assert sum(map(len, contents(tmp_path / "model").values())) < weights + scores + 38_000
 
