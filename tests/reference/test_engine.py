@@ -72,6 +72,21 @@ def test_rows_beyond_the_last_rate_are_left_out(engine):
     np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
 
 
+@pytest.mark.parametrize(
+    "turned", [np.asfortranarray, lambda rows: rows[::-1].copy()[::-1]], ids=["columns", "strides"]
+)
+def test_how_the_rows_lie_in_memory_means_nothing(turned, engine):
+    case = CASES["conv, leaky_relu"]
+    rows, order, found = case.rows(), case.order(), []
+    fixed = turned(rows)
+    fixed.flags.writeable = False
+    for given in (rows, fixed):
+        trainer = trainer_of(case, engine, PointWeights(prior_scale=1e-3), case.values())
+        found.append((trainer.steps(given, order, RATES), trainer.held_out_loss(given), trainer.values().copy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_training_goes_on_from_what_was_put_there(engine):
     # Adam keeps its moments, so the first step after is not that of a fresh one; the loss tells where it is.
     case = CASES["dense, bias"]
