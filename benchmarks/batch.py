@@ -140,9 +140,7 @@ def work(name: str, folder: Path) -> None:
         detector = load(folder / "model")
         files = sorted((folder / "in").iterdir())
         values = [parquet.read_table(path, columns=NAMES) for path in files]
-        given = [
-            torch.from_numpy(np.stack([t[n].to_numpy() for n in NAMES], axis=1).astype(np.float32)) for t in values
-        ]
+        given = [np.stack([t[n].to_numpy() for n in NAMES], axis=1).astype(np.float32) for t in values]
         detector.draws_.nll(given[0][:1000])
         score = detector.draws_.nll
     else:

@@ -15,7 +15,9 @@ from rich.console import Console
 from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import AnchoredEnsemble, Detector, Training
+from indubio.engine.torch_engine import TorchEngine
 from indubio.explain import chosen_examples, contributions, explained
+from indubio.posteriors import draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
 FAULTS = 8
@@ -39,7 +41,8 @@ def two_passes(detector: Detector, rows: np.ndarray) -> object:
 
 def without_engine(work: Callable[[Detector, np.ndarray], object], detector: Detector, rows: np.ndarray) -> None:
     """The same by torch alone, as for networks that the compiled engine does not take."""
-    with patch.dict(vars(detector.draws_), {"_compiled": None}):
+    with patch.object(draws, "engine_for", TorchEngine), patch.dict(vars(detector.draws_)):
+        vars(detector.draws_).pop("_scorer", None)
         work(detector, rows)
 
 

@@ -4,17 +4,19 @@ from dataclasses import dataclass
 from math import prod
 from unittest import mock
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.measuring import Stopwatch, Work
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, compiled
+from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.autoencoders.layers import Convolution
 from indubio.autoencoders.network import BlockNetwork
+from indubio.engine import PointWeights, engine, engine_for, streams
 from indubio.posteriors import AnchoredEnsemble, Posterior, Training
 from indubio.posteriors.learning_rate import fixed
-from indubio.posteriors.posterior import WeightObjective, fresh_weights
-from indubio.posteriors.training import LARGE_NETWORK, chunks, member_generators, members_at_once, train
+from indubio.posteriors.posterior import fresh_weights
+from indubio.posteriors.training import LARGE_NETWORK, chunks, members_at_once, train
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
 RATE, PRIOR_SCALE = 0.005, 1e-10
@@ -40,9 +42,9 @@ class Size:
         """Optimiser steps of one run."""
         return self.epochs * -(-self.rows // self.batch)
 
-    def data(self) -> Tensor:
+    def data(self) -> np.ndarray:
         """Random rows: speed does not depend on what they say."""
-        return torch.rand(self.rows, *self.shape, generator=torch.Generator().manual_seed(0))
+        return np.random.default_rng(0).random((self.rows, *self.shape), dtype=np.float32)
 
     def autoencoder(self, posterior: Posterior | None = None) -> Autoencoder:
         """Our network of this size."""
@@ -62,10 +64,10 @@ class Size:
 
 
 def on_torch(work: Work) -> Work:
-    """The same work where Numba is not installed."""
+    """The same work where there is no compiled engine."""
 
     def changed(watch: Stopwatch) -> None:
-        with mock.patch.object(compiled, "find_spec", return_value=None):
+        with mock.patch.object(engine, "compiled_engine", return_value=None):
             work(watch)
 
     return changed
@@ -79,24 +81,26 @@ def engine_steps(size: Size) -> Work:
     )
 
     def work(watch: Stopwatch) -> None:
-        generators = member_generators(0, size.members)
+        each, objective = streams(0, size.members), PointWeights(prior_scale=PRIOR_SCALE)
         for members in chunks(size.members, at_once):
-            own = generators[members.start : members.stop]
-            weights, anchors = (fresh_weights(autoencoder, own, rows) for _ in range(2))
-            objective = WeightObjective(autoencoder, weights, prior_scale=PRIOR_SCALE, generators=own, anchors=anchors)
+            own = each[members.start : members.stop]
+            weights, anchors = (fresh_weights(autoencoder, own, rows.dtype) for _ in range(2))
+            trainer = engine_for(autoencoder).trainer(
+                objective, weights, anchors, own, batch=training.batch_rows(len(rows)), threads=1
+            )
             with watch:
-                train(objective, rows, training=training, schedule=fixed(RATE), generators=own)
+                train(trainer, rows, training=training, schedule=fixed(RATE), streams=own)
 
     return work
 
 
 def plain_steps(size: Size) -> Work:
     """The same steps as a loop over torch modules, as peers write it."""
-    rows, autoencoder = size.data(), size.autoencoder()
+    rows, autoencoder = torch.from_numpy(size.data()), size.autoencoder()
 
     def work(watch: Stopwatch) -> None:
-        for generator in member_generators(0, size.members):
-            module, anchor = (load(size.plain(), autoencoder.initial(generator)) for _ in range(2))
+        for own in streams(0, size.members):
+            module, anchor = (load(size.plain(), autoencoder.initial(own)) for _ in range(2))
             with watch:
                 train_plain(
                     module,
@@ -106,7 +110,7 @@ def plain_steps(size: Size) -> Work:
                     batch=size.batch,
                     rate=RATE,
                     prior_scale=PRIOR_SCALE,
-                    generator=generator,
+                    stream=own,
                 )
 
     return work

@@ -12,9 +12,9 @@ from benchmarks.measuring import flops_per_second, interleaved, machine_works, t
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import Detector
+from indubio.engine import streams
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.posteriors.training import member_generators
 from indubio.probability import Ecdf, FittedConversion
 from indubio.uncertainty import quantify
 from tests.reference.plain_loop import load
@@ -28,13 +28,15 @@ def scoring(repeats: int) -> Section:
     """1, 100 and 100,000 rows: our draws against the plain loop with its best chunks."""
     autoencoder = SIZE.autoencoder()
     draws = AnchoredEnsemble(members=10).fit(autoencoder, SIZE.data(), training=SIZE.training(0), seed=0)
-    modules = [load(SIZE.plain(), autoencoder.initial(generator)) for generator in member_generators(0, 10)]
+    modules = [load(SIZE.plain(), autoencoder.initial(own)) for own in streams(0, 10)]
     rows = []
     for count, times in ((1, 200), (100, 100), (100_000, 1)):
-        given = torch.rand(count, *SIZE.shape)
+        given = np.random.default_rng(1).random((count, *SIZE.shape), dtype=np.float32)
         loops = {
-            f"plain {size}": timed(partial(plain_nll, modules, given, size), times) for size in CHUNKS if size <= count
-        } or {"plain": timed(partial(plain_nll, modules, given, count), times)}
+            f"plain {size}": timed(partial(plain_nll, modules, torch.from_numpy(given), size), times)
+            for size in CHUNKS
+            if size <= count
+        } or {"plain": timed(partial(plain_nll, modules, torch.from_numpy(given), count), times)}
         found = interleaved({"ours": timed(partial(draws.nll, given), times), **loops, **machine_works()}, repeats)
         plain = min((found[name] for name in loops), key=lambda timing: timing.cpu).per(times)
         ours = found["ours"].per(times)
@@ -85,7 +87,7 @@ def few_rows(repeats: int, times: int = 200) -> Section:
     rows = []
     for count in (1, 10, 100):
         given = np.random.default_rng(1).random((count, *SIZE.shape))
-        scaled = torch.rand(count, *SIZE.shape)
+        scaled = given.astype(np.float32)
         found = interleaved(
             {
                 "assess": timed(partial(detector.assess, given), times),

@@ -24,6 +24,7 @@ from experiments.results_file import DOCS, Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.calibration import TrainScores
 from indubio.data.datasets import Task, odds, zema
+from indubio.engine.torch_networks import StackedAutoencoder
 from indubio.evaluation import Confusion, accuracy_rejection_curve, error_detection_auroc
 
 TASKS = ("odds/vowels", "odds/thyroid", "odds/cardio", "zema/pump")
@@ -110,13 +111,15 @@ def attacked(detector: Detector, x: np.ndarray, labels: np.ndarray, strength: fl
     if strength == 0:
         return x
     draws, scaling = detector.draws_, detector.intake_.scaling
+    stacked = StackedAutoencoder(draws.autoencoder)
+    weights = stacked.named(torch.from_numpy(draws.autoencoder.flat(draws.weights)))
     start = torch.from_numpy(scaling.scaled(x))
     towards = torch.from_numpy(np.where(labels == 1, -1.0, 1.0).astype(np.float32))
     towards = towards.reshape(-1, *[1] * (x.ndim - 1))
     moved = start.clone()
     for _ in range(STEPS):
         moved.requires_grad_()
-        nll = draws.autoencoder.nll(draws.weights, moved.unsqueeze(0))
+        nll = stacked.nll(weights, moved.unsqueeze(0))
         (gradient,) = torch.autograd.grad(nll.mean(0).sum(), moved)
         with torch.no_grad():
             step = moved + 2.5 * strength / STEPS * towards * gradient.sign()

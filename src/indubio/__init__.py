@@ -4,7 +4,9 @@
       v
     calibration     which rows train, and which rows scores are compared with
       v
-    autoencoders    the network and its likelihood
+    autoencoders    the network and its likelihood, as specifications
+      v
+    engine          trains and scores them, from arrays to arrays
       v
     posteriors      training data -> M draws                   AnchoredEnsemble, MCDropout, ...
       v
@@ -17,7 +19,7 @@
     evaluation      accuracy-rejection curves, on anybody's scores
 
 `Detector` composes the stages. Names are imported when they are first used, so that `import indubio` does not wait
-for torch.
+for what it does not need.
 """
 
 from importlib import import_module

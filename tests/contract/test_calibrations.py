@@ -150,7 +150,7 @@ def test_without_a_choice_the_number_of_rows_decides(rows, expected):
 def test_mc_dropout_cross_fitted_has_a_network_for_every_fold():
     detector = quick(posterior=MCDropout(draws=6), calibration=CrossFit(folds=3)).fit(ROWS)
     weight = next(iter(detector.draws_.weights.values()))
-    assert len(np.unique(weight.reshape(6, -1).numpy(), axis=0)) == 3
+    assert len(np.unique(weight.reshape(6, -1), axis=0)) == 3
 
 
 @pytest.mark.parametrize("by", ["total", "epistemic", "aleatoric"])

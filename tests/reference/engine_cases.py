@@ -125,6 +125,8 @@ CASES: dict[str, Case] = (
     }
 )
 
+NOISY = [name for name, case in CASES.items() if case.code_noise]
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}  # in double precision
 Loss = Callable[[Tensor, Tensor], Tensor]  # one network's values, rows of a batch -> loss
 
 

@@ -20,9 +20,10 @@ WINDOWS = RNG.normal(size=(40, 23, 2)).cumsum(axis=1)
 DRAWS = {"deterministic": {}, "anchored_ensemble": {"members": 3}, "sghmc": {"draws": 3, "burn_in": 2, "thinning": 2}}
 NETWORKS = {
     "dense": (Dense(), TABLE),
-    "dense, gelu": (Dense(activation="gelu", layer_norm=True, bias=True, skips=False), TABLE),
+    # A norm over a code of two values is a step from -1 to 1, and magnifies the last bit: here it has four.
+    "dense, gelu": (Dense(activation="gelu", layer_norm=True, bias=True, skips=False, latent=4), TABLE),
     "dense, elu": (Dense(activation="elu", bias=True), TABLE),
-    "dense, selu": (Dense(activation="selu", layer_norm=True), TABLE),
+    "dense, selu": (Dense(activation="selu", layer_norm=True, latent=4), TABLE),
     "dense, tanh, no sigmoid": (Dense(activation="tanh", last_activation="none"), TABLE),
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
     "conv1d, selu": (Conv1d(linear=(10,), activation="selu"), WINDOWS),

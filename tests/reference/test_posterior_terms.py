@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from scipy import stats
 from torch import distributions
 
@@ -18,27 +17,17 @@ from indubio.autoencoders import (
     LaplaceLikelihood,
 )
 from indubio.autoencoders.tensors import Decoded
-from indubio.engine import Variational, streams
 from indubio.engine.torch_likelihoods import nll_of_values
-from indubio.engine.torch_losses import kl_from_standard_normal, log_prior
+from indubio.engine.torch_losses import kl_from_standard_normal
 from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
-from tests.engines import ENGINES, REPLAYED, run_on
-from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of
+from tests.engines import ENGINES, run_on
+from tests.reference.engine_cases import NETWORKS, Case, batches_of
 
 RNG = np.random.default_rng(0)
 
 
 def random(*shape: int) -> torch.Tensor:
     return torch.from_numpy(RNG.random(shape))
-
-
-def mixture_log_prob(objective: Variational, theta: torch.Tensor) -> torch.Tensor:
-    """Log density of the prior by torch."""
-    parts, scales = (objective.mixture, 1 - objective.mixture), (objective.wide, objective.narrow)
-    return distributions.MixtureSameFamily(
-        distributions.Categorical(torch.tensor(parts, dtype=torch.float64)),
-        distributions.Normal(torch.zeros(2, dtype=torch.float64), torch.tensor(scales, dtype=torch.float64)),
-    ).log_prob(theta)
 
 
 # ----- likelihoods
@@ -115,109 +104,6 @@ def test_the_kl_of_the_code_on_torch_is_that_of_torch():
     code = distributions.Normal(mean, (log_variance / 2).exp())
     expected = distributions.kl_divergence(code, distributions.Normal(0.0, 1.0)).sum(2)
     torch.testing.assert_close(ours, expected.double())
-
-
-# ----- Bayes by Backprop
-
-OBJECTIVE = {"samples": 3, "mixture": 0.3, "wide": 1.5, "narrow": 0.2}
-VARIATIONAL = ["dense, bias", "dense, bias, no skips", "conv, leaky_relu", "dense, tanh, norm"]
-
-
-def variational_values(case: Case, rho: float = -2.0) -> np.ndarray:
-    """Means, then rhos around this one."""
-    mean = case.values()
-    return np.concatenate([mean, rho + 0.3 * np.random.default_rng(1).normal(size=mean.shape)], axis=1)
-
-
-def trainer_of(case: Case, engine: str, objective: Variational, values: np.ndarray, batch: int):
-    own = streams(3, len(values))
-    return ENGINES[engine](case.autoencoder).trainer(objective, values, None, own, batch=batch, threads=1)
-
-
-def test_the_prior_of_bayes_by_backprop_is_the_log_of_the_mixture():
-    theta = torch.linspace(-4, 4, 101, dtype=torch.float64)
-    settings = Variational(prior_scale=1.0, samples=1, mixture=0.3, wide=1.5, narrow=0.2)
-    torch.testing.assert_close(log_prior(theta, settings), mixture_log_prob(settings, theta))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_kl_of_bayes_by_backprop_is_that_of_two_gaussians_when_the_mixture_is_one(engine):
-    # With both parts of the mixture alike the prior is a Gaussian, and the KL is known exactly; zeros are reconstructed
-    # perfectly whatever the weights, so the loss is the KL alone.
-    objective = Variational(prior_scale=1.0, samples=4000, mixture=0.5, wide=0.7, narrow=0.7)
-    case = Case(Dense(widths=(2,), latent=1, last_activation="none"), (2,))
-    values = variational_values(case, rho=-3)
-    trainer = trainer_of(case, engine, objective, values, batch=3)
-    found = trainer.steps(np.zeros((3, 2)), np.tile(np.arange(3), (NETWORKS, 1)), [1e-12])
-    mean, rho = torch.from_numpy(values).chunk(2, dim=1)
-    exact = distributions.kl_divergence(
-        distributions.Normal(mean, F.softplus(rho)), distributions.Normal(0.0, 0.7)
-    ).sum(1)
-    np.testing.assert_allclose(found, exact, rtol=0.01)
-
-
-@pytest.mark.parametrize("name", VARIATIONAL)
-@pytest.mark.parametrize("prior_scale", [0.0, 0.3])
-@pytest.mark.parametrize("engine", REPLAYED)
-def test_steps_of_bayes_by_backprop_are_those_of_autograd_on_the_same_noise(name, prior_scale, engine):
-    case, objective = CASES[name], Variational(prior_scale=prior_scale, **OBJECTIVE)
-    values, rows, order = variational_values(case), case.rows(), case.order()
-    trainer = trainer_of(case, engine, objective, values, batch=9)
-    totals = trainer.steps(rows, order, [0.01, 0.02, 0.005])
-
-    def loss_of(own):
-        def loss(both, batch):
-            mean, rho = both.chunk(2)
-            q = distributions.Normal(mean, F.softplus(rho))
-            noise = torch.tensor(own.normal((objective.samples, len(mean)))).double()
-            sampled = [mean + q.scale * one for one in noise]
-            nll = sum(case.nll(theta, batch) for theta in sampled) / objective.samples
-            prior = sum(mixture_log_prob(objective, theta).sum() for theta in sampled) / objective.samples
-            return nll + prior_scale * (-q.entropy().sum() - prior)
-
-        return loss
-
-    losses = [loss_of(own) for own in streams(3, NETWORKS)]
-    expected = adam(losses, values, rows, batches_of(order, 9), [0.01, 0.02, 0.005])
-    np.testing.assert_allclose(totals, expected[0], rtol=1e-9)
-    np.testing.assert_allclose(trainer.values(), expected[1], rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", VARIATIONAL)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_at_vanishing_spread_the_means_of_bayes_by_backprop_move_as_point_weights_do(name, engine):
-    # Whatever the noise, every sample is the mean then; the prior pulls it by the mixture's slope.
-    case, objective = CASES[name], Variational(prior_scale=0.3, **OBJECTIVE)
-    values, rows, order = variational_values(case, rho=-60), case.rows(), case.order()
-    trainer = trainer_of(case, engine, objective, values, batch=9)
-    held_out = trainer.held_out_loss(rows)
-    totals = trainer.steps(rows, order, [0.01, 0.02, 0.005])
-    means, rhos = np.split(values, 2, axis=1)
-
-    def loss(theta, batch):
-        return case.nll(theta, batch) - 0.3 * mixture_log_prob(objective, theta).sum()
-
-    expected = adam([loss] * NETWORKS, means, rows, batches_of(order, 9), [0.01, 0.02, 0.005])
-    found, spreads = np.split(trainer.values(), 2, axis=1)
-    np.testing.assert_allclose(found, expected[1], rtol=1e-8, atol=1e-10)
-    # Only the entropy moves the spreads, -lambda (sigma'/sigma) = -lambda for such rhos: all up, at Adam's full rate.
-    np.testing.assert_allclose(spreads - rhos, 0.035, rtol=1e-6)
-    np.testing.assert_allclose(held_out, [case.nll(*map(torch.tensor, (mean, rows))).item() for mean in means])
-    assert np.isfinite(totals).all()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_spreads_of_bayes_by_backprop_settle_to_the_prior_where_the_data_says_nothing(engine):
-    # L = KL[N(mu, sigma^2) || N(0, 0.5^2)] for every weight: the minimum is the prior itself.
-    objective = Variational(prior_scale=1.0, samples=5, mixture=0.5, wide=0.5, narrow=0.5)
-    case = Case(Dense(widths=(12,), latent=6, last_activation="none"), (8,))
-    trainer = trainer_of(case, engine, objective, variational_values(case), batch=3)
-    rows, order = np.zeros((3, 8)), np.tile(np.arange(3), (NETWORKS, 700))
-    trainer.steps(rows, order, np.geomspace(0.1, 1e-3, 700).tolist())
-    mean, rho = np.split(trainer.values(), 2, axis=1)
-    # Adam's last steps leave noise of the order of its rate on each of some 300 weights.
-    assert np.abs(mean).mean() < 0.05
-    assert np.logaddexp(0, rho).mean() == pytest.approx(0.5, rel=0.02)
 
 
 # ----- draws

@@ -20,6 +20,7 @@ from indubio.cli.assess_batch import _drawn
 from indubio.data import Wide, Windowing, read_windows
 from indubio.data.reading import Reading
 from indubio.decision import AtMost
+from indubio.engine.compiled import compiled_engine
 from indubio.errors import ConfigError, OutputError
 from indubio.export import export_onnx
 from indubio.storage import load, save
@@ -69,7 +70,11 @@ def test_where_the_cuts_are_changes_no_row(shard_rows, model, tmp_path):
     source = written(tmp_path / "in", 1, 60 if shard_rows == 1 else 1000)
     run(source, model, tmp_path / "out", shard_rows=shard_rows, top=0)
     detector = load(model)
-    np.testing.assert_array_equal(results(tmp_path / "out")["nll"], detector.assess(detector.reading_.read(source)).nll)
+    found, whole = results(tmp_path / "out")["nll"], detector.assess(detector.reading_.read(source)).nll
+    if compiled_engine(detector.draws_.autoencoder) is not None:
+        np.testing.assert_array_equal(found, whole)
+    else:  # torch rounds a product of another number of rows in another way
+        np.testing.assert_allclose(found, whole, rtol=1e-5)
 
 
 def test_a_second_run_does_only_what_is_missing(source, model, tmp_path):

@@ -148,6 +148,9 @@ def test_weights_in_one_array_are_the_weights_by_name_and_back():
     named = autoencoder.named(flat)
     assert autoencoder.flat(named) is flat  # views, so that nothing is in memory twice
     turned = {name: named[name].copy() for name in sorted(named, reverse=True)}
+    odd = {name: np.asfortranarray(weight) for name, weight in named.items()}
+    assert all(autoencoder.flat(given).flags.c_contiguous for given in (turned, odd))
+    np.testing.assert_array_equal(autoencoder.flat(odd), flat)
     np.testing.assert_array_equal(autoencoder.flat(turned), flat)
     np.testing.assert_array_equal(
         autoencoder.flat(named | {"encoder.0.bias": turned["encoder.0.bias"] + 1})[:, 64:80], flat[:, 64:80] + 1

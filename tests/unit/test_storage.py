@@ -64,7 +64,7 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
     rows = np.random.default_rng(0).normal(size=(3000, features))
     detector = Detector(posterior=AnchoredEnsemble(members=10), training=Training(epochs=1), conversion=Gaussian())
     save(detector.fit(rows), tmp_path / "model")
-    weights = 4 * sum(weight.numel() for weight in detector.draws_.weights.values())
+    weights = 4 * sum(weight.size for weight in detector.draws_.weights.values())
     scores = 8 * detector.n_reference_
     assert sum(map(len, contents(tmp_path / "model").values())) < weights + scores + 38_000
 
@@ -401,6 +401,23 @@ watching = True
 load({str(GOLDEN / "v1" / "model")!r})
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_loading_a_model_does_not_wait_for_torch():
+    code = (
+        f"import sys; from indubio import load; load({str(GOLDEN / 'v2' / 'model')!r}); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("width", [2**41, 10**18])
+def test_an_impossible_network_is_refused_before_there_is_memory_for_it(width, tmp_path):
+    save(Detector(**TINY).fit(ROWS), tmp_path / "model")
+    huge = {"widths": [width]}
+    reseal(tmp_path / "model", lambda plain: plain["settings"]["architecture"].update(huge))
+    with pytest.raises(ModelFileError, match="impossible network"):
+        load(tmp_path / "model")
 
 
 def test_windows_too_short_for_the_convolutions_are_found_at_once(tmp_path):

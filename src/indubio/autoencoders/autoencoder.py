@@ -41,15 +41,18 @@ class Autoencoder:
     def flat(self, weights: Weights) -> Float[np.ndarray, "c p"]:
         """All weights of a network in one row, a row for each, whatever the order of the names.
 
-        Views that `named` gave are not copied.
+        The rows are one after the other in memory. Views that `named` gave are not copied.
         """
         (first, *_) = weights.values()
-        base = first.base
-        if isinstance(base, np.ndarray) and base.shape == (len(first), self.weight_count()):
+        base, shape = first.base, (len(first), self.weight_count())
+        if isinstance(base, np.ndarray) and base.shape == shape and base.flags.c_contiguous:
             views = self.named(base)
             if all(_same_memory(weights[name], view) for name, view in views.items()):
                 return base
-        return np.concatenate([weights[name].reshape(len(first), -1) for name in self.shapes()], axis=1)
+        flat = np.empty(shape, first.dtype)
+        for name, part, _ in self._parts():
+            flat[:, part] = weights[name].reshape(len(first), -1)
+        return flat
 
     def named(self, flat: Float[np.ndarray, "c p"]) -> Weights:
         """The weights in such rows by name, as views (C, *shape)."""

@@ -1,6 +1,6 @@
 """From a part of a file to its table of results, by a detector or an exported model.
 
-Nothing here imports torch before a detector is loaded: an ONNX model is assessed without it.
+Nothing here imports the networks before a detector is loaded: an ONNX model is assessed without them.
 """
 
 from pathlib import Path

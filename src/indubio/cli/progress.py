@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-if TYPE_CHECKING:  # scoring an ONNX model must not import torch
+if TYPE_CHECKING:  # scoring an ONNX model must not import the training
     from indubio.posteriors.training import Progress, Report
 
 

@@ -1,7 +1,8 @@
 """What an engine is, and which one runs an autoencoder.
 
 Arrays go in and out; C is the number of networks, P the number of weights of one, in the order of
-`Autoencoder.shapes`. The precision is that of the values an engine is given.
+`Autoencoder.shapes`. The precision is that of the values an engine is given; rows may have another, and any order in
+memory.
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ __all__ = ["OnnxModel", "export_onnx"]
 
 
 def __getattr__(name: str) -> Any:
-    # Exporting needs torch, scoring must not import it.
+    # Exporting needs onnx and the detector, scoring must not import them.
     if name == "export_onnx":
         from indubio.export.onnx_export import export_onnx
 

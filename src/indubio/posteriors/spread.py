@@ -1,7 +1,7 @@
 """Draws that several workers train: folds of a cross-calibration, and ensembles too large for one process.
 
 A member's weights follow from its seed and its number, and a fold's from its seed and rows, so who trains what changes
-nothing: with the compiled engine not a bit, on torch the rounding, as the number of networks side by side does.
+nothing but, on torch, the rounding, as the number of networks side by side does.
 """
 
 import uuid
@@ -88,18 +88,20 @@ def joined(parts: Sequence[Draws]) -> Draws:
     first = parts[0]
     masks = [part.masks for part in parts if part.masks is not None]
     noise = [part.noise for part in parts if part.noise is not None]
+    count, flat = sum(part.count for part in parts), [_weights(part) for part in parts]
+    weights = np.concatenate(flat, out=np.empty((count, flat[0].shape[1]), flat[0].dtype))
     return Draws(
         first.autoencoder,
-        sum(part.count for part in parts),
-        {name: np.concatenate([_stacked(part, name) for part in parts]) for name in first.weights},
+        count,
+        first.autoencoder.named(weights),
         masks=tuple(np.concatenate(place) for place in zip(*masks, strict=True)) if masks else None,
         noise=np.concatenate(noise) if noise else None,
     )
 
 
-def _stacked(draws: Draws, name: str) -> Float[np.ndarray, "draws ..."]:
-    weight = draws.weights[name]
-    return weight if weight.shape[0] == draws.count else np.broadcast_to(weight, (draws.count, *weight.shape[1:]))
+def _weights(draws: Draws) -> Float[np.ndarray, "draws p"]:
+    flat = draws.autoencoder.flat(draws.weights)
+    return np.broadcast_to(flat, (draws.count, flat.shape[1]))
 
 
 def _tasks(order: Order, slots: int, orders: int) -> list[tuple[Order, range | None]]:

@@ -14,7 +14,7 @@ def keep_to_one_core() -> None:
     """One thread for torch, BLAS and Arrow, also for what is imported later."""
     for library in ("OMP", "MKL", "OPENBLAS", "NUMEXPR"):
         os.environ[f"{library}_NUM_THREADS"] = "1"
-    if "torch" in sys.modules:  # a model in ONNX must work without it
+    if "torch" in sys.modules:  # nothing imports it that need not
         import torch
 
         torch.set_num_threads(1)
