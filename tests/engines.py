@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 
+import numpy as np
 import pytest
 
 from indubio.autoencoders import Autoencoder
-from indubio.engine import Engine
+from indubio.engine import Engine, streams
 from indubio.engine.compiled import CompiledEngine
-from indubio.engine.core import core
+from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.posteriors import draws, posterior, sghmc
 
@@ -16,13 +18,72 @@ ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
 CORE = core()  # None on a machine without a compiler, where torch is the only engine
 if CORE is not None:
     ENGINES["core"] = partial(CompiledEngine, CORE)
-# Those that draw noise from the streams they are given, call by call: what they drew can be drawn again.
-REPLAYED = ["torch"]
 
 
 def instruction_sets() -> list[str]:
     """What the core can be made to use here, the widest first; none where there is no core."""
     return [] if CORE is None else CORE.instruction_sets
+
+
+class StreamNoise:
+    """What the torch engine draws for one network in training, drawn again: it asks the stream, step by step."""
+
+    def __init__(self, member: int, seed: int) -> None:
+        self._stream = streams(seed, member + 1)[member]
+
+    def code(self, rows: int, shape: tuple[int, ...]) -> np.ndarray:
+        """The code noise of a step's rows."""
+        return self._stream.normal((rows, *shape))
+
+    def masks(self, rows: int, units: tuple[int, ...], keep: float) -> list[np.ndarray]:
+        """The dropout masks of a step's rows, one for each place."""
+        return [self._stream.bernoulli((rows, size), keep) for size in units]
+
+    def weights(self, samples: int, size: int) -> np.ndarray:
+        """The weights' noise of a step."""
+        return self._stream.normal((samples, size))
+
+
+class CoreNoise:
+    """What the core draws, drawn again: it follows from the key, a purpose (native/random.h) and the step."""
+
+    MASKS, CODE, WEIGHTS = 1, 2, 3
+
+    def __init__(self, member: int, seed: int) -> None:
+        self._key, self._step = streams(seed, member + 1)[member].key, -1
+
+    def code(self, rows: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Values of the code one after the other, each of all rows that there is room for."""
+        self._step += 1
+        out = np.empty((prod(shape), _room(rows)), np.float32)
+        CORE.normals(self._stream(self.CODE), 0, out)
+        return out[:, :rows].T.reshape(rows, *shape)
+
+    def masks(self, rows: int, units: tuple[int, ...], keep: float) -> list[np.ndarray]:
+        """Likewise, of all places' units."""
+        self._step += 1
+        out = np.empty((sum(units), _room(rows)), np.float32)
+        CORE.masks(self._stream(self.MASKS), 0, keep, out)
+        return np.split(out[:, :rows].T, np.cumsum(units)[:-1], axis=1)
+
+    def weights(self, samples: int, size: int) -> np.ndarray:
+        """A purpose of its own for each sample."""
+        self._step += 1
+        out = np.empty((samples, size), np.float32)
+        for sample, one in enumerate(out):
+            CORE.normals(self._stream(self.WEIGHTS + 16 * sample), 0, one)
+        return out
+
+    def _stream(self, purpose: int) -> RandomStream:
+        return RandomStream(key=self._key, purpose=purpose, part=self._step)
+
+
+def _room(rows: int) -> int:
+    """Rows that the core makes room for: whole cache lines, an odd number of them, but for a few."""
+    return rows if rows < 8 else (-(-rows // 16) | 1) * 16
+
+
+NOISES = {"torch": StreamNoise, "core": CoreNoise}
 
 
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
