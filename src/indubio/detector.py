@@ -22,7 +22,6 @@ from indubio.data.streams import ExampleStream
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.engine import require_device
-from indubio.engine.engine import ROWS_AT_ONCE
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
 from indubio.posteriors.parts import fit_orders, fit_parts
@@ -36,7 +35,7 @@ from indubio.workers import Workers
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
-MOST_VALUES_WATCHED = 2**24  # the same where not even one block of the engine stays there
+FEWEST_WATCHED, MOST_VALUES_WATCHED = 112, 2**24  # rows, though they do not stay there; but no more values than this
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
@@ -317,10 +316,9 @@ class Detector(ScoringModel):
     def _scored_apart(
         self, rows: Float[np.ndarray, "examples ..."]
     ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        """Block by block; no block of the engine is cut, so that the bits are those of `nll`."""
+        """Block by block, so that not all values are in memory at a time."""
         values_of_row = self.draws_.count * prod(self.input_shape_)
-        cached = VALUES_WATCHED // (values_of_row * ROWS_AT_ONCE) * ROWS_AT_ONCE
-        size = max(1, cached, min(ROWS_AT_ONCE, MOST_VALUES_WATCHED // values_of_row))
+        size = max(1, VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
         for start in range(0, len(rows), size):
             yield self.draws_.nll_apart(rows[start : start + size])
 

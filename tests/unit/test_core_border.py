@@ -104,14 +104,10 @@ def test_any_change_of_a_network_is_refused_or_runs(network, data):
     objective=st.sampled_from(["point", "dropout", "variational", "chain"]),
     isa=st.integers(0, 3),
 )
-def test_any_dense_network_trains_and_scores(
-    sizes, activation, norm, bias, skips, examples, batch, objective, isa
-):
+def test_any_dense_network_trains_and_scores(sizes, activation, norm, bias, skips, examples, batch, objective, isa):
     inputs, *widths = sizes
     activation = "leaky_relu" if activation in ("none", "sigmoid") else activation
-    architecture = Dense(
-        widths=tuple(widths), latent=3, activation=activation, layer_norm=norm, bias=bias, skips=skips
-    )
+    architecture = Dense(widths=tuple(widths), latent=3, activation=activation, layer_norm=norm, bias=bias, skips=skips)
     network = architecture.build((inputs,), code_noise=False, output_noise=False)
     autoencoder = Autoencoder(network, GaussianLikelihood())
     engine, own = CompiledEngine(CORE, autoencoder), streams(0, 1)
@@ -181,7 +177,7 @@ def test_a_network_of_more_weights_than_can_be_counted_is_refused():
 
 
 def test_an_instruction_set_that_is_not_there_is_refused():
-    with pytest.raises(ConfigError, match=f"no instruction set \"sse9\": it has .*{instruction_sets()[-1]}"):
+    with pytest.raises(ConfigError, match=f'no instruction set "sse9": it has .*{instruction_sets()[-1]}'):
         CORE.use("sse9")
     assert CORE.instructions in instruction_sets()
 

@@ -38,6 +38,8 @@ def inspect(
 
 
 def _sections(manifest: "Manifest", detector: "Detector") -> dict[str, dict[str, str]]:
+    from indubio.engine import engine_for
+
     fitted = manifest.fitted
     settings = {name: _words(value) for name, value in manifest.settings.items()}
     columns = {column["name"]: _column(column) for column in fitted["schema_"]["columns"]}
@@ -50,7 +52,12 @@ def _sections(manifest: "Manifest", detector: "Detector") -> dict[str, dict[str,
         "refers above": str(detector.referral_threshold_),
     }
     files = {file.name: f"{file.size:,} bytes, sha256 {file.sha256}" for file in manifest.files.values()}
-    about = {"format": str(manifest.format), "written by": f"indubio {manifest.indubio}", "checksum": manifest.checksum}
+    about = {
+        "format": str(manifest.format),
+        "written by": f"indubio {manifest.indubio}",
+        "checksum": manifest.checksum,
+        "runs here on": engine_for(detector.draws_.autoencoder).name,
+    }
     reading = {"files": _words(fitted["reading_"])} if "reading_" in fitted else {}
     return {
         "Model": about,

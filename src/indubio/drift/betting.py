@@ -35,8 +35,8 @@ def wealth_over_time(
     if library is None:
         return plain_wealth_over_time(wealth, off, stakes, unit, weights)
     mixed, after = np.empty_like(off), wealth.copy()
-    given = (np.ascontiguousarray(array) for array in (off, stakes, unit, weights))
-    library.bets(*given, MOST_WEALTH, after, mixed)
+    together = np.ascontiguousarray
+    library.bets(together(off), together(stakes), together(unit), together(weights), MOST_WEALTH, after, mixed)
     return mixed, after
 
 

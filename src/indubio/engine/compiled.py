@@ -24,8 +24,7 @@ ROWS_AT_ONCE = 112  # when scoring: whole vectors, and layers that stay in the c
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
 ACTIVATIONS = {
-    name: number
-    for number, name in enumerate(("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid"))
+    name: number for number, name in enumerate(("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid"))
 }
 LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2}
 NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
@@ -56,7 +55,7 @@ class CompiledEngine:
     def __init__(self, library: Core, autoencoder: Autoencoder) -> None:
         network, likelihood = autoencoder.network, autoencoder.likelihood
         assert isinstance(network, BlockNetwork)  # `compiled_engine` asked
-        self.core, self.autoencoder = library, autoencoder
+        self.core, self.name = library, f"compiled core, {library.instructions}"
         self.handle = library.network(
             _layers(network),
             _places(network),

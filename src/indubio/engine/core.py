@@ -1,6 +1,6 @@
 """The compiled core, called by ctypes: a library with no Python in it, so one build serves every version of Python.
 
-It is built with the package (`build_core.py`). Where it could not be built, `core()` is None and the torch engine serves.
+It is built with the package (native/build.py). Where it could not be, `core()` is None and the torch engine serves.
 
 Environment:
     INDUBIO_ISA: the instruction set to use instead of the widest that the processor has; results are the same.

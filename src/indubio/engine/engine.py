@@ -17,8 +17,6 @@ from indubio.engine.objectives import Chain, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 
-ROWS_AT_ONCE = 128  # whole blocks of so many rows have the same scores to the bit, however many blocks there are
-
 Rows = Float[np.ndarray, "n ..."]
 
 
@@ -68,10 +66,12 @@ class Engine(Protocol):
     """Trains and scores the networks of one autoencoder.
 
     Attributes:
+        name: for people to read.
         by_network: whether large networks are trained side by side, a thread each; else one after the other is
             fastest.
     """
 
+    name: str
     by_network: bool
 
     def trainer(

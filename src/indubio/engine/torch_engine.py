@@ -32,6 +32,7 @@ class TorchEngine:
         autoencoder: what is trained and scored, and where.
     """
 
+    name = "torch"
     by_network = False
 
     def __init__(self, autoencoder: Autoencoder) -> None:

@@ -31,7 +31,14 @@ VARIANTS = {
     },
     "aarch64": {"neon": (), "plain": ("-DINDUBIO_PLAIN",)},
 }
-SANITIZERS = ("-Werror", "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITIZERS = (
+    "-Werror",
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+)
 
 
 class CannotBuildError(Exception):
