@@ -21,7 +21,7 @@ from indubio.workers import Workers
 from tests import deadly_files
 from tests.batches import digests, saved_model, written
 
-SHARD_ROWS = 500
+SHARD_ROWS, SHARDS = 125, 640  # so many that a fast machine is still at it when it is disturbed
 PROGRAM = [sys.executable, "-c", "from indubio.cli import main; main()"]
 
 
@@ -71,7 +71,7 @@ def wait_for(folder, out, count, driver):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("model", ["model.onnx", pytest.param("model", marks=pytest.mark.slow)])  # torch imports slowly
+@pytest.mark.parametrize("model", ["model.onnx", "model"])
 def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster, model):
     out = f"{model} killed"
     first = started(folder, out, "--cluster", cluster.scheduler_address, model=model)
@@ -82,12 +82,12 @@ def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_ha
     first.kill()
     first.communicate()
     before = shards_done(folder, out)
-    assert before < 160
+    assert before < SHARDS
     again = started(folder, out, "--cluster", cluster.scheduler_address, "--json", model=model)
     printed, err = again.communicate(timeout=300)
     assert again.returncode == 4, err  # one file is poison
     summary = json.loads(printed)
-    assert (summary["examples"], summary["shards"]) == (80_000, 160)
+    assert (summary["examples"], summary["shards"]) == (80_000, SHARDS)
     assert summary["before"] >= before
     assert list(summary["quarantined"]) == ["poison.parquet"]
     assert digests(folder / out) == digests(folder / f"{model} undisturbed")

@@ -149,7 +149,7 @@ def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkey
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
     whole = explained(on_rows, data)
     monkeypatch.setattr(detector_module, "VALUES_WATCHED", 1)
-    monkeypatch.setattr(detector_module, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(detector_module, "FEWEST_WATCHED", 3)
     parts = explained(on_rows, data)
     np.testing.assert_array_equal(parts.places, whole.places)
     np.testing.assert_allclose(parts.why.features.value, whole.why.features.value, rtol=1e-4, atol=1e-8)
