@@ -29,9 +29,9 @@ from rich.console import Console
 from benchmarks.report import DOCS, Section
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.batch import Advance, Batch, run_batch
-from indubio.data import read_table
-from indubio.data.reading import Reading
-from indubio.data.tables import Roles
+from indubio.inputs import read_table
+from indubio.inputs.reading import Reading
+from indubio.inputs.tables import Roles
 from indubio.storage import load, save
 from indubio.workers import Workers
 

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from benchmarks.measuring import Stopwatch, Work
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.autoencoders.layers import Convolution
-from indubio.autoencoders.network import BlockNetwork
 from indubio.engine import PointWeights, engine, engine_for, streams
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.networks.layers import Convolution
+from indubio.networks.network import BlockNetwork
 from indubio.posteriors import AnchoredEnsemble, Posterior, Training
-from indubio.posteriors.learning_rate import fixed
-from indubio.posteriors.posterior import fresh_weights
-from indubio.posteriors.training import LARGE_NETWORK, chunks, members_at_once, train
+from indubio.training.learning_rate import fixed
+from indubio.training.loop import LARGE_NETWORK, chunks, members_at_once, train
+from indubio.training.network_fits import fresh_weights
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
 RATE, PRIOR_SCALE = 0.005, 1e-10

@@ -83,7 +83,7 @@ def measure(how: str, folder: Path) -> None:
     """Stream in this process and print speed and memory; imports and training are not counted in the time."""
     import pyarrow.parquet as parquet
 
-    from indubio.data import recordings  # noqa: F401
+    from indubio.inputs import recordings  # noqa: F401
 
     detector = trained(folder) if how == "score" else None
     path = folder / f"{'long' if how == 'long' else 'wide'}.parquet"
@@ -111,8 +111,8 @@ def peak_memory() -> float:
 
 
 def stream(how: str, folder: Path) -> Iterator[Any]:
-    from indubio.data.recordings import Long, Wide, stream_windows
-    from indubio.data.windows import Windowing
+    from indubio.inputs.recordings import Long, Wide, stream_windows
+    from indubio.inputs.windows import Windowing
 
     if how == "long":
         layout = Long(time="t", tag="tag", value="value")

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from indubio import Detector
-from indubio.compat import EnsembleDetector, distance_to_centre
+from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.evaluation import accuracy_rejection_curve, compare
 from indubio.report import plane_figure, plot_rejection_curves
 

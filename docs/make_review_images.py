@@ -14,9 +14,9 @@ from playwright.sync_api import sync_playwright
 from sqlalchemy import Connection
 
 from indubio import AnchoredEnsemble, Budget, Detector, Training
-from indubio.data import Table
-from indubio.server.app import build_app
-from indubio.server.running import configured
+from indubio.inputs import Table
+from indubio.server.http.app import build_app
+from indubio.server.http.process import configured
 from indubio.server.service import Service
 from indubio.server.settings import ServerSettings
 from indubio.server.store import Store

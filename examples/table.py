@@ -11,8 +11,8 @@ from pathlib import Path
 from sklearn.datasets import load_breast_cancer
 
 from indubio import AnchoredEnsemble, Budget, Detector, evaluate, load, save
-from indubio.data import read_table
 from indubio.explain import contributions
+from indubio.inputs import read_table
 from indubio.report import html_report
 
 folder = Path("table-example")

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from indubio import Detector, Training
-from indubio.data import Wide, Windowing, read_windows, stream_windows
 from indubio.explain import contributions
+from indubio.inputs import Wide, Windowing, read_windows, stream_windows
 from indubio.report import html_report
 
 folder = Path("windows-example")

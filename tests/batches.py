@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from indubio.data.reading import Reading
-from indubio.data.tables import Roles
+from indubio.inputs.reading import Reading
+from indubio.inputs.tables import Roles
 from indubio.storage import save
 from tests.small_examples import NAMES, TRAINING, quick, table
 

@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from indubio.autoencoders import Autoencoder
 from indubio.engine import Engine, streams
 from indubio.engine.compiled import CompiledEngine
 from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
+from indubio.networks import Autoencoder
 from indubio.posteriors import draws, posterior, sghmc
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}

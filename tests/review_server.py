@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import uvicorn
 
-from indubio.server.app import build_app
+from indubio.server.http.app import build_app
 from indubio.server.service import Service
 from indubio.server.settings import ServerSettings
 from indubio.server.store import Store

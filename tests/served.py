@@ -14,10 +14,10 @@ import pandas as pd
 import uvicorn
 
 from indubio import AnchoredEnsemble, Detector, save
-from indubio.data import read_table
+from indubio.inputs import read_table
 from indubio.posteriors import Training
-from indubio.server.app import build_app
-from indubio.server.running import configured
+from indubio.server.http.app import build_app
+from indubio.server.http.process import configured
 from indubio.server.service import Service
 from indubio.server.settings import ServerSettings
 from indubio.server.store import Store

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from indubio import AnchoredEnsemble, Conv1d, Detector, Training
-from indubio.data import Table, Windows
-from indubio.data.windows import WindowReport
+from indubio.inputs import Table, Windows
+from indubio.inputs.windows import WindowReport
 
 RNG = np.random.default_rng(0)
 NAMES = ("temperature", "pressure", "flow", "speed")

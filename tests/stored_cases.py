@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from indubio.server.store import Store
+from indubio.server.store.audit_trail import append, now
 from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference
-from indubio.server.store.chain import append, now
 
 
 def assessed(**changes: Any) -> Assessed:

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
-    from indubio.autoencoders import Conv1d, Dense, OwnNetwork
     from indubio.calibration import CrossFit, HoldOut, TrainScores
-    from indubio.data.streams import ExampleStream
     from indubio.decision import AtMost, Budget, Cost, NoReferral, TargetRisk, UncertaintyThreshold, Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
+    from indubio.inputs.example_streams import ExampleStream
+    from indubio.networks import Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
         VAE,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         MCDropout,
         Training,
     )
-    from indubio.presets import preset
     from indubio.storage import load, save
 
 __all__ = [
@@ -71,7 +70,6 @@ __all__ = [
     "Verdict",
     "evaluate",
     "load",
-    "preset",
     "save",
 ]
 
@@ -79,9 +77,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.autoencoders": ("Conv1d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Conv1d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
-    "indubio.data.streams": ("ExampleStream",),
+    "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),
@@ -94,7 +92,6 @@ _HOMES = {
         "MCDropout",
         "Training",
     ),
-    "indubio.presets": ("preset",),
     "indubio.storage": ("load", "save"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from indubio.data.incoming import days_of, groups_of, passed_through
-from indubio.data.intake import Inspected
-from indubio.data.notes import joined_notes
+from indubio.conformal import Reference, alarms, conformal_of, select_anomalies
 from indubio.decision import Evidence, Reason, Referral, Verdict, predictions, reasons, verdicts
 from indubio.errors import DataError, MissingExtraError, quoted
-from indubio.probability import Reference, alarms, conformal_of, select_anomalies
+from indubio.inputs.named_rows import days_of, groups_of, passed_through
+from indubio.inputs.notes import joined_notes
+from indubio.inputs.preparation import Inspected
 from indubio.uncertainty import DISPLAY_FACTOR, Uncertainty
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, overload
 
-from indubio.autoencoders import ARCHITECTURES, LIKELIHOODS, OwnNetwork
 from indubio.calibration import CALIBRATIONS
-from indubio.data import Long, MinMax, Missing, Roles, Unseen, Wide, Windowing
-from indubio.data.reading import Reading
 from indubio.decision import ANOMALY_THRESHOLD, REFERRALS
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
+from indubio.inputs import Long, MinMax, Missing, Roles, Unseen, Wide, Windowing
+from indubio.inputs.reading import Reading
+from indubio.networks import ARCHITECTURES, LIKELIHOODS, OwnNetwork
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
 from indubio.probability import CONVERSIONS
 from indubio.settings import AtLeastTwo, NotNegative, NotNegativeInt, Settings, Share

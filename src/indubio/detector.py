@@ -14,23 +14,23 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
-from indubio.autoencoders import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
-from indubio.data import MinMax, Missing, Prepared, Unseen
-from indubio.data.incoming import joined, training_groups
-from indubio.data.streams import ExampleStream
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.engine import require_device
 from indubio.errors import ConfigError
+from indubio.fitting.folds import fit_orders, fit_parts
+from indubio.fitting.on_workers import Order
+from indubio.fitting.streams import ScaledRows, Split, survey
+from indubio.inputs import MinMax, Missing, Prepared, Unseen
+from indubio.inputs.example_streams import ExampleStream
+from indubio.inputs.named_rows import joined, training_groups
+from indubio.networks import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.pipeline import ScoringModel, ScoringSettings
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
-from indubio.posteriors.parts import fit_orders, fit_parts
-from indubio.posteriors.spread import Order
-from indubio.posteriors.training import Report, silent
 from indubio.probability import Conversion, Ecdf
-from indubio.scoring import ScoringModel, ScoringSettings
 from indubio.settings import Settings
-from indubio.streaming import ScaledRows, Split, survey
+from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
 SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time

@@ -22,13 +22,13 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.assessment import Assessment
-from indubio.data.intake import Rows
-from indubio.data.schema import Schema
-from indubio.data.tables import Table
-from indubio.data.windows import Windows
 from indubio.decision import Verdict
 from indubio.detector import Detector
 from indubio.errors import ConfigError
+from indubio.inputs.preparation import Rows
+from indubio.inputs.schema import Schema
+from indubio.inputs.tables import Table
+from indubio.inputs.windows import Windows
 from indubio.uncertainty import mean_nll, var_nll
 
 VALUES_AT_ONCE = 2**22  # draws x examples x values held in memory at a time

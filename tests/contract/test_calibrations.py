@@ -10,11 +10,11 @@ from sklearn.neighbors import LocalOutlierFactor
 import indubio.calibration
 from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
-from indubio.compat import EnsembleDetector
-from indubio.data import read_table
 from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import CalibrationWarning, ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
+from indubio.inputs import read_table
 from indubio.posteriors import POSTERIORS
 from indubio.probability import Ecdf
 

@@ -10,15 +10,15 @@ from sklearn.ensemble import IsolationForest
 
 from indubio import Budget, Cost, Detector, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut
-from indubio.compat import EnsembleDetector
 from indubio.config import detector_from_plain, detector_to_plain
-from indubio.data import read_table
 from indubio.decision import Exceed
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.explain import explained
 from indubio.export import export_onnx
+from indubio.inputs import read_table
 from indubio.probability import CONVERSIONS, GroupConversions
-from indubio.server.registry import read_model
+from indubio.server.models.registry import read_model
 from tests.small_examples import quick
 
 SMALLEST = 20

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 import indubio.posteriors as posteriors
-from indubio.autoencoders import (
+from indubio.errors import TrainingError
+from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
     Conv1d,
@@ -17,10 +18,9 @@ from indubio.autoencoders import (
     LaplaceLikelihood,
     OwnNetwork,
 )
-from indubio.errors import TrainingError
 from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, Training
-from indubio.posteriors.rows import StreamedRows
-from indubio.posteriors.training import silent
+from indubio.training.loop import silent
+from indubio.training.rows import StreamedRows
 
 SMALL = {
     "deterministic": {},

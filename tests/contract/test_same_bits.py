@@ -10,15 +10,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from indubio import Detector
-from indubio.autoencoders import (
+from indubio.explain import contributions
+from indubio.inputs import MinMax
+from indubio.networks import (
     BernoulliLikelihood,
     Conv1d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
 )
-from indubio.data import MinMax
-from indubio.explain import contributions
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
 from tests.engines import CORE, instruction_sets
 

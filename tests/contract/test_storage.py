@@ -24,12 +24,12 @@ from indubio import (
     load,
     save,
 )
-from indubio.autoencoders import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
-from indubio.data import MinMax, Roles, Table
-from indubio.data.reading import Reading
-from indubio.data.recordings import array_windows
-from indubio.data.windows import Windowing
 from indubio.errors import DataError
+from indubio.inputs import MinMax, Roles, Table
+from indubio.inputs.reading import Reading
+from indubio.inputs.recordings import array_windows
+from indubio.inputs.windows import Windowing
+from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest
 from indubio.probability import CONVERSIONS
 from indubio.uncertainty import UNCERTAINTIES

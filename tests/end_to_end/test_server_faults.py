@@ -10,8 +10,8 @@ import pytest
 
 from indubio.errors import StoreError
 from indubio.server.store import Store
+from indubio.server.store.audit_trail import append, entries
 from indubio.server.store.cases import cases_waiting, count_waiting
-from indubio.server.store.chain import append, entries
 from indubio.server.store.verification import verify
 from tests.served import mixed_model, serving
 from tests.server_databases import PostgresServer, postgres
@@ -142,7 +142,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
 
 
 def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: Store, monkeypatch: Any) -> None:
-    monkeypatch.setattr("indubio.server.api.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio.server.api.routes.BODY_SECONDS", 0.2)
 
     def slow() -> Iterator[bytes]:
         yield b"{"

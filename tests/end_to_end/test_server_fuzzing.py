@@ -27,11 +27,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from indubio.data import Column, Schema
 from indubio.errors import DataError
-from indubio.server import tensors
-from indubio.server.errors import decoded
-from indubio.server.inputs import LARGEST, ModelInput
+from indubio.inputs import Column, Schema
+from indubio.server.api import tensors
+from indubio.server.api.model_inputs import LARGEST, ModelInput
+from indubio.server.http.error_answers import decoded
 from indubio.server.store import Store
 from indubio.server.store.verification import verify
 from tests.served import NAMES, mixed_model, serving, table_model

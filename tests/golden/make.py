@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from indubio import AnchoredEnsemble, Budget, Dense, Detector, Training, save
 from indubio.calibration import CrossFit
-from indubio.data import Roles
+from indubio.inputs import Roles
 from indubio.storage import FORMAT
 
 HERE = Path(__file__).parent

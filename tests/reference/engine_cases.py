@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from indubio.autoencoders import (
+from indubio.engine import streams
+from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
     BlockArchitecture,
@@ -18,9 +19,8 @@ from indubio.autoencoders import (
     LaplaceLikelihood,
     Likelihood,
 )
-from indubio.autoencoders.network import BlockNetwork
-from indubio.engine import streams
-from indubio.posteriors.posterior import fresh_weights
+from indubio.networks.network import BlockNetwork
+from indubio.training.network_fits import fresh_weights
 from tests.reference.plain_network import Named, Passed, nll_of_values, passed
 
 DOUBLE = np.dtype(np.float64)

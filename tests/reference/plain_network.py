@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, distributions
 
-from indubio.autoencoders import BernoulliLikelihood, GaussianLikelihood, Likelihood
-from indubio.autoencoders.layers import Block, Linear
-from indubio.autoencoders.network import BlockNetwork
+from indubio.networks import BernoulliLikelihood, GaussianLikelihood, Likelihood
+from indubio.networks.layers import Block, Linear
+from indubio.networks.network import BlockNetwork
 
 ACTIVATIONS = {
     "relu": torch.nn.ReLU(),

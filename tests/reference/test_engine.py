@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from indubio.autoencoders import Conv1d, Dense
 from indubio.engine import Chain, PointWeights, streams
+from indubio.networks import Conv1d, Dense
 from tests.engines import ENGINES, NOISES
 from tests.reference.engine_cases import CASES, CLOSE, NETWORKS, NOISY, Case, adam, batches_of
 from tests.reference.plain_network import kl_of_code

@@ -7,10 +7,10 @@ import pytest
 from torch import nn
 
 from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout, OwnNetwork, Training
-from indubio.autoencoders import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
-from indubio.data import MinMax, read_table
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
+from indubio.inputs import MinMax, read_table
+from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
 from indubio.posteriors import POSTERIORS
 from indubio.probability import CONVERSIONS
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from indubio.data.datasets import DATASETS
-from indubio.reproduction import paper
+from indubio.paper.collections import DATASETS
+from indubio.paper.reproduction import published as paper
 from indubio.uncertainty import UNCERTAINTIES
 
 CONVERSIONS = {"ECDF": "ecdf", "Gaussian": "gaussian", "Exponen.": "exponential", "Uniform": "uniform"}

@@ -8,7 +8,9 @@ import torch
 from scipy import stats
 from torch import distributions
 
-from indubio.autoencoders import (
+from indubio.engine.torch_likelihoods import nll_of_values
+from indubio.engine.torch_losses import kl_from_standard_normal
+from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
     Conv1d,
@@ -16,9 +18,7 @@ from indubio.autoencoders import (
     GaussianLikelihood,
     LaplaceLikelihood,
 )
-from indubio.autoencoders.tensors import Decoded
-from indubio.engine.torch_likelihoods import nll_of_values
-from indubio.engine.torch_losses import kl_from_standard_normal
+from indubio.networks.tensors import Decoded
 from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
 from tests.engines import ENGINES, run_on
 from tests.reference.engine_cases import NETWORKS, Case, batches_of

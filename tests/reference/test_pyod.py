@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from indubio import AnchoredEnsemble, Detector, Deterministic, Training
-from indubio.compat import EnsembleDetector
 from indubio.compat.pyod import as_pyod
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import MissingExtraError
 from indubio.probability import Gaussian
 from indubio.uncertainty import exceed

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.engine import stream
 from indubio.engine.torch_engine import SMALL_NETWORK, TorchEngine
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, EarlyStopping, MCDropout, Training
 from tests.engines import ENGINES, run_on
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain

@@ -17,12 +17,12 @@ from rich.console import Console
 
 from indubio.batch import Batch, run_batch
 from indubio.cli.assess_batch import _drawn
-from indubio.data import Wide, Windowing, read_windows
-from indubio.data.reading import Reading
 from indubio.decision import AtMost
 from indubio.engine.compiled import compiled_engine
 from indubio.errors import ConfigError, OutputError
 from indubio.export import export_onnx
+from indubio.inputs import Wide, Windowing, read_windows
+from indubio.inputs.reading import Reading
 from indubio.storage import load, save
 from tests.batches import digests, results, rows, saved_model, written
 from tests.small_examples import NAMES, SMALL_NETWORK, quick

@@ -8,7 +8,6 @@ import pytest
 from torch import nn
 
 from indubio import AnchoredEnsemble, Conv1d, Detector, MCDropout, NoReferral, OwnNetwork, Training
-from indubio.autoencoders import GaussianLikelihood
 from indubio.config import (
     FAMILIES,
     PARAMETERS,
@@ -18,9 +17,10 @@ from indubio.config import (
     from_plain,
     to_plain,
 )
-from indubio.data import Long, MinMax, Roles, Wide, Windowing
-from indubio.data.reading import Reading
 from indubio.errors import ConfigError
+from indubio.inputs import Long, MinMax, Roles, Wide, Windowing
+from indubio.inputs.reading import Reading
+from indubio.networks import GaussianLikelihood
 from indubio.posteriors import EarlyStopping, Posterior, RangeTest
 from indubio.probability import Conversion, Ecdf, Gaussian
 from indubio.settings import Settings

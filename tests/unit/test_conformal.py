@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indubio.conformal import Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.probability import Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.ties import TIE_TOLERANCE
 
 ONE_PART = np.zeros(3, dtype=int)  # three draws

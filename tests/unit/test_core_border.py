@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.engine import Chain, PointWeights, Variational, streams
 from indubio.engine.compiled import ACTIVATIONS, CompiledEngine, _layers, _places
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core
 from indubio.errors import ConfigError, EngineError
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from tests.engines import CORE, instruction_sets
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")

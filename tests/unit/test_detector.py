@@ -22,10 +22,10 @@ from indubio import (
     UncertaintyThreshold,
     Verdict,
 )
-from indubio.autoencoders import BernoulliLikelihood
 from indubio.calibration import TrainScores
-from indubio.data import MinMax
 from indubio.errors import ConfigError, DataError, IndubioError, ShapeError
+from indubio.inputs import MinMax
+from indubio.networks import BernoulliLikelihood
 from indubio.probability import CONVERSIONS
 
 RNG = np.random.default_rng(0)

@@ -12,14 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from indubio import NoReferral, UncertaintyThreshold, Verdict, save
-from indubio.compat import EnsembleDetector, distance_to_centre
-from indubio.data import MinMax
+from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.explain import contributions
 from indubio.export import export_onnx
+from indubio.inputs import MinMax
 from indubio.probability import CONVERSIONS, Ecdf, Gaussian
 from indubio.report import html_report
-from indubio.report.model import model_rows
+from indubio.report.model_facts import model_rows
 from indubio.report.subject import Subject
 from tests.small_examples import LABELS, NAMES, ROWS, SIGNALS, TRAINING, table
 
@@ -203,7 +203,7 @@ def test_values_are_scaled_when_asked():
 def test_many_rows_are_scored_in_blocks_with_the_same_result(monkeypatch):
     detector = EnsembleDetector(Remembers(), members=2).fit(TRAINING)
     whole = detector.nll(ROWS)
-    monkeypatch.setattr("indubio.compat.ensemble.SCORES_AT_ONCE", 14)
+    monkeypatch.setattr("indubio.ensemble.ensemble_detector.SCORES_AT_ONCE", 14)
     np.testing.assert_array_equal(detector.nll(ROWS), whole)
 
 

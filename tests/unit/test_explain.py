@@ -11,10 +11,10 @@ import pytest
 
 from indubio import Detector, Deterministic, NoReferral, Training, explain
 from indubio import detector as detector_module
-from indubio.autoencoders import GaussianLikelihood
-from indubio.data import Table
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts, chosen_examples, contributions, explained
+from indubio.inputs import Table
+from indubio.networks import GaussianLikelihood
 from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS

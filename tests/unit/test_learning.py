@@ -7,12 +7,12 @@ from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 
 from indubio import Budget, Detector, TargetRisk, load, save
-from indubio.compat import EnsembleDetector
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.probability import Correction
 from indubio.probability.correction import SUREST
-from indubio.report.model import model_rows
+from indubio.report.model_facts import model_rows
 from indubio.report.subject import Subject
 from tests.small_examples import LABELS, SIGNALS, SMALL_NETWORK, TRAINING, good, quick
 from tests.small_examples import ROWS as MIXED
@@ -141,7 +141,7 @@ def test_an_exported_model_has_learned_too(learned, windows, tmp_path):
 
 @pytest.mark.parametrize("scaling", [None, "min_max"])
 def test_any_detector_learns(scaling):
-    from indubio.data import MinMax
+    from indubio.inputs import MinMax
 
     model = EnsembleDetector(IsolationForest(), members=3, scaling=MinMax() if scaling else None).fit(TRAINING)
     rows, anomaly = looked_at(300)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood, OwnNetwork
 from indubio.engine import Scorer, streams
 from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
-from indubio.posteriors.posterior import fresh_weights
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood, OwnNetwork
+from indubio.training.network_fits import fresh_weights
 from tests.engines import ENGINES
 
 RNG = np.random.default_rng(0)

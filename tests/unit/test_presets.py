@@ -2,11 +2,11 @@
 
 import pytest
 
-from indubio import Conv1d, Dense, Detector, preset
-from indubio.data.datasets import DATASETS
+from indubio import Conv1d, Dense, Detector
 from indubio.errors import ConfigError
+from indubio.paper.collections import DATASETS
+from indubio.paper.presets import MODELS, preset
 from indubio.posteriors import RangeTest
-from indubio.presets import MODELS
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.data.quality import fit_quality, frozen, quality_flags, saturated
 from indubio.errors import ShapeError
+from indubio.inputs.quality import fit_quality, frozen, quality_flags, saturated
 
 NAMES = ("pressure", "flow", "valve")
 

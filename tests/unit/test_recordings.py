@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indubio.data.recordings import Long, Wide, read_windows, sources, stream_windows
-from indubio.data.windows import Windowing, Windows
 from indubio.errors import ConfigError, DataError
+from indubio.inputs.recordings import Long, Wide, read_windows, sources, stream_windows
+from indubio.inputs.windows import Windowing, Windows
 from tests.reference.plain_resampling import cut, resampled
 
 LONG = Long(time="time", tag="tag", value="value")

@@ -7,11 +7,11 @@ import pytest
 from torch import nn
 
 from indubio import Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
-from indubio.data.windows import ShortGroup
 from indubio.decision import Verdict
+from indubio.inputs.windows import ShortGroup
 from indubio.report.findings import drift, drift_in_words, findings
-from indubio.report.model import column_rows, model_in_short, model_rows
-from indubio.report.quality import quality
+from indubio.report.label_findings import quality
+from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.subject import Subject
 from indubio.report.words import count, doubt_in_words, number, percent, plain, point, verdict_in_words
 from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows

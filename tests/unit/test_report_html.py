@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from indubio import Budget, Detector, Deterministic, Training, UncertaintyThreshold
-from indubio.data import Table
 from indubio.decision import Verdict
 from indubio.errors import DataError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
+from indubio.inputs import Table
 from indubio.report import html_report
 from indubio.uncertainty import UNCERTAINTIES
 from tests.small_examples import (

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from indubio import AnchoredEnsemble, Detector
-from indubio.autoencoders import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.engine import torch_engine
 from indubio.errors import DataError, ShapeError
 from indubio.explain import explained
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.posteriors import Draws, Training
 from tests.engines import run_on
 

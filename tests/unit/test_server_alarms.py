@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from indubio.errors import ConfigError
-from indubio.server.alarms import MOST_MACHINES, Alarms, ReferralBudget
+from indubio.server.models.alarms import MOST_MACHINES, Alarms, ReferralBudget
 from indubio.server.settings import AlarmRule
 from indubio.server.store import Store
 from indubio.server.store.alarms import alarm_history, ringing

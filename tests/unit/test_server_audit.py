@@ -9,7 +9,7 @@ from sqlalchemy import text
 from indubio.errors import DataError
 from indubio.server.store import Store, chain
 from indubio.server.store.alarms import AlarmEvent, record_alarm
-from indubio.server.store.chain import Head, append, entries, head, now
+from indubio.server.store.audit_trail import Head, append, entries, head, now
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review, undo

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.data import read_table
+from indubio.inputs import read_table
 from indubio.server.service import Service
 from indubio.server.store import Store
-from indubio.server.store.chain import entries
+from indubio.server.store.audit_trail import entries
 from indubio.server.store.drift import drift_state
 from indubio.storage import load
 from tests.served import NAMES, good_rows, serving, table_model

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indubio.decision import Budget
-from indubio.server.pages.evidence import Evidence, evidence
+from indubio.server.review.label_evidence import Evidence, evidence
 from indubio.server.store.reviews import review
 from tests.stored_cases import assessed, stored
 

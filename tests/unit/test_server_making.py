@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from indubio import Detector
-from indubio.data import Roles, read_table
-from indubio.data.reading import Reading
 from indubio.decision import Cost, TargetRisk
 from indubio.errors import ConfigError, DataError
-from indubio.server.pages.making import Order, made
+from indubio.inputs import Roles, read_table
+from indubio.inputs.reading import Reading
+from indubio.server.retraining.new_versions import Order, made
 from indubio.server.store.cases import chosen_cases
 from indubio.server.store.reviews import review
 from indubio.storage import load, save

@@ -12,10 +12,10 @@ import pytest
 
 from indubio import Budget
 from indubio.report.figures import Drawing
-from indubio.server.pages.drawing import styled_by_attributes
-from indubio.server.pages.visits import safe_path
+from indubio.server.review.page_requests import safe_path
+from indubio.server.review.plots import styled_by_attributes
+from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, next_to
-from indubio.server.store.chain import entries
 from indubio.server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows

@@ -16,8 +16,8 @@ import tritonclient.http as triton
 from indubio import Detector
 from indubio.server.service import Service
 from indubio.server.store import Store
+from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, input_values
-from indubio.server.store.chain import entries
 from indubio.server.store.verification import verify
 from tests.served import NAMES, good_rows, mixed_model, row, serving, table_model, window_model
 
@@ -411,8 +411,8 @@ def test_what_a_model_takes_can_be_forgotten() -> None:
 
     code = """
 import gc
-from indubio.data import Column, Schema
-from indubio.server.inputs import ModelInput
+from indubio.inputs import Column, Schema
+from indubio.server.api.model_inputs import ModelInput
 for _ in range(30):
     ModelInput(Schema((Column(name="a"), Column(name="b", kind="category"))), (2,), "refer", 10)
     gc.collect()

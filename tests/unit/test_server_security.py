@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from indubio.server.connections import LARGEST_HEAD, MOST_HEADERS
-from indubio.server.errors import RefusalError
-from indubio.server.guard import Actor, Buckets, is_loopback, require
-from indubio.server.logs import JsonLines
+from indubio.server.http.connections import LARGEST_HEAD, MOST_HEADERS
+from indubio.server.http.error_answers import RefusalError
+from indubio.server.http.gate import Actor, Buckets, is_loopback, require
+from indubio.server.http.logs import JsonLines
 from indubio.server.service import Service
 from indubio.server.store import Store
 from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, open_session, revoke_key
@@ -86,7 +86,7 @@ def test_a_revoked_key_opens_nothing_and_a_new_one_does(
 def test_the_audit_trail_knows_who_asked(
     sqlite_store: Store, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
 ) -> None:
-    from indubio.server.store.chain import entries
+    from indubio.server.store.audit_trail import entries
 
     _, client = asked
     assert client.post("/assess", json=BODY, headers=bearer(secrets["scorer"])).status_code == 200
@@ -136,7 +136,7 @@ def test_guessing_keys_is_slowed_down(secrets: dict[str, str], asked: tuple[Serv
 
 
 def test_buckets_forget_names_rather_than_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.guard.MOST_BUCKETS", 10)
+    monkeypatch.setattr("indubio.server.http.gate.MOST_BUCKETS", 10)
     buckets = Buckets(1.0, 1.0)
     for name in range(100):
         buckets.wait(str(name))

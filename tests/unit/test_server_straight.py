@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from indubio.server import straight
+from indubio.server.http import fast_path as straight
 from indubio.server.service import Service
 from indubio.server.store import Store
 from tests.served import listening, row, serving, table_model
@@ -144,7 +144,7 @@ def test_a_body_in_pieces_is_read_whole(
 def test_a_body_that_does_not_come_is_given_up(
     asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.api.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio.server.api.routes.BODY_SECONDS", 0.2)
     service, client = asked
     with connected(client) as connection:
         connection.sendall(asking("/assess", {"rows": [row()]})[:-5])

@@ -11,7 +11,7 @@ from indubio import load, save
 from indubio.decision import NoReferral
 from indubio.errors import ConfigError, ModelFileError
 from indubio.export import export_onnx
-from indubio.server.registry import Registry
+from indubio.server.models.registry import Registry
 from indubio.server.store import Store
 from tests.served import row, serving, table_model
 
@@ -105,7 +105,7 @@ def test_a_folder_is_served_where_onnx_runtime_is_not_installed(tmp_path: Path) 
 import sys
 sys.modules["onnx"] = sys.modules["onnxruntime"] = None  # an import of them fails
 from pathlib import Path
-from indubio.server.registry import Registry
+from indubio.server.models.registry import Registry
 from indubio.server.store import Store
 folder = Path({str(tmp_path)!r})
 with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
@@ -121,9 +121,9 @@ def test_an_onnx_file_is_served_where_torch_is_not_installed(tmp_path: Path) -> 
 import sys
 sys.modules["torch"] = None  # an import of it fails
 from pathlib import Path
-from indubio.server.registry import Registry
+from indubio.server.models.registry import Registry
 from indubio.server.store import Store
-import indubio.server.app
+import indubio.server.http.app
 folder = Path({str(tmp_path)!r})
 with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
     registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", most_rows=10)

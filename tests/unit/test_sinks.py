@@ -7,8 +7,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 import pytest
 
-from indubio.data.sinks import json_text, sink, whole_file
 from indubio.errors import ConfigError, DataError
+from indubio.io.sinks import json_text, sink, whole_file
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 FIRST = pa.table({"a": [1, 2], "b": ["x", 'y "z"']}, SCHEMA)

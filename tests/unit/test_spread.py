@@ -7,8 +7,8 @@ from distributed import LocalCluster
 from torch import nn
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, MCDropout, OwnNetwork, Training, TrainScores
-from indubio.data import Table
 from indubio.errors import ConfigError
+from indubio.inputs import Table
 from indubio.workers import Workers
 from tests.small_examples import TRAINING, table
 

@@ -18,7 +18,7 @@ from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, OwnNetwor
 from indubio.errors import ConfigError, ModelFileError
 from indubio.probability import Gaussian
 from indubio.storage import FORMAT, MIGRATIONS, read_manifest
-from indubio.storage.state import FITTED, OPTIONAL
+from indubio.storage.detector_state import FITTED, OPTIONAL
 from indubio.storage.summary import NAMES, Summary
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty
 from tests.golden.make import parts

@@ -13,12 +13,12 @@ import pytest
 from scipy import stats
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
-from indubio.data import Roles, Table, Wide, Windowing, read_table
-from indubio.data.reading import Reading
-from indubio.data.streams import drawn
 from indubio.errors import ConfigError, DataError
+from indubio.fitting.streams import REFERENCE, ScaledRows, Split, survey
+from indubio.inputs import Roles, Table, Wide, Windowing, read_table
+from indubio.inputs.example_streams import drawn
+from indubio.inputs.reading import Reading
 from indubio.posteriors import EarlyStopping
-from indubio.streaming import REFERENCE, ScaledRows, Split, survey
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
 
@@ -167,7 +167,7 @@ def test_no_more_rows_are_held_out_than_are_needed_to_calibrate():
 
 
 def test_the_distribution_of_the_reference_scores_is_within_its_bound_of_that_of_all(tmp_path, monkeypatch):
-    monkeypatch.setattr("indubio.streaming.REFERENCE", 1000)
+    monkeypatch.setattr("indubio.fitting.streams.REFERENCE", 1000)
     table = made(12_000)
     detector = small().fit(ExampleStream(written(tmp_path / "parts", table, 1000), buffer=3000))
     known = detector.reference_.scores[0]

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from indubio import Detector, Deterministic, Training, Verdict
-from indubio.data import Roles, Schema, Table, read_table, stream_tables
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.inputs import Roles, Schema, Table, read_table, stream_tables
 
 RNG = np.random.default_rng(0)
 PARTS = pd.DataFrame(

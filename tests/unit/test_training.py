@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from indubio.autoencoders import Autoencoder, Dense, GaussianLikelihood
 from indubio.engine import PointWeights, streams
 from indubio.errors import ConfigError, TrainingError
+from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import Deterministic, EarlyStopping, RangeTest, Training
-from indubio.posteriors.learning_rate import fixed, found_rates, smoothed_losses, triangular
-from indubio.posteriors.posterior import fresh_weights
-from indubio.posteriors.training import epoch_orders, members_at_once, thread_count, train
+from indubio.training.learning_rate import fixed, found_rates, smoothed_losses, triangular
+from indubio.training.loop import epoch_orders, members_at_once, thread_count, train
+from indubio.training.network_fits import fresh_weights
 from indubio.workers.processes import cores
 from tests.engines import ENGINES
 

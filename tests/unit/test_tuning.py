@@ -14,12 +14,12 @@ from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Training
 from indubio.cli.configuration import detector_of, reading_of
 from indubio.cli.default_toml import written_toml
 from indubio.config import detector_to_plain
-from indubio.data import Roles
-from indubio.data.reading import Reading
 from indubio.errors import ConfigError, DataError
+from indubio.inputs import Roles
+from indubio.inputs.reading import Reading
 from indubio.tuning import Judged, Search, best_so_far, judged, sampled, search
-from indubio.tuning.judging import broken
-from indubio.tuning.searching import _Run, _study
+from indubio.tuning.criterion import broken
+from indubio.tuning.search import _Run, _study
 from indubio.workers import Workers
 from tests.end_to_end.test_commands import run
 

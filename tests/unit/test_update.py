@@ -8,8 +8,8 @@ import pytest
 
 from indubio import BayesByBackprop, Detector, Training
 from indubio.calibration import CALIBRATIONS, TrainScores
-from indubio.data import Table
 from indubio.errors import ConfigError, DataError
+from indubio.inputs import Table
 from indubio.posteriors import POSTERIORS
 from tests.contract.test_storage import SMALL
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, good, quick, table, windows

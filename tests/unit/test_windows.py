@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.data.recordings import array_windows
-from indubio.data.windows import Windowing, Windows
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.inputs.recordings import array_windows
+from indubio.inputs.windows import Windowing, Windows
 from tests.reference.plain_resampling import cut
 
 NAN = np.nan

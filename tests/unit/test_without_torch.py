@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from indubio import Detector, ExampleStream, HoldOut, Training, load, save
-from indubio.data import Table
+from indubio.inputs import Table
 from indubio.explain import explained
 from indubio.export import export_onnx
 from indubio.posteriors import POSTERIORS, EarlyStopping

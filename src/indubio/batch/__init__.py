@@ -7,6 +7,6 @@ hash. So a run may be killed at any moment and run again, and what comes out nev
 """
 
 from indubio.batch.progress import Advance, WorkerState
-from indubio.batch.running import Batch, Outcome, run_batch
+from indubio.batch.run import Batch, Outcome, run_batch
 
 __all__ = ["Advance", "Batch", "Outcome", "WorkerState", "run_batch"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from indubio.batch.folder import OutFolder
+from indubio.batch.output_folder import OutFolder
 from indubio.batch.shards import Shard
 from indubio.errors import ConfigError, DataError
 

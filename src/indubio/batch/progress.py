@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from indubio.batch.manifest import Done
 from indubio.batch.shards import Shard
-from indubio.batch.work import Report
+from indubio.batch.worker import Report
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indubio.data.recordings.columns import plain
-from indubio.data.recordings.sources import ROWS_AT_ONCE, ParquetSource, Source
+from indubio.io.arrow_columns import plain
+from indubio.io.sources import ROWS_AT_ONCE, ParquetSource, Source
 
 SHARD_ROWS = 4 * ROWS_AT_ONCE  # some seconds of work, and an output of some ten MB
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,12 +85,12 @@ def assess(
 
     from rich.console import Console
 
-    from indubio.batch.assessing import Assessor
+    from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.progress import counter
-    from indubio.cli.selecting import Selecting
-    from indubio.cli.streams import named_source
-    from indubio.data.sinks import json_text, sink
+    from indubio.cli.selection import Selecting
+    from indubio.cli.standard_input import named_source
+    from indubio.io.sinks import json_text, sink
 
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")

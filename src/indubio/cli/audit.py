@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.serving import DATABASE, STATE, opened
+from indubio.cli.server_options import DATABASE, STATE, opened
 
 if TYPE_CHECKING:
-    from indubio.server.store.chain import Head
+    from indubio.server.store.audit_trail import Head
 
 audit = typer.Typer(
     help="The server's audit trail: verified, exported, its head to keep elsewhere.", no_args_is_help=True
@@ -32,7 +32,7 @@ def verified(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Find whatever was changed, removed, moved or cut off; exit code 4 where there is any."""
-    from indubio.data.sinks import json_text
+    from indubio.io.sinks import json_text
 
     if export is not None:
         from indubio.server.store.verification import verify_export
@@ -80,7 +80,7 @@ def exported(
 ) -> None:
     """Write the entries of a period; `indubio audit verify --export FILE` verifies them by themselves."""
     with opened(db, state) as store:
-        from indubio.data.sinks import whole_file
+        from indubio.io.sinks import whole_file
         from indubio.server.store.verification import export
 
         count = -1
@@ -97,14 +97,14 @@ def print_head(
 ) -> None:
     """Print the number and hash of the last entry, to keep where nobody can change it."""
     with opened(db, state) as store:
-        from indubio.server.store.chain import head
+        from indubio.server.store.audit_trail import head
 
         end = store.read(head)
     typer.echo(f"{end.seq}:{end.hash}")
 
 
 def _head(text: str) -> "Head":
-    from indubio.server.store.chain import Head
+    from indubio.server.store.audit_trail import Head
 
     number, _, hash_ = text.partition(":")
     if not number.isdecimal() or len(hash_) != 64:

@@ -7,9 +7,9 @@ from typing import Any
 
 from indubio.config import PARAMETERS as DETECTOR_KEYS
 from indubio.config import detector_from_plain, from_plain, refuse_unknown
-from indubio.data.reading import Reading
 from indubio.detector import Detector
 from indubio.errors import ConfigError
+from indubio.inputs.reading import Reading
 
 DATA = "data"  # the part of a configuration that says how files are read
 

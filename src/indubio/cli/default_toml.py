@@ -47,8 +47,8 @@ def written_toml(config: Mapping[str, Any]) -> str:
 
 
 def _examples() -> Iterator[tuple[str, Settings]]:
-    from indubio.autoencoders import Dense
     from indubio.calibration import HoldOut
+    from indubio.networks import Dense
 
     yield "architecture", Dense()
     yield "calibration", HoldOut()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
-    from indubio.data.tables import Table
-    from indubio.data.windows import Windows
     from indubio.detector import Detector
     from indubio.drift import DriftMonitor
     from indubio.export import OnnxModel
+    from indubio.inputs.tables import Table
+    from indubio.inputs.windows import Windows
 
 
 class DriftWatch:
@@ -52,7 +52,7 @@ class DriftWatch:
             why = "an ONNX model" if isinstance(self._scorer, OnnxModel) else "this model, of an earlier version,"
             return f"not tested: {why} keeps no reference", None, False
         if self._path is not None:
-            from indubio.data.sinks import whole_file
+            from indubio.io.sinks import whole_file
 
             with whole_file(self._path) as file:
                 file.write(json.dumps(self._monitor.to_plain()).encode())

@@ -38,8 +38,8 @@ def evaluate(
     from rich.console import Console
 
     from indubio import evaluation
-    from indubio.data.sinks import json_text
-    from indubio.data.tables import Roles
+    from indubio.inputs.tables import Roles
+    from indubio.io.sinks import json_text
 
     table = _read(source)
     scores = score or ("nll" if "nll" in table.column_names else None)
@@ -65,7 +65,7 @@ def evaluate(
 def _read(source: Path) -> "pa.Table":
     import pyarrow as pa
 
-    from indubio.data.recordings.sources import opened
+    from indubio.io.sources import opened
 
     parts = [file.batches(dict.fromkeys(file.schema.names)) for file in opened(source)]
     return pa.Table.from_batches([batch for part in parts for batch in part])

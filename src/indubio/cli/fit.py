@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
-    from indubio.data.reading import Reading
-    from indubio.data.streams import ExampleStream
-    from indubio.data.tables import Table
-    from indubio.data.windows import Windows
     from indubio.detector import Detector
+    from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.reading import Reading
+    from indubio.inputs.tables import Table
+    from indubio.inputs.windows import Windows
 
 DATA, WINDOWS, MODEL = "How the file is read", "Windows of a recording", "The model"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
@@ -122,7 +122,7 @@ def fit(
     """Learn what good examples look like, and save the model."""
     from indubio.cli.configuration import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
-    from indubio.cli.streams import named_source
+    from indubio.cli.standard_input import named_source
     from indubio.errors import ModelFileError
     from indubio.storage import save
     from indubio.workers import Workers
@@ -159,7 +159,7 @@ def fit(
 
 
 def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Table | Windows | ExampleStream":
-    from indubio.data.streams import ExampleStream
+    from indubio.inputs.example_streams import ExampleStream
 
     streamed = ExampleStream(path, reading, buffer)
     if stream is None:
@@ -218,9 +218,9 @@ def _windows(
 def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from indubio.data.sinks import json_text
-    from indubio.data.streams import ExampleStream
-    from indubio.data.windows import Windows
+    from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.windows import Windows
+    from indubio.io.sinks import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     cut = data.report if isinstance(data, Windows) else None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.serving import DATABASE, STATE, RoleChoice, opened, who
+from indubio.cli.server_options import DATABASE, STATE, RoleChoice, opened, who
 
 keys = typer.Typer(
     help="API keys of the server: made, listed, taken back. Only their hashes are kept.", no_args_is_help=True
@@ -33,7 +33,7 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Who has keys."""
-    from indubio.data.sinks import json_text
+    from indubio.io.sinks import json_text
 
     with opened(db, state) as store:
         from indubio.server.store.keys import all_keys

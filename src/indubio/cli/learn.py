@@ -22,11 +22,11 @@ def learn(
     """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
     from rich.console import Console
 
-    from indubio.data.reading import reading_for
-    from indubio.data.recordings.sources import opened
-    from indubio.data.sinks import json_text
-    from indubio.data.tables import Table
     from indubio.errors import DataError, ModelFileError
+    from indubio.inputs.reading import reading_for
+    from indubio.inputs.tables import Table
+    from indubio.io.sinks import json_text
+    from indubio.io.sources import opened
     from indubio.storage import load, save
 
     if out.exists() and not overwrite:

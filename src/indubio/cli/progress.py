@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:  # scoring an ONNX model must not import the training
-    from indubio.posteriors.training import Progress, Report
+    from indubio.training.loop import Progress, Report
 
 
 @contextmanager

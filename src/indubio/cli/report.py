@@ -20,9 +20,9 @@ def report(
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
     from rich.console import Console
 
-    from indubio.cli.streams import named_source
-    from indubio.data.reading import reading_for
-    from indubio.data.sinks import whole_file
+    from indubio.cli.standard_input import named_source
+    from indubio.inputs.reading import reading_for
+    from indubio.io.sinks import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 

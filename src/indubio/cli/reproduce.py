@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from indubio.presets import Collection
-    from indubio.reproduction import Advance
+    from indubio.paper.presets import Collection
+    from indubio.paper.reproduction import Advance
 
 
 def reproduce(
@@ -50,7 +50,7 @@ def reproduce(
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
     from rich.console import Console
 
-    from indubio.reproduction import Store, experiments, quick_grid, run_grid, sensor_names, write_results
+    from indubio.paper.reproduction import Store, experiments, quick_grid, run_grid, sensor_names, write_results
     from indubio.workers import Workers
 
     workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.serving import DATABASE, STATE, AfterChoice, FailureChoice, opened
+from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, opened
 
 if TYPE_CHECKING:
     from indubio.server.settings import AlarmRule
@@ -54,7 +54,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
     with opened(db, state) as store:
-        from indubio.server.guard import is_loopback
+        from indubio.server.http.gate import is_loopback
         from indubio.server.settings import ServerSettings
         from indubio.server.store.keys import count_keys
 
@@ -76,9 +76,9 @@ def serve(
             rate=rate,
             access_log=access_log,
         )
-        from indubio.server.app import build_app
-        from indubio.server.logs import log_to_stderr
-        from indubio.server.running import configured, run
+        from indubio.server.http.app import build_app
+        from indubio.server.http.logs import log_to_stderr
+        from indubio.server.http.process import configured, run
         from indubio.server.service import Service
 
         log_to_stderr()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from indubio.cli.workers import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def tune(
 
     from indubio.cli.configuration import detector_of, merged, read_config, reading_of
     from indubio.cli.fit import _roles
-    from indubio.data.streams import ExampleStream
+    from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
     from indubio.workers import Workers
 
@@ -87,7 +87,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
     from indubio.cli.configuration import DATA
     from indubio.cli.default_toml import written_toml
     from indubio.config import detector_to_plain
-    from indubio.data.sinks import whole_file
+    from indubio.io.sinks import whole_file
 
     tuned = detector_to_plain(found.detector) | ({DATA: settings[DATA]} if settings.get(DATA) else {})
     with whole_file(out) as file:
@@ -97,7 +97,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from indubio.data.sinks import json_text
+    from indubio.io.sinks import json_text
 
     if as_json:
         told = {"trials": found.done, "failed": found.failed, "config": str(out)}

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from indubio.detector import Detector
 from indubio.errors import MissingExtraError
-from indubio.scoring import ScoringModel
+from indubio.pipeline import ScoringModel
 from indubio.uncertainty import mean_nll
 
 try:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.layers import Block, Convolution
-from indubio.autoencoders.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
-from indubio.autoencoders.network import BlockNetwork
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
 from indubio.engine.objectives import Chain, PointWeights, Variational
 from indubio.engine.random import Stream
+from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Block, Convolution
+from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.networks.network import BlockNetwork
 
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
 THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings

@@ -11,11 +11,11 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine.compiled import compiled_engine
 from indubio.engine.objectives import Chain, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
+from indubio.networks.autoencoder import Autoencoder
 
 Rows = Float[np.ndarray, "n ..."]
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.autoencoders.layers import Shape
 from indubio.engine.core import GROUP, Core, RandomStream, core
+from indubio.networks.layers import Shape
 
 
 class Stream(Protocol):

@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.tensors import TensorWeights
 from indubio.engine.engine import Rows
 from indubio.engine.objectives import Chain, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_losses import Loss, PointLoss, VariationalLoss
 from indubio.engine.torch_networks import StackedAutoencoder, nll_of_rows
+from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.tensors import TensorWeights
 
 SMALL_NETWORK = 100_000  # weights; up to it, more threads cost more than they bring, a lot more on a busy machine
 VALUES_AT_ONCE = 2**17  # draws x rows x widest layer: stays in a core's cache; tensors of 1 MB and more page-fault

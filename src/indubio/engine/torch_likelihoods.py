@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from indubio.autoencoders.likelihoods import (
+from indubio.networks.likelihoods import (
     LOG_VARIANCE,
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -11,7 +11,7 @@ from indubio.autoencoders.likelihoods import (
     Likelihood,
     NoisyLikelihood,
 )
-from indubio.autoencoders.tensors import Decoded, TensorWeights
+from indubio.networks.tensors import Decoded, TensorWeights
 
 
 def nll_of_values(likelihood: Likelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:

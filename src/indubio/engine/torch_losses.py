@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from indubio.autoencoders.network import Network
-from indubio.autoencoders.tensors import Masks
 from indubio.engine.objectives import PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_networks import StackedAutoencoder, noisy
+from indubio.networks.network import Network
+from indubio.networks.tensors import Masks
 
 
 class Loss(ABC):

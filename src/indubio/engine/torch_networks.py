@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.layers import Block, Convolution, LayerNorm, Linear
-from indubio.autoencoders.modules import ModuleNetwork
-from indubio.autoencoders.network import BlockNetwork, Network
-from indubio.autoencoders.tensors import Code, Decoded, Masks, TensorWeights
 from indubio.engine.torch_likelihoods import nll_of_values
+from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
+from indubio.networks.network import BlockNetwork, Network
+from indubio.networks.own_modules import ModuleNetwork
+from indubio.networks.tensors import Code, Decoded, Masks, TensorWeights
 
 
 class Program(Protocol):

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from indubio.data import Column, FittedMinMax, Intake, Long, Roles, Schema, Wide, Windowing
-from indubio.data.quality import QualityLimits
-from indubio.data.reading import Reading
+from indubio.conformal import Reference
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
-from indubio.probability import Reference
+from indubio.inputs import Column, FittedMinMax, Intake, Long, Roles, Schema, Wide, Windowing
+from indubio.inputs.quality import QualityLimits
+from indubio.inputs.reading import Reading
 from indubio.settings import Settings
 
 KEY = "indubio"

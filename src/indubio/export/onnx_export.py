@@ -14,11 +14,11 @@ from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from indubio.data.scaling import FAR, FittedMinMax
-from indubio.data.sinks import whole_file
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
+from indubio.inputs.scaling import FAR, FittedMinMax
+from indubio.io.sinks import whole_file
 
 if TYPE_CHECKING:
     import onnx
@@ -51,9 +51,9 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
         )
-    from indubio.export.conversion import corrected, part_means, probability, uncertainties
+    from indubio.export.conversion_nodes import corrected, part_means, probability, uncertainties
     from indubio.export.graph import Graph
-    from indubio.export.network import NetworkNodes
+    from indubio.export.network_nodes import NetworkNodes
 
     graph = Graph()
     rows = graph.input("rows", ["examples", *detector.input_shape_])

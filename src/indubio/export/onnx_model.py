@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.assessment import Assessment, Decider, Scored
-from indubio.data import Rows, Table, Windows
-from indubio.data.checks import require_numbers
-from indubio.data.incoming import named_rows
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.metadata import KEY, Metadata
+from indubio.inputs import Rows, Table, Windows
+from indubio.inputs.checks import require_numbers
+from indubio.inputs.named_rows import named_rows
 from indubio.uncertainty import Uncertainty
 
 

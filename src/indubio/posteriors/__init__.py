@@ -4,12 +4,12 @@ from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.learning_rate import RangeTest
 from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.posterior import Posterior
 from indubio.posteriors.sghmc import SGHMC
-from indubio.posteriors.training import EarlyStopping, Progress, Training
 from indubio.posteriors.vae import VAE
+from indubio.training.learning_rate import RangeTest
+from indubio.training.loop import EarlyStopping, Progress, Training
 
 POSTERIORS: dict[str, type[Posterior]] = {
     "deterministic": Deterministic,

@@ -12,13 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Beginning, Posterior, fit_networks, fresh_weights
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.posterior import Posterior
 from indubio.settings import AtLeastOne
+from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,50 +36,21 @@ class AnchoredEnsemble(Posterior):
         """Every member is a draw."""
         return self.members
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train the members, as many side by side as is fastest."""
-        return self.fit_members(
-            range(self.members), autoencoder, rows, training=training, seed=seed, report=report, start=start
-        )
+        return self.members_of(context, range(self.members))
 
-    def fit_members(
-        self,
-        members: range,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def members_of(self, context: FitContext, members: range) -> Draws:
         """Some of the members, as they are in the whole ensemble: each has random streams and a start of its own."""
+        autoencoder, dtype = context.autoencoder, context.rows.dtype
 
         def begin(own: Sequence[Stream]) -> Beginning:
-            values = fresh_weights(autoencoder, own, rows.dtype)
-            return Beginning(values, anchors=fresh_weights(autoencoder, own, rows.dtype))
+            values = fresh_weights(autoencoder, own, dtype)
+            return Beginning(values, anchors=fresh_weights(autoencoder, own, dtype))
 
-        trained = fit_networks(
-            PointWeights(prior_scale=self.prior_scale),
-            begin,
-            autoencoder,
-            rows,
-            streams=streams(seed, members.stop)[members.start :],
-            training=training,
-            seed=seed,
-            report=report,
-            start=None if start is None else autoencoder.flat(start.weights),
-        )
-        weights = np.empty((len(members), autoencoder.weight_count()), rows.dtype)
+        own = streams(context.seed, members.stop)[members.start :]
+        trained = fit_networks(PointWeights(prior_scale=self.prior_scale), begin, context, own)
+        weights = np.empty((len(members), autoencoder.weight_count()), dtype)
         done = 0
         for part in trained:
             weights[done : done + len(part)] = part

@@ -16,13 +16,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import Stream, Variational
+from indubio.networks.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Beginning, Posterior, fit_network, fresh_weights
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.posterior import Posterior
 from indubio.settings import AtLeastOne, Fraction, Positive
+from indubio.training.network_fits import Beginning, FitContext, fit_network, fresh_weights
 
 MIXTURE, WIDE, NARROW = 0.5, 1.0, 0.1  # pi, tau1, tau2: paper, appendix
 
@@ -56,17 +55,9 @@ class BayesByBackprop(Posterior):
         """Number of weight samples kept."""
         return self.draws
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,  # noqa: ARG002 - samples do not tell the means and spreads they came from
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train means and spreads, then draw the weight samples to keep."""
+        autoencoder = context.autoencoder
         trained, stream = fit_network(
             Variational(
                 prior_scale=self.prior_scale,
@@ -75,12 +66,8 @@ class BayesByBackprop(Posterior):
                 wide=self.wide,
                 narrow=self.narrow,
             ),
-            autoencoder,
-            rows,
-            training=training,
-            seed=seed,
-            report=report,
-            begin=lambda own: self._begin(autoencoder, own, rows.dtype),
+            context,
+            lambda own: self._begin(autoencoder, own, context.rows.dtype),
         )
         mean, rho = np.split(trained, 2, axis=1)
         # In double precision, where the last bit of a logarithm does not reach the result.

@@ -8,12 +8,10 @@ One draw has no spread: its epistemic uncertainty is 0, and total uncertainty is
 from dataclasses import dataclass
 from typing import ClassVar
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, fit_network
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.posterior import Posterior
+from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,24 +25,10 @@ class Deterministic(Posterior):
         """One draw."""
         return 1
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train one network."""
         weights, _ = fit_network(
             PointWeights(prior_scale=self.prior_scale),
-            autoencoder,
-            rows,
-            training=training,
-            seed=seed,
-            report=report,
-            start=start,
+            context,
         )
-        return Draws(autoencoder, 1, autoencoder.named(weights))
+        return Draws(context.autoencoder, 1, context.autoencoder.named(weights))

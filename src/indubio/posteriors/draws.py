@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.autoencoders.autoencoder import Autoencoder
-from indubio.autoencoders.layers import Weights
 from indubio.engine import Scorer, engine_for
+from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Weights
 
 
 @dataclass(frozen=True)

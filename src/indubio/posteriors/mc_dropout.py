@@ -12,13 +12,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, fit_network
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.posterior import Posterior
 from indubio.settings import AtLeastOne
+from indubio.training.network_fits import FitContext, fit_network
 
 DROPOUT = 0.01  # paper, appendix
 
@@ -40,26 +38,15 @@ class MCDropout(Posterior):
         """Number of masks."""
         return self.draws
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train one network under dropout, then draw the masks."""
         weights, stream = fit_network(
             PointWeights(prior_scale=self.prior_scale, dropout=self.dropout),
-            autoencoder,
-            rows,
-            training=training,
-            seed=seed,
-            report=report,
-            start=start,
+            context,
         )
-        keep, units = 1 - self.dropout, autoencoder.network.dropout_units
-        masks = tuple(stream.bernoulli((self.draws, 1, size), keep).astype(rows.dtype) for size in units)
+        autoencoder, keep = context.autoencoder, 1 - self.dropout
+        masks = tuple(
+            stream.bernoulli((self.draws, 1, size), keep).astype(weights.dtype)
+            for size in autoencoder.network.dropout_units
+        )
         return Draws(autoencoder, self.draws, autoencoder.named(weights), masks=masks)

@@ -20,13 +20,12 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import Chain, PointWeights, Stream, engine_for
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, fit_network
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Progress, Report, Training, diverged, endless_orders, silent
+from indubio.posteriors.posterior import Posterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
+from indubio.training.loop import Progress, diverged, endless_orders
+from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,30 +53,16 @@ class SGHMC(Posterior):
         """Number of weights kept."""
         return self.draws
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
         trained, stream = fit_network(
             PointWeights(prior_scale=self.prior_scale),
-            autoencoder,
-            rows,
-            training=training,
-            seed=seed,
-            report=report,
-            start=start,
+            context,
         )
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
-        for draw, values in enumerate(self._chain(autoencoder, trained, stream, rows, training, report)):
+        for draw, values in enumerate(self._chain(context, trained, stream)):
             weights[draw] = values[0]
-        return Draws(autoencoder, self.draws, autoencoder.named(weights))
+        return Draws(context.autoencoder, self.draws, context.autoencoder.named(weights))
 
     def chain(self, examples: int) -> Chain:
         """The chain's moves for so many training rows."""
@@ -89,16 +74,10 @@ class SGHMC(Posterior):
         )
 
     def _chain(
-        self,
-        autoencoder: Autoencoder,
-        values: Float[np.ndarray, "1 p"],
-        stream: Stream,
-        rows: TrainingRows,
-        training: Training,
-        report: Report,
+        self, context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream
     ) -> Iterator[Float[np.ndarray, "1 p"]]:
-        batch = training.batch_rows(len(rows))
-        sampler = engine_for(autoencoder).sampler(self.chain(len(rows)), values, stream, batch=batch)
+        rows, batch = context.rows, context.training.batch_rows(len(context.rows))
+        sampler = engine_for(context.autoencoder).sampler(self.chain(len(rows)), values, stream, batch=batch)
         drawn, due = 0, self.burn_in + self.thinning  # moves until the next draw
         for stretch, order in endless_orders(rows, batch, stream):
             while order.shape[1]:
@@ -111,7 +90,7 @@ class SGHMC(Posterior):
                     moves = self.burn_in + (drawn + 1) * self.thinning
                     raise diverged(np.array([loss]), moves, self.step_size)
                 drawn, due = drawn + 1, self.thinning
-                report(Progress(drawn, self.draws, loss, stage="sampling"))
+                context.report(Progress(drawn, self.draws, loss, stage="sampling"))
                 yield sampler.values()
                 if drawn == self.draws:
                     return

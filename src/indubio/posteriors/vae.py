@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from indubio.autoencoders.autoencoder import Autoencoder
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, fit_network
-from indubio.posteriors.rows import TrainingRows
-from indubio.posteriors.training import Report, Training, silent
+from indubio.posteriors.posterior import PRIOR_SCALE, Posterior
 from indubio.settings import AtLeastOne, NotNegative
+from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +37,13 @@ class VAE(Posterior):
         """Number of noises."""
         return self.draws
 
-    def fit(
-        self,
-        autoencoder: Autoencoder,
-        rows: TrainingRows,
-        *,
-        training: Training,
-        seed: int,
-        report: Report = silent,
-        start: Draws | None = None,
-    ) -> Draws:
+    def draws_of(self, context: FitContext) -> Draws:
         """Train one network with fresh noise for every row, then draw the noises to keep."""
+        autoencoder = context.autoencoder
         values = prod(autoencoder.network.input_shape)
         weights, stream = fit_network(
             PointWeights(prior_scale=self.prior_scale, kl_weight=self.kl_weight / values),
-            autoencoder,
-            rows,
-            training=training,
-            seed=seed,
-            report=report,
-            start=start,
+            context,
         )
-        noise = stream.normal((self.draws, 1, *autoencoder.network.latent_shape)).astype(rows.dtype)
+        noise = stream.normal((self.draws, 1, *autoencoder.network.latent_shape)).astype(weights.dtype)
         return Draws(autoencoder, self.draws, autoencoder.named(weights), noise=noise)

@@ -4,7 +4,6 @@
 """
 
 from indubio.probability.by_group import GroupConversions
-from indubio.probability.conformal import Conformal, Reference, alarms, conformal_of, fewest_selected, select_anomalies
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.probability.correction import Correction
 from indubio.probability.ecdf import Ecdf
@@ -24,7 +23,6 @@ CONVERSIONS: dict[str, type[Conversion]] = {
 __all__ = [
     "CONVERSIONS",
     "TIE_TOLERANCE",
-    "Conformal",
     "Conversion",
     "Correction",
     "Ecdf",
@@ -33,11 +31,6 @@ __all__ = [
     "Gaussian",
     "GroupConversions",
     "Level",
-    "Reference",
     "Uniform",
-    "alarms",
-    "conformal_of",
-    "fewest_selected",
-    "select_anomalies",
     "upper_tie",
 ]

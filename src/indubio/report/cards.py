@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from markupsafe import Markup
 
-from indubio.data import Column
 from indubio.detector import Detector
 from indubio.explain import Contributions, contributions
+from indubio.inputs import Column
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
 from indubio.report.subject import Subject

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.data.windows import Windows
 from indubio.decision import NoReferral
 from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
+from indubio.inputs.windows import Windows
 from indubio.report.subject import Subject
 from indubio.report.words import count
 

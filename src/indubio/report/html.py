@@ -14,18 +14,18 @@ from numpy.typing import ArrayLike
 import indubio
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
+from indubio.pipeline import ScoringModel
 from indubio.report import words
 from indubio.report.cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
 from indubio.report.distributions import plot_distribution, plot_right_and_wrong
 from indubio.report.figures import POINTS, SMALL, WIDTH, Drawing
 from indubio.report.findings import drift, drift_in_words, findings
-from indubio.report.model import column_rows, model_in_short, model_rows
-from indubio.report.quality import Quality, quality
+from indubio.report.label_findings import Quality, quality
+from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.rejection import plot_rejection_curves
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
-from indubio.scoring import ScoringModel
 
 BOXES = ("total", "epistemic", "aleatoric")
 

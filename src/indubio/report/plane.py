@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from indubio.errors import ShapeError
+from indubio.pipeline import ScoringModel
 from indubio.report.style import GREEN
-from indubio.scoring import ScoringModel
 
 PANELS = {
     "probability": "(a) anomaly probability",

@@ -8,16 +8,16 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from indubio.assessment import Assessment
-from indubio.data.incoming import named_rows, passed_through
-from indubio.data.tables import Table
-from indubio.data.windows import Windows
 from indubio.decision import Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ShapeError
 from indubio.evaluation.checks import checked_binary
 from indubio.explain import chosen_examples
+from indubio.inputs.named_rows import named_rows, passed_through
+from indubio.inputs.tables import Table
+from indubio.inputs.windows import Windows
+from indubio.pipeline import ScoringModel
 from indubio.report.words import plain
-from indubio.scoring import ScoringModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from indubio import __version__
-from indubio.server.batching import Batcher, Result
-from indubio.server.drifting import DriftWatch
-from indubio.server.errors import RefusalError
-from indubio.server.inputs import Examples, require_printable
-from indubio.server.metrics import Metrics
-from indubio.server.recording import Recorder, Source
-from indubio.server.registry import Loaded, Registry
+from indubio.server.api.model_inputs import Examples, require_printable
+from indubio.server.http.error_answers import RefusalError
+from indubio.server.http.metrics import Metrics
+from indubio.server.models.batching import Batcher, Result
+from indubio.server.models.drift_watch import DriftWatch
+from indubio.server.models.registry import Loaded, Registry
+from indubio.server.models.verdict_records import Recorder, Source
 from indubio.server.settings import ServerSettings
 from indubio.server.store import Store
+from indubio.server.store.audit_trail import append, head, now
 from indubio.server.store.cases import count_waiting, oldest_waiting
-from indubio.server.store.chain import append, head, now
 from indubio.server.store.jobs import interrupt_jobs
 from indubio.server.store.verification import write_anchor
 

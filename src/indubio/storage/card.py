@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from indubio.data import Column
 from indubio.detector import Detector
+from indubio.inputs import Column
 from indubio.storage.manifest import Manifest
 
 MOST_COLUMNS = 100  # listed one by one

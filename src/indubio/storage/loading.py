@@ -3,12 +3,12 @@
 from os import PathLike
 from pathlib import Path
 
-from indubio.autoencoders import OwnNetwork
 from indubio.detector import Detector
 from indubio.errors import ConfigError, IndubioError, ModelFileError
+from indubio.networks import OwnNetwork
+from indubio.storage.detector_state import OWN, PROBE, check_probe, put_together
 from indubio.storage.manifest import MANIFEST
-from indubio.storage.reading import read_stored
-from indubio.storage.state import OWN, PROBE, check_probe, put_together
+from indubio.storage.model_folder import read_stored
 
 # What numbers that no model has can lead to, beside the errors that are raised for them.
 _REFUSALS = (IndubioError, ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)

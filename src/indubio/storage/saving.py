@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from indubio.detector import Detector
 from indubio.errors import ModelFileError, quoted
+from indubio.storage.array_bytes import packed
 from indubio.storage.card import card
+from indubio.storage.detector_state import taken_apart
 from indubio.storage.files import entries, flush_folder, locked, write
 from indubio.storage.manifest import CARD, MANIFEST, DataFile, Manifest, is_expected, is_stray, parsed
-from indubio.storage.state import taken_apart
-from indubio.storage.tensors import packed
 
 
 def save(detector: Detector, path: str | PathLike[str], *, overwrite: bool = False) -> None:

@@ -19,11 +19,12 @@ import numpy as np
 from jaxtyping import AbstractArray
 
 from indubio.config import from_plain, to_plain
-from indubio.data import Column, FittedMinMax, Intake, Schema
-from indubio.data.quality import QualityLimits
+from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.probability import Correction, FittedConversion, GroupConversions, Reference
+from indubio.inputs import Column, FittedMinMax, Intake, Schema
+from indubio.inputs.quality import QualityLimits
+from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.summary import Summary
 

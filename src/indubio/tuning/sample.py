@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.data.incoming import named_rows
-from indubio.data.schema import Schema
-from indubio.data.streams import ExampleStream, drawn, named_errors
 from indubio.errors import DataError
+from indubio.inputs.example_streams import ExampleStream, drawn, named_errors
+from indubio.inputs.named_rows import named_rows
+from indubio.inputs.schema import Schema
 
 HELD_OUT = 0.25
 FEWEST = 20  # examples; fewer judge nothing

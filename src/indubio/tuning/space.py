@@ -3,10 +3,10 @@
 from math import prod
 from typing import Any, Protocol
 
-from indubio.autoencoders import Architecture, Conv1d, Dense
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.tuning.judging import By
+from indubio.networks import Architecture, Conv1d, Dense
+from indubio.tuning.criterion import By
 
 MANY_VALUES = 64  # of an example; the size of the code is then searched by its logarithm
 

@@ -9,15 +9,15 @@ from scipy import stats
 from sklearn.metrics import recall_score, roc_auc_score
 
 from indubio.errors import ConfigError
-from indubio.presets import MODELS
+from indubio.paper.presets import MODELS
+from indubio.paper.reproduction import Cell, Outcome, Store
+from indubio.paper.reproduction.figures import CAPTIONS, FIGURES, Results, write_figures
+from indubio.paper.reproduction.figures.averaging import mean_curve
+from indubio.paper.reproduction.figures.conversion_sketch import conversion_figure
+from indubio.paper.reproduction.figures.look import DISTRIBUTIONS, MODEL_LOOKS, UNCERTAINTY_NAMES
+from indubio.paper.reproduction.figures.preprocessing import made_up, pipeline_figure
+from indubio.paper.reproduction.judgements import within
 from indubio.probability import CONVERSIONS
-from indubio.reproduction import Cell, Outcome, Store
-from indubio.reproduction.figures import CAPTIONS, FIGURES, Results, write_figures
-from indubio.reproduction.figures.averaging import mean_curve
-from indubio.reproduction.figures.look import DISTRIBUTIONS, MODEL_LOOKS, UNCERTAINTY_NAMES
-from indubio.reproduction.figures.preprocessing import made_up, pipeline_figure
-from indubio.reproduction.figures.probability import conversion_figure
-from indubio.reproduction.judging import within
 from indubio.uncertainty import UNCERTAINTIES
 
 SEEDS = range(3)

@@ -13,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from indubio import presets
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
+from indubio.paper import presets
+from indubio.paper.reproduction import Cell, Store, experiments, grid, paper, quick_grid, run, run_grid, write_results
+from indubio.paper.reproduction.baselines import BASELINES
+from indubio.paper.reproduction.judgements import conversions, judge, within
+from indubio.paper.reproduction.variants import VARIANTS
 from indubio.posteriors import Training
 from indubio.probability import Ecdf
-from indubio.reproduction import Cell, Store, experiments, grid, paper, quick_grid, run, run_grid, write_results
-from indubio.reproduction.baselines import BASELINES
-from indubio.reproduction.judging import conversions, judge, within
-from indubio.reproduction.variants import VARIANTS
 
 FAST = {"models": ["Deterministic AE", "BAE-MCD"], "tasks": ["lympho"], "epochs": 2}
 
@@ -162,7 +162,7 @@ def test_a_cell_computed_with_other_settings_is_computed_again(cells, tmp_path, 
     store = Store(tmp_path)
     store.write(cells[0], run(cells[0]))
     assert store.is_done(cells[0])
-    monkeypatch.setattr("indubio.reproduction.cells.REVISION", 2)
+    monkeypatch.setattr("indubio.paper.reproduction.cells.REVISION", 2)
     assert not store.is_done(cells[0])
 
 
@@ -213,7 +213,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, mon
             raise TrainingError("training diverged in epoch 1")
         return run(cell)
 
-    monkeypatch.setattr("indubio.reproduction.running.run", sometimes)
+    monkeypatch.setattr("indubio.paper.reproduction.grid_run.run", sometimes)
     store = Store(tmp_path)
     with pytest.raises(TrainingError, match=r"2 of 4 cells failed, first odds/text/lympho/.*/0: training diverged"):
         run_grid(cells, store, executor=ThreadPoolExecutor(1))
@@ -225,7 +225,7 @@ def test_a_run_killed_again_and_again_ends_with_the_results_of_an_undisturbed_on
     undisturbed, killed = Store(tmp_path / "undisturbed"), Store(tmp_path / "killed")
     run_grid(cells, undisturbed, executor=ThreadPoolExecutor(1))
     program = (
-        "from indubio.reproduction import *\n"
+        "from indubio.paper.reproduction import *\n"
         "from indubio.workers import Workers\n"
         "if __name__ == '__main__':\n"
         f"    cells = [Cell(**one) for one in {[dataclasses.asdict(cell) for cell in cells]!r}]\n"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from indubio.reproduction import Cell, Record
-from indubio.reproduction.choice import chosen_conversions, judged_as_chosen
-from indubio.reproduction.claims import claims
-from indubio.reproduction.judging import Judged, within
-from indubio.reproduction.page import Experiment, sheets, to_csv, to_html, to_markdown
-from indubio.reproduction.statistics import models_against_deterministic, uncertainties_against_total
-from indubio.reproduction.tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
+from indubio.paper.reproduction import Cell, Record
+from indubio.paper.reproduction.choice import chosen_conversions, judged_as_chosen
+from indubio.paper.reproduction.claims import claims
+from indubio.paper.reproduction.judgements import Judged, within
+from indubio.paper.reproduction.page import Experiment, sheets, to_csv, to_html, to_markdown
+from indubio.paper.reproduction.result_tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
+from indubio.paper.reproduction.statistics import models_against_deterministic, uncertainties_against_total
 from indubio.uncertainty import UNCERTAINTIES
 
 LEVEL = "cdf_of_mean"

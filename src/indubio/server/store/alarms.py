@@ -6,7 +6,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, insert, select
 
-from indubio.server.store.chain import append
+from indubio.server.store.audit_trail import append
 from indubio.server.store.tables import alarm_events, alarms
 
 Change = Literal["raised", "cleared"]

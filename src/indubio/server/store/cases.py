@@ -11,8 +11,8 @@ import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select, tuple_
 
 from indubio.errors import NotFoundError
-from indubio.server.store.chain import digest, now
-from indubio.server.store.prepared import Prepared
+from indubio.server.store.audit_trail import digest, now
+from indubio.server.store.statements import Prepared
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
 Order = Literal["age", "uncertainty"]
@@ -37,7 +37,7 @@ class Assessed:
         model: name of the model. version: of it. sha256: of its files. rule: version of the referral rule.
         machine: where it comes from, "" where that was not said.
         external_id: what the client calls it.
-        input: the example as it came, see `indubio.server.inputs`.
+        input: the example as it came, see `indubio.server.api.model_inputs`.
         overflow: whether it was referred beyond the referral budget of its hour.
     """
 

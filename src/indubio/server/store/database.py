@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
-from indubio.server.store.prepared import Prepared
+from indubio.server.store.statements import Prepared
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from indubio.server.store.chain import append, now
+from indubio.server.store.audit_trail import append, now
 from indubio.server.store.tables import drift_states
 
 

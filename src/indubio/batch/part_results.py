@@ -1,0 +1,122 @@
+"""From a part of a file to its table of results, by a detector or an exported model.
+
+Nothing here imports the networks before a detector is loaded: an ONNX model is assessed without them.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from indubio.export import OnnxModel
+from indubio.inputs.reading import Reading, reading_for
+from indubio.inputs.schema import Schema
+from indubio.inputs.tables import Table
+from indubio.inputs.windows import Windows
+
+if TYPE_CHECKING:
+    from indubio.assessment import Assessment
+    from indubio.detector import Detector
+    from indubio.explain import Explained
+
+
+class Assessor:
+    """A model, and what it knows of the files it was fitted on.
+
+    Args:
+        scorer: a fitted detector, or an exported one.
+    """
+
+    def __init__(self, scorer: "Detector | OnnxModel") -> None:
+        self.scorer = scorer
+        if isinstance(scorer, OnnxModel):
+            self._known, self.schema = scorer.metadata.reading, scorer.metadata.schema
+        else:
+            self._known, self.schema = getattr(scorer, "reading_", None), scorer.schema_
+
+    @classmethod
+    def load(cls, model: Path) -> "Assessor":
+        """From the folder of a model, or an ONNX file."""
+        if is_onnx(model):
+            return cls(OnnxModel(model))
+        from indubio.storage import load
+
+        return cls(load(model))
+
+    @property
+    def decides_over_all(self) -> bool:
+        """Whether the referral rule must see all examples at once."""
+        if isinstance(self.scorer, OnnxModel):
+            return self.scorer.metadata.referral.OVER_BATCH
+        return self.scorer.settings_in_use().referral.OVER_BATCH
+
+    @property
+    def grouped_by(self) -> str | None:
+        """The column whose rows of one value belong together, for a model of windows that may go on over files."""
+        return None if self._known is None or self._known.layout is None else self._known.layout.group
+
+    @property
+    def row_by_row(self) -> bool:
+        """Whether rows are examples, so that a file can be cut anywhere."""
+        return self._known is None or self._known.table is not None
+
+    def reading(self, source: Any, passed: tuple[str, ...]) -> Reading:
+        """How files are read for this model.
+
+        Args:
+            source: the files.
+            passed: columns to pass through to the output.
+        """
+        return reading_for(self._known, self.schema, source, passed)
+
+    def assessed(
+        self, part: Table | Windows, reading: Reading, *, top: int, contributions: bool
+    ) -> "tuple[Assessment, pa.Table]":
+        """What is found in a part, and as the table to write.
+
+        Args:
+            part: rows or windows.
+            reading: how they were read.
+            top: so many top features of each anomaly and referral.
+            contributions: also what every feature adds to the score.
+        """
+        if isinstance(self.scorer, OnnxModel) or not (top or contributions):  # an ONNX graph has no score per feature
+            found, why = self.scorer.assess(part), {}
+        else:
+            from indubio.explain import explained
+
+            done = explained(self.scorer, part)
+            found, why = done.found, _why(done, self.schema, top, contributions)
+        table = found.to_arrow()
+        if isinstance(part, Table) and part.labels is not None and reading.table is not None:
+            table = table.append_column(reading.table.label, pa.array(part.labels.astype("int8")))
+        for name, column in why.items():
+            table = table.append_column(name, column)
+        return found, table
+
+
+def is_onnx(model: Path) -> bool:
+    """Whether this is an exported model and not a folder."""
+    return model.suffix.lower() == ".onnx"
+
+
+def _why(done: "Explained", schema: Schema, top: int, contributions: bool) -> dict[str, pa.Array]:
+    """What made the scores of what needs a look; "" or nothing for inliers."""
+    from indubio.explain import explained_names
+
+    columns: dict[str, pa.Array] = {}
+    if top:
+        texts = np.full(len(done.found), "", dtype=object)
+        if done.why is not None:
+            texts[done.places] = done.why.top(top).texts()
+        columns["top_features"] = pa.array(texts, pa.string())
+    if contributions:
+        for kind in ("value", "spread"):
+            values = np.full((len(done.found), len(explained_names(schema))), np.nan)
+            if done.why is not None:
+                values[done.places] = getattr(done.why.features, kind)
+            for name, column in zip(explained_names(schema), values.T, strict=True):
+                word = "contribution" if kind == "value" else kind
+                columns[f"{word}: {name}"] = pa.array(column, from_pandas=True)  # NaN becomes an empty cell
+    return columns

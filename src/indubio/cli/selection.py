@@ -1,0 +1,65 @@
+"""The anomalies of a whole batch at a false-discovery rate: what is known only when all examples are assessed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indubio.assessment import Assessment
+from indubio.conformal import fewest_selected, select_anomalies
+
+
+class Selecting:
+    """Tables of results: passed on at once, or with a false-discovery rate held until all are there."""
+
+    def __init__(self, fdr: float | None) -> None:
+        self._fdr = fdr
+        self._tables: list[pa.Table] = []
+        self._p_values: list[np.ndarray] = []
+        self._smallest: list[np.ndarray] = []
+        self._selected = np.zeros(0, dtype=bool)
+
+    def ready(self, table: pa.Table, found: Assessment) -> list[pa.Table]:
+        """The tables that can be written now."""
+        if self._fdr is None:
+            return [table]
+        self._tables.append(table)
+        self._p_values.append(found.p_value)
+        self._smallest.append(found.smallest_p)
+        return []
+
+    def selected(self) -> Iterator[pa.Table]:
+        """The tables that were held, with a column that says which examples are selected."""
+        if self._fdr is None or not self._tables:
+            return
+        smallest = np.concatenate(self._smallest)
+        self._selected = select_anomalies(np.concatenate(self._p_values), self._fdr, smallest_p=smallest)
+        start = 0
+        for table in self._tables:
+            chosen = self._selected[start : start + table.num_rows]
+            start += table.num_rows
+            yield table.append_column("selected", pa.array(chosen))
+
+    def summary(self) -> dict[str, Any]:
+        """How many are selected, for machines."""
+        if self._fdr is None:
+            return {}
+        chosen = int(np.count_nonzero(self._selected))
+        return {"fdr": self._fdr, "selected": chosen, "smallest_p": self._smallest_p()}
+
+    def words(self) -> Iterator[str]:
+        """The same for people."""
+        if self._fdr is None:
+            return
+        chosen, examples = int(np.count_nonzero(self._selected)), len(self._selected)
+        yield f"{chosen} selected as anomalies, of which at most {100 * self._fdr:g} % are expected to be false."
+        fewest = fewest_selected(examples, self._fdr, self._smallest_p())
+        if not chosen and fewest > 1:
+            yield (
+                f"None could be, unless {fewest} of the {examples} had the smallest p-value there is "
+                f"({self._smallest_p():.2g}): more calibration examples, or smaller batches, would tell them apart."
+            )
+
+    def _smallest_p(self) -> float:
+        return float(np.max(np.concatenate(self._smallest))) if self._smallest else float("nan")

@@ -1,0 +1,70 @@
+r"""Conformal p-values: how rare a score this high is among good examples, with a promise.
+
+p(x) = (1 + #{i: s(i) >= s(x)}) / (n + 1),   s: mean NLL over the draws, i: the n calibration examples
+
+If x is exchangeable with calibration examples that no draw was trained on, then P(p <= a) <= a for every a, whatever
+the network: raising an alarm at p <= 0.05 raises it for at most 5 % of good examples, on average over calibration sets
+(Vovk et al. 2005; Bates et al. 2023). Scores that tie count as "at least as high", which errs on the safe side. The
+smallest p there can be is 1 / (n + 1). With cross-fitted draws x is compared with fold k by the draws that did not see
+fold k, and what is proven is P(p <= a) <= 2a (see `calibration.cross_fit`). Against training scores nothing is proven,
+and no p-value is given.
+
+With groups (machines, products) an example is compared with its own group alone, so that the promise holds within every
+group (Mondrian: Vovk et al. 2005) and not only on average over them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from indubio.conformal.reference import Reference
+
+FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
+NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conformal:
+    """The p-values of some examples.
+
+    Args:
+        p_value: NaN where there is none.
+        smallest: the smallest that each could be.
+        notes: per example, why it has none where others have, else "".
+        promise: what they promise, in words.
+    """
+
+    p_value: Float[np.ndarray, " examples"]
+    smallest: Float[np.ndarray, " examples"]
+    notes: Shaped[np.ndarray, " examples"]
+    promise: str
+
+
+def conformal_of(
+    reference: Reference | None,
+    part_nll: Float[np.ndarray, "parts examples"] | None,
+    examples: int,
+    groups: Shaped[np.ndarray, " examples"] | None = None,
+) -> Conformal:
+    """P-values and what they promise.
+
+    Args:
+        reference: None where a model has none, since an older version saved it.
+        part_nll: what `Reference.part_means` gave.
+        examples: how many.
+        groups: names of the examples' groups, where the reference has groups.
+    """
+    notes = np.full(examples, "", dtype=object)
+    if reference is None or part_nll is None:
+        none = np.full(examples, np.nan)
+        return Conformal(p_value=none, smallest=none, notes=notes, promise=NO_REFERENCE)
+    unknown = reference.unknown_groups(groups) if reference.unseen else None
+    if unknown is not None and groups is not None:
+        notes = np.where(unknown, "no p-value: nothing was calibrated for group " + groups.astype(str), "")
+    return Conformal(
+        p_value=reference.p_value(part_nll, groups),
+        smallest=reference.smallest_p(examples, groups),
+        notes=notes.astype(object),
+        promise=reference.promise(),
+    )

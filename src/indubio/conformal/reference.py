@@ -1,0 +1,217 @@
+"""Reference: scores of good examples that p-values are made from, part by part of the draws and group by group."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from indubio.errors import DataError, ShapeError
+from indubio.probability.ranks import places
+from indubio.probability.ties import upper_tie
+
+FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
+NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reference:
+    """Mean scores of the calibration examples, sorted, part by part of the draws.
+
+    Args:
+        scores: of each part's calibration examples, by the draws of that part, ascending.
+        part: which part each draw belongs to.
+        unseen: whether no draw was trained on the examples it scored here.
+        groups: names of the groups; None without groups.
+        group: which group each of `scores` belongs to; None without groups.
+    """
+
+    scores: Float[np.ndarray, "parts examples"]
+    part: Int[np.ndarray, " draws"]
+    unseen: bool
+    groups: tuple[str, ...] | None = None
+    group: Int[np.ndarray, "parts examples"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 2 or 0 in self.scores.shape:
+            raise ShapeError(f"`scores` must be (parts, examples), got {self.scores.shape}.")
+        if not (np.diff(self.scores, axis=1) >= 0).all():  # NaN fails this too
+            raise DataError("`scores` must be numbers in ascending order.")
+        if not np.array_equal(np.unique(self.part), np.arange(len(self.scores))):
+            raise ShapeError(f"there must be draws of each of the {len(self.scores)} parts, got {self.part}.")
+        if (self.groups is None) != (self.group is None):
+            raise ShapeError("`groups` and `group` belong together.")
+        if self.groups is not None and self.group is not None:
+            if self.group.shape != self.scores.shape:
+                raise ShapeError(f"`group` must be {self.scores.shape}, got {self.group.shape}.")
+            if self.group.min() < 0 or self.group.max() >= len(self.groups):
+                raise DataError(f"`group` must be a place in the {len(self.groups)} `groups`.")
+
+    @classmethod
+    def of(
+        cls,
+        nll: Float[np.ndarray, "parts examples"],
+        part: Int[np.ndarray, " draws"],
+        *,
+        unseen: bool,
+        groups: Shaped[np.ndarray, "parts examples"] | None = None,
+    ) -> "Reference":
+        """The reference that these mean scores make.
+
+        Args:
+            nll: mean score of each part's calibration examples, in any order.
+            part: which part each draw belongs to.
+            unseen: whether no draw was trained on the examples it scored here.
+            groups: the name of each example's group.
+        """
+        scores = np.asarray(nll, dtype=np.float64)
+        order = np.argsort(scores, axis=1, kind="stable")
+        ascending = np.take_along_axis(scores, order, axis=1)
+        if groups is None:
+            return cls(scores=ascending, part=part, unseen=unseen)
+        names, group = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
+        group = np.take_along_axis(group.reshape(scores.shape), order, axis=1).astype(np.int32)
+        return cls(scores=ascending, part=part, unseen=unseen, groups=tuple(map(str, names)), group=group)
+
+    @property
+    def examples(self) -> int:
+        """How many calibration examples there are, n."""
+        return int(self.scores.size)
+
+    @property
+    def fewest(self) -> int:
+        """Calibration examples of the smallest group; of all, without groups."""
+        return self.examples if self.group is None else int(np.bincount(self.group.ravel()).min())
+
+    @property
+    def fewest_at_once(self) -> int:
+        """Calibration examples of one part, in the smallest group; 0 where there is no p-value."""
+        if not self.unseen:
+            return 0
+        if self.group is None or self.groups is None:
+            return int(self.scores.shape[1])
+        return min(int(np.count_nonzero(row == place)) for row in self.group for place in range(len(self.groups)))
+
+    @property
+    def largest(self) -> float:
+        """The largest mean score of a calibration example."""
+        return float(self.scores.max())
+
+    @cached_property
+    def by_group(self) -> dict[str, tuple[float, int]]:
+        """Of each group, its largest mean score and how many calibration examples it has."""
+        if self.groups is None or self.group is None:
+            return {}
+        own = {name: self.scores[self.group == place] for place, name in enumerate(self.groups)}
+        return {name: (float(scores.max()), scores.size) for name, scores in own.items() if scores.size}
+
+    def part_means(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "parts examples"]:
+        """Mean score of new examples over the draws of each part; draws are added one after the other."""
+        if len(nll) != len(self.part):
+            raise ShapeError(f"there are {len(self.part)} draws, got the scores of {len(nll)}.")
+        with np.errstate(over="ignore"):
+            if nll.shape[1] <= FEW:
+                each = nll.astype(np.float64, copy=False)
+                means = np.array([np.add.accumulate(each[draws], axis=0)[-1] for draws in self._draws_of_part])
+            else:
+                means = np.zeros((len(self.scores), nll.shape[1]))
+                for place, draw in zip(self.part, nll, strict=True):
+                    means[place] += draw
+            return np.asarray(means / self._counts_of_part)
+
+    def below(self, part_nll: Float[np.ndarray, "parts examples"]) -> Int[np.ndarray, " examples"]:
+        """How many calibration examples score at most as high, or tie; of all groups."""
+        counted = np.zeros(part_nll.shape[1], dtype=np.int64)
+        for known, new in zip(self.scores, part_nll, strict=True):
+            counted += places(known, upper_tie(new), "right")
+        return counted
+
+    def p_value(
+        self, part_nll: Float[np.ndarray, "parts examples"], groups: Shaped[np.ndarray, " examples"] | None = None
+    ) -> Float[np.ndarray, " examples"]:
+        """The p-value of every example; NaN where none is valid: seen scores, or a group without calibration examples.
+
+        Args:
+            part_nll: what `part_means` gave.
+            groups: names of the examples' groups, where the reference has groups.
+        """
+        p = np.full(part_nll.shape[1], np.nan)
+        if not self.unseen:
+            return p
+        for members, known in self._memberships(part_nll.shape[1], groups):
+            p[members] = (1 + self._at_least(part_nll[:, members], known)) / (self._count(known) + 1)
+        return p
+
+    def smallest_p(
+        self, examples: int, groups: Shaped[np.ndarray, " examples"] | None = None
+    ) -> Float[np.ndarray, " examples"]:
+        """1 / (n + 1), with n the calibration examples that each example is compared with; NaN where there is no p."""
+        smallest = np.full(examples, np.nan)
+        if self.unseen:
+            for members, known in self._memberships(examples, groups):
+                smallest[members] = 1 / (self._count(known) + 1)
+        return smallest
+
+    def unknown_groups(self, groups: Shaped[np.ndarray, " examples"] | None) -> Bool[np.ndarray, " examples"] | None:
+        """Which examples are of a group that has no calibration examples; None without groups."""
+        if self.groups is None or groups is None:
+            return None
+        return ~np.isin(np.asarray(groups, dtype=str), self.groups)
+
+    def promise(self) -> str:
+        """What a p-value promises here, in words."""
+        if not self.unseen:
+            return (
+                "There is no p-value: this detector is calibrated on the examples it was trained on, whose scores are "
+                'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
+            )
+        within = "" if self.groups is None else f" within each of the {len(self.groups)} groups"
+        if len(self.scores) == 1:
+            proven = f"P(p <= a) <= a{within}"
+        else:
+            proven = f"P(p <= a) is near a, and proven to be at most about 2a{within}"
+        return (
+            f"For good examples {proven}, over {self.examples} calibration examples that were not trained on; "
+            f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
+        )
+
+    @cached_property
+    def _draws_of_part(self) -> list[Int[np.ndarray, " draws"]]:
+        return [np.flatnonzero(self.part == place) for place in range(len(self.scores))]
+
+    @cached_property
+    def _counts_of_part(self) -> Int[np.ndarray, "parts 1"]:
+        return np.bincount(self.part)[:, None]
+
+    @cached_property
+    def _upper_ties(self) -> Float[np.ndarray, "parts known"]:
+        """Of all calibration scores: where few examples are assessed at a time, most of the time would go to them."""
+        return upper_tie(self.scores)
+
+    def _memberships(
+        self, examples: int, groups: Shaped[np.ndarray, " examples"] | None
+    ) -> list[tuple[Bool[np.ndarray, " examples"], Bool[np.ndarray, "parts known"] | None]]:
+        """New examples of each group, and the calibration examples that they are compared with; None is all."""
+        if self.groups is None or self.group is None:
+            return [(np.ones(examples, dtype=bool), None)]
+        if groups is None:
+            raise DataError(
+                "this detector is calibrated by group, so each example needs its group: pass `groups`, or a table "
+                "whose roles name the `group` column."
+            )
+        names = np.asarray(groups, dtype=str)
+        if names.shape != (examples,):
+            raise ShapeError(f"`groups` must have one name per example ({examples}), got the shape {names.shape}.")
+        return [(names == name, self.group == place) for place, name in enumerate(self.groups)]
+
+    def _count(self, known: Bool[np.ndarray, "parts known"] | None) -> int:
+        return self.examples if known is None else int(np.count_nonzero(known))
+
+    def _at_least(
+        self, part_nll: Float[np.ndarray, "parts examples"], known: Bool[np.ndarray, "parts known"] | None
+    ) -> Int[np.ndarray, " examples"]:
+        counted = np.zeros(part_nll.shape[1], dtype=np.int64)
+        for place, new in enumerate(part_nll):
+            ties = self._upper_ties[place] if known is None else self._upper_ties[place][known[place]]
+            counted += len(ties) - places(ties, new, "left")
+        return counted

@@ -1,0 +1,301 @@
+"""EnsembleDetector: the uncertainty of any detector, from refits of it.
+
+rows -> M refits of the base, each on its own resample of the training rows -> scores (M, N) -> as in `scoring`
+
+The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic
+uncertainty for a model that has none of its own.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from sklearn.base import clone
+
+from indubio.calibration import Calibration, TrainScores
+from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
+from indubio.ensemble.contained_randomness import own_randomness, seed_globals
+from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of, scores
+from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
+from indubio.inputs import MinMax, Missing, Prepared, Rows, Unseen
+from indubio.inputs.named_rows import training_groups
+from indubio.pipeline import ScoringModel, ScoringSettings
+from indubio.probability import TIE_TOLERANCE, Conversion, Ecdf
+from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
+from indubio.uncertainty import Uncertainty, var_nll
+
+Bootstrap = bool | Literal["subsample"]
+
+SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
+COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
+DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
+OWN = ("members", "bootstrap", "share", "one_by_one", "calibration", "scaling", "seed")  # without a default to put in
+SMALLEST_SPREAD = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
+
+
+class EnsembleDetector(ScoringModel):
+    """Any detector, refitted on resamples of the training rows, with the uncertainty of every verdict.
+
+    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values.
+
+    Args:
+        base: a detector of scikit-learn or PyOD, any model with `fit` together with `scored_by`, or a function of the
+            rows that gives their scores, high for anomalous; it is never changed. A function cannot be refitted, so it
+            needs `members=1` and `bootstrap=False`; it may give (draws, rows), if it is an ensemble itself.
+        members: how many refits, M.
+        bootstrap: what each member is fitted on: True draws as many rows as there are, with replacement; "subsample"
+            draws a share of them without; False takes them all, so that members differ in their seeds only.
+        share: of the rows that a subsample has; by default as many distinct ones as a bootstrap sample has.
+        scored_by: a function of the fitted model and the rows, high for anomalous; None takes the model's own score.
+        one_by_one: whether every row is scored alone, for detectors whose score of a row depends on its company; None
+            finds out by trying.
+        conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
+        calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
+            `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
+        scaling: None passes the values on as they are; `MinMax()` scales by the training ranges.
+        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
+            too, and refers every such example with the reason `bad_input`.
+        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups with at least so many calibration examples for every member probabilities and
+            verdicts of their own; None judges all by the same.
+        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        seed: of everything random. With more than one member it replaces every `random_state` of the base.
+
+    Attributes:
+        members_: the fitted members.
+        seeds_: what their randomness was seeded with.
+        one_by_one_: whether rows are scored alone.
+        conversion_: the conversion, fitted on the scores of the reference examples.
+        referral_threshold_: uncertainty above which a verdict is referred.
+        reference_uncertainty_: probability and uncertainties of the reference examples: those that calibrate, or the
+            training examples.
+        schema_: names, kinds, ranges and categories of the training columns.
+        n_features_in_: features of a table, or the length of a window.
+        feature_names_in_: column names, when the training data had them.
+        offset_: `decision_function` is `score_samples` minus this.
+    """
+
+    DEFAULTS = {"conversion": Ecdf(), "referral": Budget()}  # noqa: RUF012 - annotated in the base
+
+    def __init__(
+        self,
+        base: Any,
+        *,
+        members: int = 10,
+        bootstrap: Bootstrap = True,
+        share: float = DISTINCT,
+        scored_by: Score | None = None,
+        one_by_one: bool | None = None,
+        conversion: Conversion | None = None,
+        calibration: Calibration | None = None,
+        scaling: MinMax | None = None,
+        missing: Missing = "error",
+        unseen: Unseen = "refer",
+        anomaly_threshold: float = ANOMALY_THRESHOLD,
+        smallest_group: int | None = None,
+        referral: Referral | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.base = base
+        self.members = members
+        self.bootstrap = bootstrap
+        self.share = share
+        self.scored_by = scored_by
+        self.one_by_one = one_by_one
+        self.conversion = conversion
+        self.calibration = calibration
+        self.scaling = scaling
+        self.missing = missing
+        self.unseen = unseen
+        self.anomaly_threshold = anomaly_threshold
+        self.smallest_group = smallest_group
+        self.referral = referral
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
+        """Refit the base on resamples of good examples.
+
+        Args:
+            X: good examples only, as `Detector.fit` takes them.
+            y: ignored; scikit-learn's pipelines pass it.
+            groups: the group of each example, within which p-values hold; None takes the group column of a `Table`.
+        """
+        settings = self.settings_in_use()
+        given = self._training_rows(X)
+        members = training_groups(X, groups, len(given))
+        within = None if self.smallest_group is None else members
+        plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
+        rows = _flat(self._learn_intake(given, settings.scaling or MinMax(), plan))
+        streams = np.random.SeedSequence(self.seed).spawn(self.members)
+        self.seeds_: list[int] = [int(stream.generate_state(1)[0]) for stream in streams]
+        self.members_: list[Any] = []
+        for place, stream, seed in zip(plan.part_of_draw, streams, self.seeds_, strict=True):
+            trained = plan.parts[place].trained
+            resample = settings.resample(len(trained), np.random.default_rng(stream))
+            self.members_.append(self._fitted_member(rows[trained[resample]], seed))
+        self.one_by_one_: bool = self._company_matters(rows) if self.one_by_one is None else self.one_by_one
+        scores = self._member_scores(rows) if plan.unseen else self._training_scores(rows)
+        self.origin_ = _origins(scores)
+        self._fit_verdicts(scores, plan.of_draws(len(scores)), members)
+        return self
+
+    def settings_in_use(self) -> "EnsembleSettings":
+        """The settings with the defaults put in, checked."""
+        own = {name: getattr(self, name) for name in OWN}
+        settings = EnsembleSettings(**self._with_defaults(), **own)
+        self._check_scalars()
+        if self.scored_by is not None and not callable(self.scored_by):
+            raise ConfigError(
+                f"`scored_by` must be a function of the fitted model and the rows, got {self.scored_by!r}."
+            )
+        if isinstance(self.base, type):
+            raise ConfigError(f"`base` must be a detector, not a class: make it {self.base.__name__}().")
+        if not can_fit(self.base) and not settings.plain:
+            raise ConfigError(
+                "`base` is not refitted, since it has no `fit`, so every member would be the same: set `members=1` and "
+                "`bootstrap=False`."
+            )
+        return settings
+
+    @property
+    def resampling(self) -> str:
+        """What each member was fitted on, in words."""
+        if not can_fit(self.base):
+            return "not refitted"
+        if self.bootstrap == "subsample":
+            return f"each refitted on {self.share:.3g} of the training rows, drawn without replacement"
+        return "each refitted on a bootstrap sample" if self.bootstrap else "fitted on all training rows"
+
+    def _fitted_member(self, rows: Float[np.ndarray, "examples features"], seed: int) -> Any:
+        """A copy of the base, fitted; the base itself where it needs no fit."""
+        if not can_fit(self.base):
+            return self.base
+        if self.scored_by is None:
+            score_of(self.base)
+        with own_randomness(seed):
+            model = clone(self.base, safe=False)
+            if self.members > 1:
+                if hasattr(model, "get_params"):
+                    model.set_params(**{name: seed for name in model.get_params() if _is_random_state(name)})
+                seed_globals(seed)  # after the clone: making one of PyOD's networks seeds them all alike
+            try:
+                model.fit(rows)
+            except IndubioError:
+                raise
+            except ValueError as error:
+                raise DataError(f"{type(model).__name__} refused the training rows: {error}") from error
+        return model
+
+    def _training_scores(self, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, "draws examples"]:
+        if self.settings_in_use().plain and self.scored_by is None:
+            kept = kept_training_scores(self.members_[0])
+            if kept is not None:
+                return kept[None]
+        return self._member_scores(rows)
+
+    def _member_scores(self, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, "draws examples"]:
+        members = zip(self.members_, self.seeds_, strict=True)
+        return np.concatenate([self._scores_of(model, seed, rows) for model, seed in members])
+
+    def _scores_of(
+        self, model: Any, seed: int, rows: Float[np.ndarray, "examples features"]
+    ) -> Float[np.ndarray, "draws examples"]:
+        score = score_of(self.base) if self.scored_by is None else self.scored_by
+        parts = [rows[place : place + 1] for place in range(len(rows))] if self.one_by_one_ else [rows]
+        found = []
+        for part in parts:
+            with own_randomness(seed):
+                found.append(scores(score, model, part))
+        return np.concatenate(found, axis=1)
+
+    def _company_matters(self, rows: Float[np.ndarray, "examples features"]) -> bool:
+        """Whether a row's score depends on the rows it is scored with; tried with the first member and some rows."""
+        model, seed, some = self.members_[0], self.seeds_[0], rows[:COMPANY]
+        self.one_by_one_ = False
+        together = self._scores_of(model, seed, some)
+        self.one_by_one_ = True
+        alone = self._scores_of(model, seed, some[:ALONE])
+        bound = TIE_TOLERANCE * _spread(together)[:, None]
+        if (np.abs(alone - together[:, :ALONE]) <= bound).all():
+            return False
+        warnings.warn(
+            f"{type(self.base).__name__} scores a row differently in other company, so every row is scored alone, "
+            "which is slow. Pass one_by_one=True to choose it, or False to let a row's score depend on its batch.",
+            PerformanceWarning,
+            stacklevel=3,
+        )
+        return True
+
+    def _prepare(self, rows: Rows) -> Prepared:
+        return self.intake_.completed(rows) if self.scaling is None else super()._prepare(rows)
+
+    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
+        return self.intake_.scaling.scaled(prepared.values) if self.scaling is None else prepared.values
+
+    def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
+        rows = _flat(prepared)
+        size = max(1, SCORES_AT_ONCE // len(self.origin_))
+        for start in range(0, len(rows), size):
+            yield self._member_scores(rows[start : start + size])
+
+    def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
+        return np.asarray(nll - self.origin_[:, None])
+
+    def _quantified(
+        self,
+        p: Float[np.ndarray, "draws examples"],
+        nll: Float[np.ndarray, "draws examples"],
+        groups: Shaped[np.ndarray, " examples"] | None = None,
+    ) -> Uncertainty:
+        # The origins of the draws differ, and the variance is that of the scores themselves.
+        return dataclasses.replace(super()._quantified(p, nll, groups), var_nll=var_nll(nll))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnsembleSettings(ScoringSettings):
+    """The settings of an ensemble with the defaults put in, and checked."""
+
+    members: AtLeastOne
+    bootstrap: bool | Literal["subsample"]
+    share: Fraction
+    one_by_one: bool | None
+    calibration: Calibration | None
+    scaling: MinMax | None
+    seed: NotNegativeInt
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the base as it is: a single one, fitted on all rows."""
+        return self.members == 1 and self.bootstrap is False
+
+    def resample(self, examples: int, generator: np.random.Generator) -> Int[np.ndarray, " resample"]:
+        """Places of the rows that a member is fitted on."""
+        if self.bootstrap == "subsample":
+            return generator.choice(examples, size=max(1, round(self.share * examples)), replace=False)
+        return generator.integers(examples, size=examples) if self.bootstrap else np.arange(examples)
+
+
+def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
+    """A little below the smallest training score of each draw, so that ties are relative to the spread of the scores.
+
+    Scores may be shifted or pass through 0, and nothing that is made of them may depend on it.
+    """
+    return np.asarray(training_scores.min(axis=1) - _spread(training_scores))
+
+
+def _spread(found: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
+    """Range of the middle half of each draw's scores; where these are nearly equal, a small part of their size."""
+    low, high = np.quantile(found, [0.25, 0.75], axis=1)
+    return np.asarray(np.maximum(high - low, SMALLEST_SPREAD * np.abs(found).max(axis=1)))
+
+
+def _flat(prepared: Prepared) -> Float[np.ndarray, "examples features"]:
+    return prepared.values.reshape(len(prepared.values), -1)
+
+
+def _is_random_state(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")

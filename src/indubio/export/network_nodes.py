@@ -1,0 +1,187 @@
+"""The stacked network as ONNX nodes: the same blocks, in the same order, with the draws' weights as constants."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from indubio.errors import ConfigError
+from indubio.export.graph import Graph
+from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
+from indubio.networks.likelihoods import LOG_VARIANCE, BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.networks.network import BlockNetwork
+from indubio.posteriors import Draws
+
+
+class NetworkNodes:
+    """Adds the network and likelihood of some draws to a graph."""
+
+    def __init__(self, graph: Graph, draws: Draws) -> None:
+        network = draws.autoencoder.network
+        if not isinstance(network, BlockNetwork):
+            raise ConfigError("only the built-in networks (Dense, Conv1d) can be exported, not a user's own modules.")
+        self._graph, self._draws, self._network = graph, draws, network
+        self._weights = draws.weights
+
+    def nll(self, rows: str) -> str:
+        """Scores (draws, examples) of scaled float32 rows (examples, ...)."""
+        graph = self._graph
+        x = graph.add("Unsqueeze", rows, graph.constant([0], np.int64))
+        location, log_variance = self._decode(*self._encode(x))
+        per_value = self._likelihood(self._draws.autoencoder, x, location, log_variance)
+        axes = range(2, 2 + len(self._network.input_shape))
+        return self._for_every_draw(graph.mean(per_value, list(axes)))
+
+    def _for_every_draw(self, nll: str) -> str:
+        """One row of scores per draw, also where one network serves all."""
+        count = self._draws.count
+        return self._graph.add("Expand", nll, self._graph.constant([count, 1], np.int64))
+
+    def _encode(self, x: str) -> tuple[str, list[str]]:
+        graph, network = self._graph, self._network
+        if network.channels_last:
+            x = graph.add("Transpose", x, perm=[0, 1, 3, 2])
+        outputs, members = [], 1
+        for place, block in enumerate(network.encoder):
+            x = graph.reshape(x, [0, 0, *block.layer.in_shape])
+            code = x
+            x, members = self._block(block, x, members)
+            x, members = self._masked(x, place, members, len(block.layer.out_shape))
+            outputs.append((x, members))
+        if network.code_log_variance and self._draws.noise is not None:
+            log_variance, _ = self._block(network.code_log_variance, code, members)
+            sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            x = graph.add("Add", x, graph.add("Mul", sigma, self._graph.constant(self._draws.noise)))
+            members = self._draws.count
+        self._members = members
+        skips = outputs[:-1] if network.skips else []
+        self._skip_members = [m for _, m in skips]
+        return x, [name for name, _ in skips]
+
+    def _decode(self, x: str, skips: list[str]) -> tuple[str, str | None]:
+        graph, network, members = self._graph, self._network, self._members
+        log_variance = None
+        for place, block in enumerate(network.decoder):
+            x = graph.reshape(x, [0, 0, *block.layer.in_shape])
+            if place and skips:
+                x = graph.add("Add", x, graph.reshape(skips[-place], [0, 0, *block.layer.in_shape]))
+                members = max(members, self._skip_members[-place])
+            if block is network.decoder[-1] and network.output_log_variance:
+                log_variance = self._as_input(self._block(network.output_log_variance, x, members)[0])
+            x, members = self._block(block, x, members)
+            if block is not network.decoder[-1]:
+                x, members = self._masked(x, len(network.encoder) + place, members, len(block.layer.out_shape))
+        x = self._as_input(x)
+        return graph.add("Sigmoid", x) if network.last_activation == "sigmoid" else x, log_variance
+
+    def _as_input(self, x: str) -> str:
+        if self._network.channels_last:
+            return self._graph.add("Transpose", x, perm=[0, 1, 3, 2])
+        return self._graph.reshape(x, [0, 0, *self._network.input_shape])
+
+    def _masked(self, x: str, place: int, members: int, axes: int) -> tuple[str, int]:
+        if self._draws.masks is None:
+            return x, members
+        mask = self._draws.masks[place]
+        return self._graph.add("Mul", x, self._graph.constant(mask.reshape(*mask.shape, *[1] * (axes - 1)))), len(mask)
+
+    def _block(self, block: Block, x: str, members: int) -> tuple[str, int]:
+        layer = block.layer
+        networks = len(self._weights[f"{layer.name}.weight"])
+        x = self._linear(layer, x) if isinstance(layer, Linear) else self._convolution(layer, x, members, networks)
+        if block.norm:
+            x = self._norm(block.norm, x)
+        return self._activated(x, block.activation), max(members, networks)
+
+    def _linear(self, layer: Linear, x: str) -> str:
+        out = self._graph.add("MatMul", x, self._graph.constant(self._weights[f"{layer.name}.weight"]))
+        return self._biased(layer, out, 0)
+
+    def _biased(self, layer: Linear | Convolution, x: str, extra_axes: int) -> str:
+        bias = self._weights.get(f"{layer.name}.bias")
+        if bias is None:
+            return x
+        return self._graph.add("Add", x, self._graph.constant(bias.reshape(len(bias), 1, -1, *[1] * extra_axes)))
+
+    def _convolution(self, layer: Convolution, x: str, members: int, networks: int) -> str:
+        graph, weight = self._graph, self._weights[f"{layer.name}.weight"]
+        attributes = {"strides": [layer.stride], "pads": [layer.padding] * 2, "kernel_shape": [layer.kernel]}
+        operation = "ConvTranspose" if layer.transposed else "Conv"
+        if layer.output_padding:
+            attributes["output_padding"] = [layer.output_padding]
+        if networks == 1:  # shared weights: the draws are just more rows
+            flat = graph.reshape(x, [-1, *layer.in_shape])
+            out = graph.add(operation, flat, self._graph.constant(weight[0]), **attributes)
+            return self._biased(layer, graph.reshape(out, [members, -1, *layer.out_shape]), 1)
+        if members == 1:
+            x = graph.add("Expand", x, graph.constant([networks, 1, 1, 1], np.int64))
+        swapped = graph.add("Transpose", x, perm=[1, 0, 2, 3])
+        grouped = graph.reshape(swapped, [0, networks * layer.in_shape[0], layer.in_shape[1]])
+        stacked = weight.reshape(-1, *weight.shape[2:])
+        out = graph.add(operation, grouped, self._graph.constant(stacked), group=networks, **attributes)
+        apart = graph.reshape(out, [0, networks, *layer.out_shape])
+        return self._biased(layer, graph.add("Transpose", apart, perm=[1, 0, 2, 3]), 1)
+
+    def _norm(self, norm: LayerNorm, x: str) -> str:
+        graph = self._graph
+        ones, zeros = np.ones(norm.shape, np.float32), np.zeros(norm.shape, np.float32)
+        normed = graph.add("LayerNormalization", x, graph.constant(ones), graph.constant(zeros), axis=2, epsilon=1e-5)
+        gain, shift = (self._weights[f"{norm.name}.{kind}"][:, None] for kind in ("gain", "shift"))
+        return graph.add("Add", graph.add("Mul", normed, self._graph.constant(gain)), self._graph.constant(shift))
+
+    def _activated(self, x: str, activation: str) -> str:
+        graph = self._graph
+        nodes: dict[str, Callable[[], str]] = {
+            "leaky_relu": lambda: graph.add("LeakyRelu", x, alpha=self._network.slope),
+            "relu": lambda: graph.add("Relu", x),
+            "elu": lambda: graph.add("Elu", x),
+            "selu": lambda: graph.add("Selu", x),
+            "tanh": lambda: graph.add("Tanh", x),
+            "gelu": lambda: self._gelu(x),
+            "none": lambda: x,
+        }
+        return nodes[activation]()
+
+    def _gelu(self, x: str) -> str:
+        # The operation of this name came with opset 20: x (1 + erf(x / sqrt 2)) / 2.
+        graph = self._graph
+        erf = graph.add("Erf", graph.add("Mul", x, graph.constant(np.sqrt(0.5), np.float32)))
+        half = graph.add("Mul", graph.add("Add", erf, graph.constant(1, np.float32)), graph.constant(0.5, np.float32))
+        return graph.add("Mul", x, half)
+
+    def _likelihood(self, autoencoder: Autoencoder, x: str, location: str, log_variance: str | None) -> str:
+        graph, likelihood = self._graph, autoencoder.likelihood
+        if isinstance(likelihood, BernoulliLikelihood):
+            return self._bernoulli(x, location)
+        assert isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood)
+        distance = graph.add("Sub", x, location)
+
+        variance = None
+        if likelihood.noise == "per_feature":
+            variance = graph.constant(
+                np.exp(self._weights[LOG_VARIANCE][:, None]) + likelihood.smallest_scale**2, np.float32
+            )
+        elif log_variance is not None:
+            floor = graph.constant(likelihood.smallest_scale**2, np.float32)
+            variance = graph.add("Add", graph.add("Exp", log_variance), floor)
+        if isinstance(likelihood, GaussianLikelihood):
+            part = graph.add("Mul", distance, distance)
+            if variance is not None:
+                part = graph.add("Add", graph.add("Div", part, variance), graph.add("Log", variance))
+            return graph.add("Mul", part, graph.constant(0.5, np.float32))
+        part = graph.add("Abs", distance)
+        if variance is None:
+            return part
+        scaled = graph.add("Div", part, graph.add("Sqrt", variance))
+        return graph.add("Add", scaled, graph.add("Mul", graph.add("Log", variance), graph.constant(0.5, np.float32)))
+
+    def _bernoulli(self, x: str, location: str) -> str:
+        graph = self._graph
+        one, least = graph.constant(1, np.float32), graph.constant(-100, np.float32)
+
+        def bounded_log(p: str) -> str:
+            return graph.add("Max", graph.add("Log", p), least)
+
+        yes = graph.add("Mul", x, bounded_log(location))
+        no = graph.add("Mul", graph.add("Sub", one, x), bounded_log(graph.add("Sub", one, location)))
+        return graph.add("Neg", graph.add("Add", yes, no))

@@ -1,0 +1,106 @@
+"""Draws in parts: each part trained on rows of its own, so that the rows it has not seen can calibrate it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.calibration import Plan
+from indubio.fitting.on_workers import Order, fit_spread, joined
+from indubio.networks.autoencoder import Autoencoder
+from indubio.posteriors.draws import Draws
+from indubio.posteriors.posterior import Posterior
+from indubio.training.loop import Progress, Report, Training, silent
+from indubio.training.rows import TrainingRows
+from indubio.workers import Workers
+
+PART = 8  # marks the random streams of the parts; 0 to 2 are those of the training, 7 is the split's
+
+
+def fit_parts(
+    posterior: Posterior,
+    autoencoder: Autoencoder,
+    rows: Float[np.ndarray, "n ..."],
+    plan: Plan,
+    *,
+    training: Training,
+    seed: int,
+    report: Report = silent,
+    start: Draws | None = None,
+    workers: Workers | None = None,
+) -> Draws:
+    """The draws of a plan: one fit of the posterior per part, on the part's rows.
+
+    Args:
+        posterior: gives the draws.
+        autoencoder: what is trained.
+        rows: all rows, of which the plan says who sees which.
+        plan: the parts.
+        training: how.
+        seed: of everything random; a plan of one part uses it as it is.
+        report: told after every epoch.
+        start: draws to start from, for a plan of one part.
+        workers: train parts, and members of ensembles, side by side on these; the draws are the same. None trains here,
+            as does a warm start.
+    """
+    assert start is None or len(plan.parts) == 1
+    return fit_orders(
+        orders_of(posterior, plan, seed),
+        autoencoder,
+        rows,
+        training=training,
+        report=report,
+        start=start,
+        workers=workers,
+    )
+
+
+def fit_orders(
+    orders: Sequence[Order],
+    autoencoder: Autoencoder,
+    rows: TrainingRows,
+    *,
+    training: Training,
+    report: Report = silent,
+    start: Draws | None = None,
+    workers: Workers | None = None,
+) -> Draws:
+    """The draws of some fits, here or by workers; see `fit_parts`."""
+    if workers is not None and start is None:
+        return fit_spread(orders, autoencoder, rows, training=training, workers=workers, report=report)
+    fitted = [
+        order.posterior.fit(
+            autoencoder,
+            order.rows_of(rows),
+            training=training,
+            seed=order.seed,
+            report=_report_of_part(report, place, len(orders)),
+            start=start,
+        )
+        for place, order in enumerate(orders)
+    ]
+    return joined(fitted)
+
+
+def orders_of(posterior: Posterior, plan: Plan, seed: int) -> list[Order]:
+    """One order a part; a plan of one part has the seed as it is."""
+    return [
+        Order(
+            posterior=posterior.with_count(part.draws),
+            trained=part.trained,
+            seed=seed if len(plan.parts) == 1 else _part_seed(seed, place),
+        )
+        for place, part in enumerate(plan.parts)
+    ]
+
+
+def _part_seed(seed: int, place: int) -> int:
+    return int(np.random.SeedSequence(seed, spawn_key=(PART, place)).generate_state(1)[0])
+
+
+def _report_of_part(report: Report, place: int, parts: int) -> Report:
+    def told(progress: Progress) -> None:
+        done = place * progress.total + progress.done
+        report(Progress(done, parts * progress.total, progress.loss, progress.stage))
+
+    return told

@@ -1,0 +1,222 @@
+"""Examples in files that are larger than memory: read block by block, as often as there are passes.
+
+A table is read by units that can be read alone, the row groups of Parquet files or whole CSV files. A pass takes the
+units in their order, or in a random one with several open at a time, so that rows far apart in the files come close.
+Windows are cut in the order of the recording.
+
+Every example has a place that does not depend on the order of reading, and every place has random numbers: by these,
+and not by when it is read, it is decided what an example is for.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt64
+
+from indubio.errors import ConfigError, DataError
+from indubio.inputs.named_rows import training_schema
+from indubio.inputs.reading import Reading
+from indubio.inputs.schema import Column, Schema
+from indubio.inputs.tables import Roles, Table, stream_file
+from indubio.inputs.windows import WindowReport, Windows
+from indubio.io.remote import RemotePath
+from indubio.io.sources import ROWS_AT_ONCE, CsvSource, ParquetSource, Source, opened
+
+BUFFER_VALUES = 2**25  # 128 MB as the network gets them
+UNITS_AT_ONCE = 4  # open at a time in a shuffled pass
+UNIT = 2**40  # more rows than a unit has
+CSV_BYTES = 8  # of a value in a CSV file, roughly
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """Some examples that are read together.
+
+    Args:
+        data: the examples, good ones only.
+        places: which of all they are; ascending.
+        unit: number of the unit they are from.
+        name: where they are, for messages.
+    """
+
+    data: Table | Windows
+    places: UInt64[np.ndarray, " examples"]
+    unit: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """What a first pass over a stream finds.
+
+    Args:
+        schema: names, kinds, ranges and categories of the columns or sensors.
+        examples: how many there are.
+        shape: of one example.
+        report: what was left out or repaired on the way to windows; None for a table.
+    """
+
+    schema: Schema
+    examples: int
+    shape: tuple[int, ...]
+    report: WindowReport | None
+
+
+@dataclass(frozen=True)
+class ExampleStream:
+    """Training examples that are read from files in every pass, for data larger than memory.
+
+    Args:
+        source: CSV or Parquet: a file, folder, pattern or several paths; also a table in memory.
+        reading: how the files are read; a table of features by default. Rows labelled as anomalies are left out.
+        buffer: examples that are mixed in memory at a time, the more the better; None holds 2^25 values, 128 MB.
+    """
+
+    source: Any
+    reading: Reading = field(default_factory=lambda: Reading(table=Roles()))
+    buffer: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.buffer is not None and self.buffer < 1:
+            raise ConfigError(f"`buffer` must be at least 1, got {self.buffer}.")
+
+    def buffered(self, shape: tuple[int, ...]) -> int:
+        """How many examples of this shape are mixed at a time."""
+        return self.buffer or max(1, BUFFER_VALUES // prod(shape))
+
+    def read(self) -> Table | Windows:
+        """All of it, in memory; good examples only."""
+        data = self.reading.read(self.source)
+        return data.inliers() if isinstance(data, Table) else data
+
+    @cached_property
+    def units(self) -> Sequence[Source]:
+        """What can be read alone, in order; windows may reach from one file into the next, and are one unit."""
+        files = opened(self.source)
+        return files[:1] if self.reading.table is None else [unit for file in files for unit in file.units()]
+
+    def blocks(self, random: np.random.Generator | None = None) -> Iterator[Block]:
+        """The examples, each once.
+
+        Args:
+            random: mixes the units; None reads them in order.
+        """
+        if random is None or len(self.units) == 1:
+            for unit in range(len(self.units)):
+                yield from self._unit(unit, ROWS_AT_ONCE)
+            return
+        waiting: list[int] = random.permutation(len(self.units)).tolist()
+        readers: list[Iterator[Block]] = []
+        while waiting or readers:
+            while waiting and len(readers) < UNITS_AT_ONCE:
+                readers.append(self._unit(waiting.pop(), ROWS_AT_ONCE // UNITS_AT_ONCE))
+            for reader in list(readers):
+                block = next(reader, None)
+                if block is None:
+                    readers.remove(reader)
+                else:
+                    yield block
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What there is, found in one pass."""
+        schema, report, examples, shape = None, None, 0, ()
+        for block in self.blocks():
+            with named_errors(block):
+                found = training_schema(block.data)
+                schema = found if schema is None else _merged(schema, found)
+            examples += len(block.data)
+            if isinstance(block.data, Windows):
+                shape = block.data.values.shape[1:]
+                report = block.data.report if report is None else report + block.data.report
+        if schema is None:
+            raise DataError(f"{self.source}: there are no good examples to learn from.")
+        return Outline(schema=schema, examples=examples, shape=shape or (len(schema.encoded_names),), report=report)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the buffer holds all examples: then they are read once, and it is as if they had been in memory."""
+        return self.outline.examples <= self.buffered(self.outline.shape)
+
+    def place_of(self, number: int) -> int:
+        """The place of the example with this number, counted from 0 in the order of the files."""
+        for block in self.blocks():
+            if number < len(block.places):
+                return int(block.places[number])
+            number -= len(block.places)
+        raise DataError(f"{self.source}: the files changed while they were read.")
+
+    def value_count(self) -> int:
+        """About how many values the files hold: exact for Parquet, guessed from the size of CSV files."""
+        return sum(_values(file, self.reading.table) for file in opened(self.source))
+
+    def _unit(self, unit: int, rows_at_once: int) -> Iterator[Block]:
+        start = 0
+        for data in self._parts(self.units[unit], rows_at_once):
+            places = np.arange(start, start + len(data), dtype=np.uint64) + np.uint64(unit * UNIT)
+            where = f"window {start}" if isinstance(data, Windows) else self.units[unit].place(start)
+            name = f"{where} and what follows"
+            start += len(data)
+            if isinstance(data, Table) and data.labels is not None:
+                good: Bool[np.ndarray, " rows"] = ~data.labels
+                data, places = data.select(good), places[good]
+            if len(data):
+                yield Block(data=data, places=places, unit=unit, name=name)
+
+    def _parts(self, unit: Source, rows_at_once: int) -> Iterator[Table | Windows]:
+        if self.reading.table is None:
+            return self.reading.stream(self.source)
+        return stream_file(unit, self.reading.table, rows_at_once=rows_at_once)
+
+
+def drawn(places: UInt64[np.ndarray, " examples"], key: int) -> Float[np.ndarray, " examples"]:
+    """A random number in [0, 1) for every place: SplitMix64 (Steele, Lea & Flood 2014)."""
+    mixed = (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53)
+
+
+@contextmanager
+def named_errors(block: Block) -> Iterator[None]:
+    """Put the place in front of what is found to be wrong with the data."""
+    try:
+        yield
+    except DataError as error:
+        raise type(error)(f"{block.name}: {error}") from None
+
+
+def _merged(first: Schema, second: Schema) -> Schema:
+    if first.names != second.names:
+        raise DataError(f"the columns differ from those before: {first.names} and {second.names}.")
+    return Schema(tuple(map(_merged_column, first.columns, second.columns)))
+
+
+def _merged_column(first: Column, second: Column) -> Column:
+    if first.kind == "category":
+        # Categories that are given are the same for all blocks, and in the order they were given.
+        if set(second.categories) <= set(first.categories):
+            return first
+        together = sorted({*first.categories, *second.categories})
+        return Column(name=first.name, kind="category", categories=tuple(together))
+    known = [column for column in (first, second) if column.smallest is not None and column.largest is not None]
+    if not known:
+        return first
+    smallest = min(column.smallest for column in known if column.smallest is not None)
+    largest = max(column.largest for column in known if column.largest is not None)
+    return Column(name=first.name, smallest=smallest, largest=largest)
+
+
+def _values(file: Source, roles: Roles | None) -> int:
+    columns = len(file.schema.names if roles is None else roles.needed(file.schema.names))
+    if isinstance(file, ParquetSource):
+        return file.rows * columns
+    if isinstance(file, CsvSource):
+        size = file.path.version()[0] if isinstance(file.path, RemotePath) else file.path.stat().st_size
+        return size // CSV_BYTES
+    return 0

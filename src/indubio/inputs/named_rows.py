@@ -1,0 +1,91 @@
+"""`Table` and `Windows` as rows of numbers, matched by name with what was trained on."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Shaped
+
+from indubio.errors import DataError, ShapeError, quoted
+from indubio.inputs.preparation import Rows
+from indubio.inputs.schema import Schema
+from indubio.inputs.tables import Table
+from indubio.inputs.windows import Windows
+
+
+def training_schema(data: Table | Windows) -> Schema:
+    """The schema of training data, which must hold good examples only."""
+    if isinstance(data, Windows):
+        return Schema.of_values(data.values, data.sensors)
+    if data.labels is not None and data.labels.any():
+        raise DataError(
+            f"the training data has {np.count_nonzero(data.labels)} rows labelled as anomalies, "
+            "and a detector learns from good examples only: pass table.inliers()."
+        )
+    return Schema.of(data.features, data.categorical)
+
+
+def named_rows(data: Table | Windows, schema: Schema) -> Rows:
+    """The rows or windows, their columns or sensors in the order of the schema."""
+    if len(data) == 0:
+        raise DataError("there are no rows." if isinstance(data, Table) else "there are no windows.")
+    if isinstance(data, Table):
+        encoded = schema.encode(data.features)
+        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen)
+    if sorted(data.sensors) != sorted(schema.names):
+        raise ShapeError(
+            f"the sensors do not match those of the training data: {quoted(schema.names)} then, "
+            f"{quoted(data.sensors)} now."
+        )
+    order = [data.sensors.index(name) for name in schema.names]
+    return Rows(values=data.values[:, :, order], names=schema.names)
+
+
+def passed_through(data: Any) -> pa.Table | None:
+    """Columns of the input that belong beside the verdicts: ids and times, or where a window came from."""
+    if isinstance(data, Windows):
+        return data.origin
+    return data.passed if isinstance(data, Table) else None
+
+
+def groups_of(data: Any, given: Any = None) -> Shaped[np.ndarray, " examples"] | None:
+    """The group of each example, as text: those given, else those of a table with a group column."""
+    if given is None:
+        return data.groups if isinstance(data, Table) else None
+    return np.array([str(name) for name in given], dtype=object)
+
+
+def days_of(data: Any) -> Shaped[np.ndarray, " examples"] | None:
+    """The calendar day of each example, for a table with a time column."""
+    return data.days if isinstance(data, Table) else None
+
+
+def training_groups(data: Any, given: Any, examples: int) -> Shaped[np.ndarray, " examples"] | None:
+    """The group of each training example, checked."""
+    groups = groups_of(data, given)
+    if groups is not None and groups.shape != (examples,):
+        raise ShapeError(f"`groups` must have one name per example ({examples}), got {len(groups)}.")
+    return groups
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Two sets of examples of the same form as one."""
+    if isinstance(first, Table) and isinstance(second, Table):
+        return Table.concatenated([first, second])
+    if isinstance(first, Windows) and isinstance(second, Windows):
+        return Windows.concatenated([first, second])
+    if isinstance(first, Table | Windows) or isinstance(second, Table | Windows):
+        raise DataError(
+            f"examples of one form are needed to put them together, got {type(first).__name__} and "
+            f"{type(second).__name__}."
+        )
+    if hasattr(first, "iloc") and hasattr(second, "iloc"):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    if hasattr(first, "vstack") and hasattr(second, "vstack"):
+        return first.vstack(second)
+    try:
+        return np.concatenate([np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)])
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"the examples cannot be put together: {error}.") from None

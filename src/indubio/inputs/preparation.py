@@ -1,0 +1,159 @@
+"""From raw rows to what the network gets, with notes on what was wrong with them.
+
+A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from indubio.errors import DataError
+from indubio.inputs.checks import require_finite
+from indubio.inputs.missing import filled, medians
+from indubio.inputs.notes import joined_notes, named_flags
+from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
+from indubio.inputs.scaling import FittedMinMax, MinMax
+
+Missing = Literal["error", "median", "refer"]
+Unseen = Literal["error", "refer"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """Examples as they came in, as numbers.
+
+    Args:
+        values: (N, D) or (N, L, K), NaN where a value is missing.
+        names: of the features or sensors, where they have names.
+        unseen: per example, the categories that were not in the training data, else "".
+    """
+
+    values: Float[np.ndarray, "examples ..."]
+    names: tuple[str, ...] | None = None
+    unseen: Shaped[np.ndarray, " examples"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
+        """The rows at these places."""
+        unseen = None if self.unseen is None else self.unseen[places]
+        return Rows(values=self.values[places], names=self.names, unseen=unseen)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inspected:
+    """What is wrong with examples as they came in.
+
+    Args:
+        notes: per example, what was wrong with its data, else "".
+        bad: which examples must be referred for it.
+        outside: which examples must be referred for a value too far outside the training range.
+    """
+
+    notes: Shaped[np.ndarray, " examples"]
+    bad: Bool[np.ndarray, " examples"]
+    outside: Bool[np.ndarray, " examples"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """Examples as the model gets them.
+
+    Args:
+        values: without missing values; scaled, and then float32, unless the model takes them as they are.
+        inspected: what is wrong with them.
+    """
+
+    values: Float[np.ndarray, "examples ..."]
+    inspected: Inspected
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Intake:
+    """What was learned of the training rows before any network saw them.
+
+    Args:
+        scaling: the ranges of the training rows.
+        medians: of each feature or sensor; None when missing values are an error.
+        missing: what happens to missing values.
+        unseen: what happens to new categories.
+        quality: what the sensors of training windows did; None for tables.
+        margin: how far outside the training range a value may be, in units of that range, before its example is
+            referred; None for any distance.
+    """
+
+    scaling: FittedMinMax
+    medians: Float[np.ndarray, " features"] | None
+    missing: Missing
+    unseen: Unseen
+    quality: QualityLimits | None = None
+    margin: float | None = None
+
+    @classmethod
+    def fit(
+        cls, rows: Rows, *, scaling: MinMax, missing: Missing, unseen: Unseen, margin: float | None = None
+    ) -> "Intake":
+        """Learn ranges and medians."""
+        require_finite(rows.values, rows.names, missing_allowed=missing != "error")
+        middle = None if missing == "error" else medians(rows.values)
+        quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
+        return cls(
+            scaling=scaling.fit(rows.values),
+            medians=middle,
+            missing=missing,
+            unseen=unseen,
+            quality=quality,
+            margin=margin,
+        )
+
+    def prepare(self, rows: Rows) -> Prepared:
+        """Check, note what is wrong, fill in, and scale."""
+        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values))
+
+    def completed(self, rows: Rows) -> Prepared:
+        """Check, note what is wrong and fill in, in the units of the data and float64."""
+        return Prepared(values=self._filled(rows.values), inspected=self.inspect(rows))
+
+    def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        """What the network gets for values that were checked already."""
+        return self.scaling.scaled(self._filled(values))
+
+    def _filled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        return values if self.medians is None else filled(values, self.medians)
+
+    def inspect(self, rows: Rows) -> Inspected:
+        """What is wrong with each example's data, and which examples must be referred for it."""
+        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
+        notes, bad = self._missing(rows)
+        if rows.unseen is not None and (new := rows.unseen != "").any():
+            self._refuse_unseen(rows.unseen)
+            notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
+            bad = bad | new
+        if self.quality is not None:
+            names = rows.names or tuple(f"x{place}" for place in range(rows.values.shape[2]))
+            notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
+        outside = np.zeros(len(rows), dtype=bool)
+        if self.margin is not None:
+            flags = self.scaling.outside(rows.values, self.margin)
+            notes = joined_notes(notes, named_flags(flags, rows.names, "out of range"))
+            outside = np.asarray(flags.any(axis=1))
+        return Inspected(notes=notes, bad=bad, outside=outside)
+
+    def _missing(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
+        if self.medians is None:
+            return np.full(len(rows), "", dtype=object), np.zeros(len(rows), dtype=bool)
+        absent = np.isnan(rows.values)
+        absent = absent if absent.ndim == 2 else absent.any(axis=1)
+        notes = named_flags(absent, rows.names, "missing")
+        return notes, (notes != "") if self.missing == "refer" else np.zeros(len(rows), dtype=bool)
+
+    def _refuse_unseen(self, unseen: Shaped[np.ndarray, " examples"]) -> None:
+        if self.unseen == "error":
+            row = int(np.argmax(unseen != ""))
+            raise DataError(
+                f"{np.count_nonzero(unseen)} of {len(unseen)} rows hold a category that the training data did not have "
+                f'(first: row {row}, {unseen[row]}). Train with it, or pass unseen="refer".'
+            )

@@ -1,0 +1,92 @@
+"""How a detector's data is read: kept with the model, so that new files are read as the training files were."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from indubio.errors import ConfigError, DataError
+from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
+from indubio.inputs.schema import Schema
+from indubio.inputs.tables import Roles, Table, stream_tables
+from indubio.inputs.windows import Windowing, Windows
+from indubio.io.sources import opened
+from indubio.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Settings):
+    """Rows of a table, or windows of a recording.
+
+    Args:
+        table: roles of the columns, for a table.
+        layout: how the recording lies in its columns, for windows.
+        windowing: how windows are cut, for windows.
+    """
+
+    table: Roles | None = None
+    layout: Wide | Long | None = None
+    windowing: Windowing | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.layout is None) != (self.windowing is None) or (self.table is None) == (self.layout is None):
+            raise ConfigError("give either `table`, or `layout` and `windowing`.")
+
+    def read(self, source: Any) -> Table | Windows:
+        """All of it, in memory."""
+        if self.layout is not None and self.windowing is not None:
+            return read_windows(source, self.layout, self.windowing)
+        parts = list(self.stream(source))
+        if not parts:
+            raise DataError(f"{source}: there are no rows.")
+        return Table.concatenated([part for part in parts if isinstance(part, Table)])
+
+    def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows]:
+        """The same part by part.
+
+        Args:
+            source: file, folder, pattern, frame or table.
+            at_once: rows or windows in a part.
+        """
+        size = {} if at_once is None else {"rows_at_once" if self.table else "windows_at_once": at_once}
+        if self.layout is not None and self.windowing is not None:
+            yield from stream_windows(source, self.layout, self.windowing, **size)
+        elif self.table is not None:
+            yield from stream_tables(source, self.table, **size)
+
+    def for_new_data(self, source: Any) -> "Reading":
+        """The same for data to judge, which need not have the label column."""
+        if self.table is None or self.table.label is None:
+            return self
+        there = all(self.table.label in file.schema.names for file in opened(source))
+        return self if there else replace(self, table=replace(self.table, label=None))
+
+
+def reading_for(
+    known: Reading | None,
+    schema: Schema,
+    source: Any,
+    passed: Sequence[str],
+    label: str | None = None,
+    anomaly: Sequence[str] | None = None,
+) -> Reading:
+    """How new files are read for a model: as its training files were, with some columns more.
+
+    Args:
+        known: how the model's training files were read; None for one that was not fitted on files: it knows its
+            columns by name.
+        schema: of the model.
+        source: what is to be read.
+        passed: further columns to pass through.
+        label: label column, where it is not the one the model knows.
+        anomaly: its values that mean anomaly.
+    """
+    reading = known or Reading(table=Roles(columns=schema.names))
+    if not passed and label is None:
+        return reading.for_new_data(source)
+    if reading.table is None:
+        raise ConfigError("windows take no --pass and no --label: they say where they came from.")
+    table = replace(reading.table, ids=(*reading.table.ids, *passed))
+    if label is not None:
+        table = replace(table, label=label, anomaly_values=tuple(anomaly) if anomaly else None)
+    return replace(reading, table=table).for_new_data(source)

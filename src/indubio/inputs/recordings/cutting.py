@@ -1,0 +1,192 @@
+"""From the samples of a group to windows, piece by piece: the samples of a window that is not full are carried over."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Int, Shaped
+from numpy.lib.stride_tricks import sliding_window_view
+
+from indubio.inputs.windows import ShortGroup, Windowing, WindowReport, Windows
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Consecutive samples of one group.
+
+    Args:
+        values: NaN where missing.
+        at: time stamps, or sample numbers where there is no time.
+        file: number of the file that each came from.
+    """
+
+    values: Float[np.ndarray, "samples sensors"]
+    at: Shaped[np.ndarray, " samples"]
+    file: Int[np.ndarray, " samples"]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def since(self, first: int) -> "Samples":
+        """All but the first so many."""
+        return Samples(self.values[first:], self.at[first:], self.file[first:])
+
+    def before(self, end: int) -> "Samples":
+        """The first so many."""
+        return Samples(self.values[:end], self.at[:end], self.file[:end])
+
+    def followed_by(self, other: "Samples") -> "Samples":
+        """These, then the others."""
+        if not len(self):
+            return other
+        return Samples(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.at, other.at]),
+            np.concatenate([self.file, other.file]),
+        )
+
+
+class Tally:
+    """Counts what a `WindowReport` reports."""
+
+    def __init__(self, sensors: Sequence[str]) -> None:
+        self._sensors = sensors
+        self._clear()
+
+    def _clear(self) -> None:
+        self.groups, self.left_over = 0, 0
+        self.short: list[ShortGroup] = []
+        self.held, self.interpolated, self.bad, self.missing = np.zeros((4, len(self._sensors)), dtype=np.int64)
+
+    def taken(self) -> WindowReport:
+        """The counts since the last call."""
+        counts = {
+            name: dict(zip(self._sensors, map(int, getattr(self, name)), strict=True))
+            for name in ("held", "interpolated", "bad", "missing")
+        }
+        report = WindowReport(groups=self.groups, short=tuple(self.short), left_over=self.left_over, **counts)
+        self._clear()
+        return report
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Windows of one group; `values` is a view into the samples, so that overlapping windows take no memory yet."""
+
+    values: Float[np.ndarray, "windows length sensors"]
+    start: Shaped[np.ndarray, " windows"]
+    end: Shaped[np.ndarray, " windows"]
+    file: Int[np.ndarray, " windows"]
+    group: Any
+
+    def split(self, count: int) -> tuple["Cut", "Cut"]:
+        """The first so many windows, and the others."""
+        first, second = slice(None, count), slice(count, None)
+        return tuple(  # type: ignore[return-value]
+            Cut(self.values[part], self.start[part], self.end[part], self.file[part], self.group)
+            for part in (first, second)
+        )
+
+
+class Cutter:
+    """Cuts the samples of one group."""
+
+    def __init__(self, windowing: Windowing, group: Any) -> None:
+        self._length, self._stride, self._group = windowing.length, windowing.stride, group
+        self._tail: Samples | None = None
+        self._skip = 0  # samples between two windows that are further apart than they are long
+        self.samples, self.windows = 0, 0
+
+    def cut(self, new: Samples) -> Cut | None:
+        """The windows that are full now."""
+        self.samples += len(new)
+        samples = new if self._tail is None else self._tail.followed_by(new)
+        dropped = min(self._skip, len(samples))
+        self._skip -= dropped
+        samples = samples.since(dropped)
+        count = max(0, (len(samples) - self._length) // self._stride + 1)
+        self._tail = samples.since(count * self._stride)
+        if count == 0:
+            return None
+        self._skip += max(0, count * self._stride - len(samples))
+        self.windows += count
+        starts = np.arange(count) * self._stride
+        views = sliding_window_view(samples.values, self._length, axis=0)[starts[0] : starts[-1] + 1 : self._stride]
+        ends = starts + self._length - 1
+        return Cut(views.transpose(0, 2, 1), samples.at[starts], samples.at[ends], samples.file[starts], self._group)
+
+    @property
+    def left_over(self) -> int:
+        """Samples after the last window."""
+        return self.samples - ((self.windows - 1) * self._stride + self._length if self.windows else 0)
+
+
+class Collector:
+    """Gathers windows until there are enough for a `Windows`.
+
+    One window is always kept back, so that the last report finds windows to go with.
+    """
+
+    def __init__(
+        self,
+        sensors: tuple[str, ...],
+        rate: float | None,
+        *,
+        tally: Tally,
+        labels: Sequence[str | None],
+        group_type: pa.DataType,
+        at_once: int,
+    ) -> None:
+        self._sensors, self._rate, self._tally, self._at_once = sensors, rate, tally, at_once
+        self._labels, self._group_type = pa.array(labels, type=pa.string()), group_type
+        self._pending: deque[Cut] = deque()
+        self._count = 0
+
+    def add(self, cut: Cut) -> None:
+        """Keep some more windows."""
+        self._pending.append(cut)
+        self._count += len(cut.values)
+
+    def full(self, time_type: pa.DataType) -> Iterator[Windows]:
+        """As many full parts as there are."""
+        while self._count > self._at_once:
+            yield self._taken(self._at_once, time_type)
+
+    def rest(self, time_type: pa.DataType) -> Iterator[Windows]:
+        """What is left at the end."""
+        yield from self.full(time_type)
+        if self._count:
+            yield self._taken(self._count, time_type)
+
+    def _taken(self, count: int, time_type: pa.DataType) -> Windows:
+        cuts: list[Cut] = []
+        self._count -= count
+        while count:
+            cut = self._pending.popleft()
+            if len(cut.values) > count:
+                cut, later = cut.split(count)
+                self._pending.appendleft(later)
+            cuts.append(cut)
+            count -= len(cut.values)
+        return Windows(
+            values=np.concatenate([cut.values for cut in cuts]),
+            sensors=self._sensors,
+            rate=self._rate,
+            origin=self._origin(cuts, time_type),
+            report=self._tally.taken(),
+        )
+
+    def _origin(self, cuts: Sequence[Cut], time_type: pa.DataType) -> pa.Table:
+        which = np.repeat(np.arange(len(cuts)), [len(cut.values) for cut in cuts])
+        groups = pa.array([cut.group for cut in cuts], type=self._group_type)
+        return pa.table(
+            {
+                "file": self._labels.take(pa.array(np.concatenate([cut.file for cut in cuts]))),
+                "group": groups.take(pa.array(which)),
+                "start": pa.array(np.concatenate([cut.start for cut in cuts])).cast(time_type),
+                "end": pa.array(np.concatenate([cut.end for cut in cuts])).cast(time_type),
+            }
+        )

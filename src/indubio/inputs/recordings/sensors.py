@@ -1,0 +1,84 @@
+"""Which sensors a recording has: columns that hold numbers, or tags."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indubio.errors import DataError, quoted
+from indubio.inputs.recordings.layouts import Long, Wide
+from indubio.io.arrow_columns import is_number, is_text, plain
+from indubio.io.sources import Source, natural_order
+
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+LISTED = 20  # names in an error message
+
+
+def sensor_names(sources: Sequence[Source], layout: Wide | Long) -> tuple[str, ...]:
+    """The sensors asked for, or those there are."""
+    if isinstance(layout, Long):
+        return _tags(sources, layout)
+    return layout.sensors or _number_columns(sources, layout)
+
+
+def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
+    first, *others = sources
+    named = [name for name in (layout.time, layout.group) if name is not None]
+    first.require(named)
+    found = _numeric(first, named)
+    _refuse_spoilt(first, named)
+    if not found:
+        raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
+    for other in others:
+        if extra := [name for name in _numeric(other, named) if name not in first.schema.names]:
+            raise DataError(
+                f"{other.name}: has {quoted(extra)}, which {first.name} has not. Say which columns are `sensors`."
+            )
+    return found
+
+
+def _numeric(source: Source, named: Sequence[str]) -> tuple[str, ...]:
+    return tuple(field.name for field in source.schema if is_number(field.type) and field.name not in named)
+
+
+def _refuse_spoilt(source: Source, named: Sequence[str]) -> None:
+    """A sensor with a word among its numbers is a column of text to Arrow: it must not get lost for that."""
+    text = [field.name for field in source.schema if is_text(field.type) and field.name not in named]
+    batch = next(source.batches(dict.fromkeys(text, pa.string())), None) if text else None
+    if batch is None:
+        return
+    for name in text:
+        column = plain(batch.column(name))
+        spelled = pc.match_substring_regex(column, NUMBER)
+        if 2 * (pc.sum(spelled).as_py() or 0) > len(column) - column.null_count and not pc.all(spelled).as_py():
+            row = pc.index(spelled, False).as_py()
+            raise DataError(
+                f'{source.place(row)}: column "{name}" holds {column[row].as_py()!r} among numbers. '
+                "Replace it, or say which columns are `sensors`."
+            )
+
+
+def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:
+    wanted, found = set(layout.sensors or ()), set[str]()
+    for source in sources:
+        source.require([layout.tag])
+        for batch in source.batches({layout.tag: pa.string()}):
+            found.update(
+                tag for tag in plain(batch.column(0)).cast(pa.string()).unique().to_pylist() if tag is not None
+            )
+            if wanted and wanted <= found:
+                assert layout.sensors is not None
+                return layout.sensors
+    names = sorted(found, key=natural_order)
+    if layout.sensors is not None and names:
+        missing = [name for name in layout.sensors if name not in found]
+        raise DataError(
+            f'{_all(sources)}: no tag {quoted(missing)} in column "{layout.tag}"; there are {quoted(names)}.'
+        )
+    if not names:
+        raise DataError(f'{_all(sources)}: column "{layout.tag}" names no sensor: there are no rows.')
+    return tuple(names)
+
+
+def _all(sources: Sequence[Source]) -> str:
+    return sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"

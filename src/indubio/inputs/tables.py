@@ -1,0 +1,213 @@
+"""Tables: rows of a file or frame, parted into features, columns to pass through, and labels."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool, Shaped
+
+from indubio.errors import ConfigError, DataError, quoted
+from indubio.inputs.schema import Categories
+from indubio.io.sources import ROWS_AT_ONCE, Source, opened
+from indubio.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """Rows with what is known of their columns.
+
+    Args:
+        features: the columns to learn from.
+        categorical: which of them are categories, and which categories there are (None to learn them).
+        passed: columns that are only passed through to the output, such as ids and times.
+        labels: True for an anomaly, where there are labels.
+        time: which of the columns that are passed through is the time.
+        group: which of them names the group that an example is calibrated with.
+    """
+
+    features: pa.Table
+    categorical: Categories = field(default_factory=dict)
+    passed: pa.Table | None = None
+    labels: Bool[np.ndarray, " rows"] | None = None
+    time: str | None = None
+    group: str | None = None
+
+    def __len__(self) -> int:
+        return int(self.features.num_rows)
+
+    def select(self, chosen: Bool[np.ndarray, " rows"]) -> "Table":
+        """The chosen rows."""
+        mask = pa.array(chosen)
+        return replace(
+            self,
+            features=self.features.filter(mask),
+            passed=None if self.passed is None else self.passed.filter(mask),
+            labels=None if self.labels is None else self.labels[chosen],
+        )
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Table"]) -> "Table":
+        """Several parts as one; numbers of different kinds become one kind."""
+        first = parts[0]
+        labels = [part.labels for part in parts if part.labels is not None]
+        passed = [part.passed for part in parts if part.passed is not None]
+        return cls(
+            features=pa.concat_tables([part.features for part in parts], promote_options="permissive"),
+            categorical=first.categorical,
+            passed=pa.concat_tables(passed, promote_options="permissive") if passed else None,
+            labels=np.concatenate(labels) if labels else None,
+            time=first.time,
+            group=first.group,
+        )
+
+    def inliers(self) -> "Table":
+        """The rows that are not labelled as anomalies."""
+        return self if self.labels is None else self.select(~self.labels)
+
+    @property
+    def groups(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The name of each row's group; None without a group column."""
+        if self.group is None or self.passed is None:
+            return None
+        return np.array([str(name) for name in self.passed.column(self.group).to_pylist()], dtype=object)
+
+    @property
+    def days(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The calendar day of each row; None without a time column that holds dates or times."""
+        if self.time is None or self.passed is None:
+            return None
+        times = self.passed.column(self.time)
+        if not (pa.types.is_timestamp(times.type) or pa.types.is_date(times.type)) or times.null_count:
+            return None
+        return np.asarray(pc.cast(times, pa.date32()).to_numpy())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles(Settings):
+    """What the columns of a table are for.
+
+    Args:
+        columns: features, in this order; None takes every column that has no other role.
+        ids: columns passed through, such as serial numbers.
+        time: a time column, passed through.
+        group: a column that names the machine, product or other group within which p-values hold; passed through.
+        label: column of labels, 1 or True for an anomaly.
+        anomaly_values: values of the label column that mean anomaly, when it holds something else.
+        categorical: columns that hold categories: names, or a mapping from names to the categories there are.
+    """
+
+    columns: tuple[str, ...] | None = None
+    ids: tuple[str, ...] = ()
+    time: str | None = None
+    group: str | None = None
+    label: str | None = None
+    anomaly_values: tuple[str | int | float | bool, ...] | None = None
+    categorical: tuple[str, ...] | dict[str, tuple[str, ...] | None] = ()
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Names of the columns that are passed through."""
+        named = (name for name in (self.time, self.group) if name)
+        return tuple(dict.fromkeys((*self.ids, *named)))
+
+    def needed(self, there: Sequence[str]) -> list[str]:
+        """Every column to read, of those that are there."""
+        if self.columns is None:
+            return list(there)
+        return list(dict.fromkeys([*self.columns, *self.passed, *([self.label] if self.label else [])]))
+
+    def read_as(self, name: str, looks_like: pa.DataType) -> pa.DataType | None:
+        """What a column of a CSV file is read as, given what its first rows look like; None leaves it to the reader.
+
+        Ids and categories are text: "007" is not 7. Whole numbers are read as numbers, for a later row may have digits.
+        """
+        if name in self.ids or name == self.group or name in self.categorical:
+            return pa.string()
+        if name in (self.time, self.label):
+            return None
+        return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
+
+    def part(self, table: pa.Table, where: str = "the table") -> Table:
+        """The table parted by role."""
+        names = table.column_names
+        asked = [*(self.columns or ()), *self.passed, *([self.label] if self.label else []), *self.categorical]
+        unknown = [name for name in dict.fromkeys(asked) if name not in names]
+        if unknown:
+            raise DataError(f"{where} has no column {quoted(unknown)}; it has {quoted(names)}.")
+        taken = {*self.passed, self.label}
+        features = list(self.columns) if self.columns is not None else [name for name in names if name not in taken]
+        if not features:
+            raise ConfigError(f"no feature columns are left in {where}: it has {quoted(names)}.")
+        given = self.categorical if isinstance(self.categorical, dict) else dict.fromkeys(self.categorical)
+        return Table(
+            features=table.select(features),
+            categorical=given,
+            passed=table.select(list(self.passed)) if self.passed else None,
+            labels=None if self.label is None else self.labels(table, where),
+            time=self.time,
+            group=self.group,
+        )
+
+    def labels(self, table: pa.Table, where: str = "the table") -> Bool[np.ndarray, " rows"]:
+        """The label column as True for an anomaly."""
+        if self.label not in table.column_names:
+            raise DataError(f"{where} has no column {quoted([self.label])}; it has {quoted(table.column_names)}.")
+        values = table.column(self.label)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise DataError(f'{where}: label column "{self.label}" has {values.null_count} gaps (first: row {row}).')
+        if self.anomaly_values is not None:
+            named = {str(value) for value in self.anomaly_values}
+            return np.array([str(value) in named for value in values.to_pylist()])
+        if pa.types.is_boolean(values.type):
+            return np.asarray(values.to_numpy())
+        known = {0: False, 1: True, "0": False, "1": True, "false": False, "true": True}
+        texts = [value.lower() if isinstance(value, str) else value for value in values.to_pylist()]
+        other = [value for value in dict.fromkeys(texts) if value not in known]
+        if other:
+            raise DataError(
+                f'{where}: label column "{self.label}" must hold 0 and 1, but has {quoted(other[:5])}. '
+                "Say which values mean anomaly with `anomaly_values`."
+            )
+        return np.array([known[value] for value in texts], dtype=bool)
+
+
+def read_table(source: Any, **roles: Any) -> Table:
+    """A table from files or from memory.
+
+    Args:
+        source: a CSV or Parquet file, a folder or pattern of them, several paths, a DataFrame (pandas, polars) or an
+            Arrow table.
+        roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
+    """
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
+    parts = list(stream_tables(source, Roles(**given)))
+    if not parts:
+        raise DataError(f"{source if isinstance(source, str | Path) else 'the table'}: there are no rows.")
+    return Table.concatenated(parts)
+
+
+def stream_tables(source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Table]:
+    """The same, part by part, for what does not fit into memory."""
+    for file in opened(source):
+        yield from stream_file(file, roles, rows_at_once=rows_at_once)
+
+
+def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Table]:
+    """One file, so many rows at a time."""
+    wanted = roles.needed(file.schema.names)
+    file.require(wanted)
+    types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+    waiting = pa.Table.from_batches([], pa.schema([(name, file.schema.field(name).type) for name in wanted]))
+    for batch in file.batches(types):
+        arrived = pa.Table.from_batches([batch])
+        waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
+        while waiting.num_rows >= rows_at_once:
+            yield roles.part(waiting.slice(0, rows_at_once), file.name)
+            waiting = waiting.slice(rows_at_once)
+    if waiting.num_rows:
+        yield roles.part(waiting, file.name)

@@ -1,0 +1,38 @@
+"""The paper's three collections, each one function that gives a task with train and test as the paper splits them.
+
+    task = odds("cardio")
+    task.train, task.test, task.labels        # raw values; the detector scales them
+
+Files come from a local folder (the argument `folder`, else INDUBIO_DATA), else from a cache that is filled from the
+public homes. A new collection is one new file and one line in DATASETS.
+"""
+
+from indubio.paper.collections.collection import Archive, Collection, DataFile, Sensor, Task
+from indubio.paper.collections.download import cache_folder, data_folder, fetch, find
+from indubio.paper.collections.odds import ODDS, odds
+from indubio.paper.collections.splits import Split, count_repeated, count_shared
+from indubio.paper.collections.strath import STRATH, strath
+from indubio.paper.collections.zema import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
+
+DATASETS: dict[str, Collection] = {"odds": ODDS, "zema": ZEMA, "strath": STRATH}
+
+__all__ = [
+    "DATASETS",
+    "ZEMA_SENSORS",
+    "ZEMA_SENSOR_SETS",
+    "Archive",
+    "Collection",
+    "DataFile",
+    "Sensor",
+    "Split",
+    "Task",
+    "cache_folder",
+    "count_repeated",
+    "count_shared",
+    "data_folder",
+    "fetch",
+    "find",
+    "odds",
+    "strath",
+    "zema",
+]

@@ -1,0 +1,26 @@
+"""The paper's experiments: a grid of cells, their results, and the tables and figures made of them.
+
+    cells -> run -> raw scores and judgements in a folder -> tables, tests, figures, one page
+
+Everything here uses what a user has: the detector, its presets, the conversions and the evaluation.
+"""
+
+from indubio.paper.reproduction.cell_store import Record, Store
+from indubio.paper.reproduction.cells import Cell, Outcome, grid, run
+from indubio.paper.reproduction.grid_run import Advance, run_grid
+from indubio.paper.reproduction.result_folder import experiments, quick_grid, sensor_names, write_results
+
+__all__ = [
+    "Advance",
+    "Cell",
+    "Outcome",
+    "Record",
+    "Store",
+    "experiments",
+    "grid",
+    "quick_grid",
+    "run",
+    "run_grid",
+    "sensor_names",
+    "write_results",
+]

@@ -1,0 +1,209 @@
+"""A cell of the grid: one model trained on one task with one seed, under one protocol.
+
+Cells are independent of each other, so they may run anywhere and in any order; `run` is a plain function of a cell.
+"""
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from indubio.detector import Detector
+from indubio.ensemble import EnsembleDetector
+from indubio.errors import ConfigError, quoted
+from indubio.io.sinks import json_text
+from indubio.paper.collections import DATASETS, Task, odds, strath, zema
+from indubio.paper.presets import MODELS, Collection, Protocol, preset
+from indubio.paper.reproduction.baselines import BASELINES
+from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
+from indubio.settings import Settings
+
+REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
+NO_SENSORS = "-"  # tables have none to choose
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What one run of the experiment is made of.
+
+    Args:
+        collection: "odds", "zema" or "strath".
+        protocol: "text" or "authors".
+        sensors: of ZeMA: a set by name ("text", "authors", "fits") or one sensor; "-" elsewhere.
+        task: of the collection.
+        model: a name in `presets.MODELS` or `BASELINES`.
+        seed: of the split and of everything random in the model.
+        epochs: other than the protocol's, for a quick look.
+        variant: a name in `VARIANTS`, or several joined by +: settings of the protocol that are changed.
+        folder: where the data is; None looks in the usual places.
+    """
+
+    collection: Collection
+    protocol: Protocol
+    sensors: str
+    task: str
+    model: str
+    seed: int
+    epochs: int | None = None
+    variant: str = AS_THE_PROTOCOL
+    folder: str | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Where the cell's results are, below the folder of results."""
+        slug = self.model.lower().replace(" ", "-")
+        sensors = "" if self.sensors == NO_SENSORS else f"-{self.sensors}"
+        variant = "" if self.variant == AS_THE_PROTOCOL else f"-{self.variant}"
+        return f"{self.collection}{sensors}/{self.protocol}{variant}/{self.task}/{slug}/{self.seed}"
+
+    @property
+    def series(self) -> "Cell":
+        """The cell without its seed: what is averaged over."""
+        return replace(self, seed=0)
+
+    def detector(self) -> Detector | EnsembleDetector:
+        """The detector of this cell, not fitted."""
+        if self.model in BASELINES:
+            return BASELINES[self.model](self.seed)
+        settings = preset(self.collection, self.task, protocol=self.protocol)
+        if self.epochs is not None:
+            settings["training"] = settings["training"].replaced(epochs=self.epochs)
+        return Detector(posterior=MODELS[self.model], seed=self.seed, **changed(settings, self.variant))
+
+    def data(self) -> Task:
+        """The task, split by this cell's seed."""
+        match self.collection:
+            case "odds":
+                return odds(self.task, seed=self.seed, folder=self.folder)
+            case "zema":
+                return zema(self.task, sensors=self.sensors, seed=self.seed, folder=self.folder)
+            case "strath":
+                return strath(self.task, seed=self.seed, folder=self.folder)
+
+    def fingerprint(self) -> str:
+        """Changes with any setting that the raw scores depend on, and not when a setting is added to the library."""
+        detector = self.detector()
+        settings = ("posterior", "architecture", "training", "scaling")
+        chosen = {name: _chosen(getattr(detector, name)) for name in settings if hasattr(detector, name)}
+        said = {"revision": REVISION, "cell": self.name, "epochs": self.epochs, "detector": chosen}
+        return hashlib.sha256(json_text(said).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What a cell gives: the raw scores, and what they cost.
+
+    Args:
+        train_nll: score of every training example under every draw.
+        test_nll: score of every test example under every draw.
+        labels: of the test examples, 1 for an anomaly.
+        cpu_seconds: of fitting and scoring.
+        generated: whether the data was made up in the collection's format.
+        remarks: what must be said beside the result.
+    """
+
+    train_nll: Float[np.ndarray, "draws train"]
+    test_nll: Float[np.ndarray, "draws test"]
+    labels: Int[np.ndarray, " test"]
+    cpu_seconds: float
+    generated: bool
+    remarks: tuple[str, ...]
+
+
+def run(cell: Cell) -> Outcome:
+    """Train and score; the same cell gives the same outcome."""
+    task = cell.data()
+    started = time.process_time()
+    detector = cell.detector().fit(task.train)
+    train_nll, test_nll = detector.nll(task.train), detector.nll(task.test)
+    # Likelihoods of a fixed variance begin at 0, and ties are relative to the score; other scores are moved to there.
+    origin = train_nll.min() if cell.model in BASELINES else 0
+    return Outcome(
+        train_nll=train_nll - origin,
+        test_nll=test_nll - origin,
+        labels=task.labels,
+        cpu_seconds=time.process_time() - started,
+        generated=task.generated,
+        remarks=task.remarks,
+    )
+
+
+def grid(
+    collections: Iterable[Collection],
+    *,
+    protocols: Iterable[Protocol] = ("text",),
+    models: Iterable[str] | None = None,
+    tasks: Iterable[str] | None = None,
+    sensors: Iterable[str] | None = None,
+    seeds: Iterable[int] = range(10),
+    epochs: int | None = None,
+    variants: Iterable[str] | None = None,
+    folder: str | None = None,
+) -> list[Cell]:
+    """All cells asked for; seed by seed, so that whatever is done when it stops is a whole experiment of fewer seeds.
+
+    Args:
+        collections: which of the paper's three.
+        protocols: "text", "authors" or both.
+        models: names in `presets.MODELS` or `BASELINES`; None takes all.
+        tasks: None takes all of each collection.
+        sensors: of ZeMA; None takes the set that the protocol's source names.
+        seeds: one run each.
+        epochs: other than the protocol's.
+        variants: names in `VARIANTS`, alone or joined by +; None takes the protocol as it is.
+        folder: where the data is.
+    """
+    collections, protocols, seeds = list(collections), list(protocols), list(seeds)
+    chosen_models = _known("model", models, [*MODELS, *BASELINES])
+    chosen_variants = [AS_THE_PROTOCOL] if variants is None else list(variants)
+    for variant in chosen_variants:
+        check_variant(variant)
+    every_task = [task for name in collections for task in DATASETS[name].tasks]
+    chosen_tasks = _known("task", tasks, every_task)
+    return [
+        Cell(collection, protocol, looked_at, task, model, seed, epochs, variant, folder)
+        for seed in seeds
+        for variant in chosen_variants
+        for protocol in protocols
+        for collection in collections
+        for looked_at in _sensors(collection, protocol, sensors)
+        for task in DATASETS[collection].tasks
+        if task in chosen_tasks
+        for model in chosen_models
+    ]
+
+
+def _sensors(collection: Collection, protocol: Protocol, sensors: Iterable[str] | None) -> list[str]:
+    if collection != "zema":
+        return [NO_SENSORS]
+    return [protocol] if sensors is None else list(sensors)
+
+
+def _known(word: str, asked: Iterable[str] | None, there_are: Iterable[str]) -> list[str]:
+    known = list(there_are)
+    chosen = known if asked is None else list(asked)
+    for name in chosen:
+        if name not in known:
+            raise ConfigError(f"there is no {word} {name!r}; there are {quoted(known)}.")
+    return chosen
+
+
+def _chosen(value: Any) -> Any:
+    """What differs from the defaults."""
+    if not isinstance(value, Settings):
+        return value
+    fields = ((field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value))
+    return {"": type(value).__name__} | {name: _chosen(now) for name, now, default in fields if now != default}
+
+
+def described(cell: Cell) -> dict[str, Any]:
+    """The cell as plain values, for a file."""
+    return {
+        name: getattr(cell, name)
+        for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs", "variant")
+    }

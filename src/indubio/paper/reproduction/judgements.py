@@ -1,0 +1,100 @@
+"""From a cell's raw scores to W, Base and Gain under every conversion and uncertainty.
+
+The paper tries four distributions with and without the customised scaling: eight conversions. The scaling has two
+readings (the CDF of the mean score, as in the formula; the mean of the CDF over scores, as in the scripts), so eight
+conversions within each reading and twelve in all. A choice of the best is made among the eight of one reading.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from indubio.decision import ANOMALY_THRESHOLD, predictions
+from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
+from indubio.paper.reproduction.cells import Outcome
+from indubio.probability import CONVERSIONS, Conversion, Level
+from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+METRICS = ("gss", "auroc")
+
+
+@dataclass(frozen=True, order=True)
+class Judged:
+    """One number of one cell: a conversion and an uncertainty, judged by a metric; as fractions, not percent."""
+
+    conversion: str
+    uncertainty: str
+    metric: str
+    weighted_average: float
+    base: float
+
+    @property
+    def gain(self) -> float:
+        """What rejecting by this uncertainty adds on average."""
+        return self.weighted_average - self.base
+
+
+def conversions() -> dict[str, Conversion]:
+    """The twelve by name: "ecdf", "ecdf+scale" (level by the formula), "ecdf+scale*" (by the scripts)."""
+    named: dict[str, Conversion] = {}
+    for name, conversion in CONVERSIONS.items():
+        named[name] = conversion(scaled=False)
+        for level, mark in zip(LEVELS, ("+scale", "+scale*"), strict=True):
+            named[name + mark] = conversion(scaled=True, level=level)
+    return named
+
+
+def within(level: Level) -> list[str]:
+    """The names of the eight conversions of one reading of the scaling."""
+    mark = {"cdf_of_mean": "+scale", "mean_of_cdf": "+scale*"}[level]
+    return [name + end for name in CONVERSIONS for end in ("", mark)]
+
+
+def judge(outcome: Outcome) -> list[Judged]:
+    """All of a cell: 12 conversions x 5 uncertainties x 2 metrics.
+
+    With a single draw the epistemic uncertainty and the variance of the scores are 0 everywhere: left out, as the paper
+    does.
+    """
+    return list(_judged(outcome))
+
+
+def _judged(outcome: Outcome) -> Iterator[Judged]:
+    labels = outcome.labels.astype(bool)
+    for name in conversions():
+        quantified = uncertainty(outcome, name)
+        for by in applicable(outcome.test_nll):
+            for metric in METRICS:
+                drawn = curve(labels, quantified, mean_nll(outcome.test_nll), by=by, metric=metric)
+                yield Judged(name, by, metric, drawn.weighted_average, drawn.base)
+
+
+def applicable(nll: Float[np.ndarray, "draws examples"]) -> list[str]:
+    """The uncertainties that these draws can have."""
+    spread = ("epistemic", "var_nll")
+    return [name for name in UNCERTAINTIES if len(nll) > 1 or name not in spread]
+
+
+def uncertainty(outcome: Outcome, conversion: str) -> Uncertainty:
+    """Probability and uncertainties of the test examples, the CDFs fitted on the training scores."""
+    fitted = conversions()[conversion].fit(outcome.train_nll)
+    largest = float(mean_nll(outcome.train_nll).max())
+    probability = fitted.probability(outcome.test_nll)
+    return quantify(probability, outcome.test_nll, largest, outcome.train_nll.shape[1])
+
+
+def curve(
+    labels: Bool[np.ndarray, " examples"],
+    quantified: Uncertainty,
+    scores: Float[np.ndarray, " examples"],
+    *,
+    by: str,
+    metric: str,
+) -> RejectionCurve:
+    """The accuracy-rejection curve of one uncertainty."""
+    called = predictions(quantified.probability, ANOMALY_THRESHOLD)
+    return accuracy_rejection_curve(labels, called, getattr(quantified, by), metric=metric, scores=scores)

@@ -1,0 +1,105 @@
+"""From a store to the folder of results: tables as CSV and Markdown, figures, and one HTML page."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from indubio.io.sinks import whole_file
+from indubio.paper.collections import ZEMA_SENSORS
+from indubio.paper.presets import Collection
+from indubio.paper.reproduction.cell_store import Store
+from indubio.paper.reproduction.cells import Cell, grid
+from indubio.paper.reproduction.figures import CAPTIONS, write_figures
+from indubio.paper.reproduction.page import (
+    Experiment,
+    Picture,
+    Sheet,
+    sensor_sheet,
+    sheets,
+    to_csv,
+    to_html,
+    to_markdown,
+    variant_sheets,
+)
+
+# The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
+QUICK: dict[Collection, tuple[tuple[str, ...], int | None]] = {
+    "odds": (("lympho", "pima"), None),
+    "zema": (("accumulator",), 5),
+    "strath": (("Feedback_SPA",), 5),
+}
+QUICK_SEEDS = range(2)
+
+
+def quick_grid(collections: Sequence[Collection], *, quick: bool, **asked: Any) -> list[Cell]:
+    """The grid asked for, or of it a small part that is done in about a minute."""
+    if not quick:
+        return grid(collections, **asked)
+    cells: list[Cell] = []
+    for collection in collections:
+        tasks, epochs = QUICK[collection]
+        cells += grid([collection], **asked | {"tasks": tasks, "epochs": epochs, "seeds": QUICK_SEEDS})
+    return cells
+
+
+def sensor_names() -> list[str]:
+    """All sensors of ZeMA, for a sweep."""
+    return list(ZEMA_SENSORS)
+
+
+def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
+    """The cells by collection, protocol, sensors and variant, with the records of those that are done."""
+    parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        parts[cell.collection, cell.protocol, cell.sensors, cell.variant].append(cell)
+    return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
+
+
+def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, figures: bool = True) -> list[Path]:
+    """Everything that can be said of the experiments; gives the files for people."""
+    store.archive(cell for experiment in made for cell in experiment.cells)
+    there = [experiment for experiment in made if experiment.records]
+    swept = [experiment for experiment in there if experiment.first.sensors in ZEMA_SENSORS]
+    whole = [experiment for experiment in there if experiment not in swept]
+    parts = [(experiment.title, experiment.name, sheets(experiment)) for experiment in whole]
+    several = len({experiment.first.variant for experiment in whole}) > 1
+    if several:
+        parts = [
+            (
+                "One setting at a time",
+                f"{whole[0].first.collection}-{whole[0].first.protocol}-variants",
+                variant_sheets(whole),
+            )
+        ]
+    if swept:
+        records = [record for experiment in swept for record in experiment.records]
+        parts.append(("ZEMA, sensor by sensor", f"zema-{swept[0].first.protocol}-sensors", [sensor_sheet(records)]))
+    for title, name, of_part in parts:
+        _write(folder / f"{name}.md", to_markdown(title, of_part))
+        for number, sheet in enumerate(of_part, 1):
+            _write(folder / "tables" / f"{name}-{number:02d}.csv", to_csv(sheet))
+    drawn = _drawn(whole, store, folder / "figures") if figures and not several else []
+    shown: list[tuple[str, Sequence[Sheet]]] = [(title, of_part) for title, _, of_part in parts]
+    _write(folder / "report.html", to_html("The paper's experiments, reproduced", shown, drawn))
+    return [*(folder / f"{name}.md" for _, name, _ in parts), folder / "report.html"]
+
+
+def _drawn(made: Sequence[Experiment], store: Store, folder: Path) -> list[Picture]:
+    """The paper's figures: all collections in one, as the paper has them, unless one was run with several sensors."""
+    together = len({experiment.first.collection for experiment in made}) == len(made)
+    groups = [list(made)] if together else [[experiment] for experiment in made]
+    pictures = []
+    for group in groups:
+        cells = [record.cell for experiment in group for record in experiment.records]
+        place = folder if together else folder / group[0].name
+        for name, paths in write_figures(store, cells, place).items():
+            drawing = next(path for path in paths if path.suffix == ".svg")
+            pictures.append(Picture(name.replace("-", " "), CAPTIONS[name], drawing))
+    return pictures
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as stream:
+        stream.write(text.encode())

@@ -1,0 +1,151 @@
+"""What the detector is and was trained on, as rows of a table."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from indubio.calibration import TrainScores
+from indubio.decision import Budget, NoReferral, UncertaintyThreshold
+from indubio.detector import Detector
+from indubio.ensemble import EnsembleDetector
+from indubio.pipeline import ScoringModel
+from indubio.report.subject import Subject
+from indubio.report.words import count, number, percent
+from indubio.settings import Settings
+
+COLUMNS_LISTED = 60
+
+
+def model_in_short(subject: Subject) -> str:
+    """One line: what judged these examples."""
+    detector = subject.detector
+    return (
+        f"{_kind(detector)} with {count(detector.conversion_.draws, 'draw')}, "
+        f"trained on {count(detector.n_training_, 'good example')} of {_example_shape(subject)}."
+    )
+
+
+def model_rows(subject: Subject) -> list[tuple[str, str]]:
+    """Name and value of everything that makes the detector what it is."""
+    detector = subject.detector
+    return [
+        *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
+        ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
+        ("Conversion to probability", _in_words(detector.conversion_.conversion)),
+        ("Calibration", _calibration(detector)),
+        ("P-values", subject.found.promise),
+        *_special_rows(detector),
+        ("Anomaly", f"probability of {number(detector.decision_threshold)} or more"),
+        ("Referral", _referral(subject)),
+        ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
+        ("Seed", str(detector.seed)),
+    ]
+
+
+def _special_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+    """What only some detectors have: probabilities by group, and what labels taught."""
+    rows = []
+    if hasattr(detector, "group_conversions_"):
+        own = detector.group_conversions_
+        rows.append(
+            ("Probabilities by group", f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
+        )
+    if hasattr(detector, "correction_"):
+        learned = detector.correction_
+        labels = f"{count(learned.reviewed, 'label')}, {count(learned.anomalies, 'anomaly', 'anomalies')} among them"
+        rows.append(("Corrected by", labels))
+    return rows
+
+
+def _network_rows(detector: Detector) -> list[tuple[str, str]]:
+    settings = detector.settings_in_use()
+    network = settings.architecture_for(detector.input_shape_)
+    weights = detector.draws_.autoencoder.weight_count()
+    return [
+        ("Posterior", _in_words(settings.posterior)),
+        ("Draws", count(detector.draws_.count)),
+        ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
+        ("Likelihood", _in_words(settings.likelihood)),
+        ("Training", _in_words(settings.training)),
+    ]
+
+
+def _calibration(detector: ScoringModel) -> str:
+    reference = count(detector.n_reference_, "reference example")
+    if isinstance(detector, Detector):
+        return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
+    calibration = detector.calibration if isinstance(detector, EnsembleDetector) else None
+    return f"{_in_words(calibration or TrainScores())}; {reference}"
+
+
+def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+    draws = count(detector.conversion_.draws)
+    if not isinstance(detector, EnsembleDetector):
+        return [("Detector", type(detector).__name__), ("Draws", draws)]
+    base = detector.base
+    name = base.__name__ if hasattr(base, "__name__") else " ".join(repr(base).split())
+    return [("Detector", name), ("Draws", f"{draws}; {detector.resampling}")]
+
+
+def _kind(detector: ScoringModel) -> str:
+    if isinstance(detector, Detector):
+        return type(detector.settings_in_use().posterior).__name__
+    model = detector.base if isinstance(detector, EnsembleDetector) else detector
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def column_rows(subject: Subject) -> tuple[list[tuple[str, str]], int]:
+    """Name and training range or categories of each column, and how many are not listed."""
+    columns = subject.detector.schema_.columns
+    rows = []
+    for column in columns[:COLUMNS_LISTED]:
+        if column.kind == "category":
+            rows.append((column.name, ", ".join(column.categories)))
+        elif column.smallest is None or column.largest is None:
+            rows.append((column.name, "no values"))
+        else:
+            rows.append((column.name, f"{number(column.smallest)} to {number(column.largest)}"))
+    return rows, max(0, len(columns) - COLUMNS_LISTED)
+
+
+def _example_shape(subject: Subject) -> str:
+    shape = subject.detector.input_shape_
+    if subject.windows:
+        return f"{count(shape[0], 'time step')} and {count(shape[1], 'sensor')}"
+    return count(len(subject.detector.schema_.columns), "feature")
+
+
+def _referral(subject: Subject) -> str:
+    rule, threshold = subject.referral, subject.detector.referral_threshold_
+    if isinstance(rule, NoReferral) or np.isinf(threshold):
+        return "nothing is referred for uncertainty"
+    if not rule.by_threshold:
+        return _in_words(rule)
+    match rule:
+        case Budget():
+            kind = f"at most {percent(rule.share)} of the reference examples"
+        case UncertaintyThreshold():
+            kind = "a fixed threshold"
+        case _:
+            kind = _in_words(rule)
+    return f"{rule.by} uncertainty above {number(threshold)} ({kind})"
+
+
+def _in_words(settings: Settings) -> str:
+    """A settings object as text: its kind, and the fields that are set."""
+    given = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    fields = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in given.items() if value is not None]
+    return f"{type(settings).__name__} ({', '.join(fields)})" if fields else type(settings).__name__
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Settings):
+        return _in_words(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple):
+        return " and ".join(map(_value, value)) or "none"
+    return str(value) if isinstance(value, str | int) else getattr(value, "__name__", type(value).__name__)

@@ -1,0 +1,1 @@
+"""The routes for machines: the Open Inference Protocol, /assess, and what an operator asks."""

@@ -1,0 +1,240 @@
+"""What a model takes, read strictly: columns by name, each a finite number or a category, or the refusal says where.
+
+A column's rule is written once, as a type of msgspec, and is decoder, check and OpenAPI schema alike: text, booleans,
+NaN, numbers too large, unknown and missing columns are refused with their place. The stored input, and what the audit
+trail's input hash is taken of, is the row as JSON with the columns in the model's order.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float
+
+from indubio.errors import ConfigError, DataError
+from indubio.inputs import Rows, Schema, Table, Windows
+from indubio.inputs.preparation import Missing
+from indubio.inputs.windows import WindowReport
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+LARGEST = float(np.finfo(np.float32).max)  # what does not fit a float32 would become infinity in the network
+PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+# The pattern is only described here and checked by `require_printable`: msgspec frees one too often where it is part of
+# a union (seen with 0.22), and the process dies of it later.
+Name = Annotated[str, msgspec.Meta(max_length=200, extra_json_schema={"pattern": PRINTABLE})]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examples:
+    """Examples of one request, ready for the model.
+
+    Args:
+        values: (N, D) or (N, L, K) numbers, NaN where a value is missing; None where there are categories.
+        columns: the columns, where there are categories.
+        inputs: each example as it is stored.
+    """
+
+    values: Float[np.ndarray, "examples ..."] | None
+    columns: pa.Table | None
+    inputs: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Examples]") -> "Examples":
+        """Several requests' examples as one batch."""
+        if len(parts) == 1:
+            return parts[0]
+        arrays = [part.values for part in parts if part.values is not None]
+        tables = [part.columns for part in parts if part.columns is not None]
+        return cls(
+            values=np.concatenate(arrays) if arrays else None,
+            columns=pa.concat_tables(tables) if tables else None,
+            inputs=[one for part in parts for one in part.inputs],
+        )
+
+
+class ModelInput:
+    """What one model takes.
+
+    Args:
+        schema: its columns or sensors.
+        input_shape: of one example.
+        missing: what it does with missing values.
+        most_rows: rows a request may have.
+    """
+
+    def __init__(self, schema: Schema, input_shape: tuple[int, ...], missing: Missing, most_rows: int) -> None:
+        self.schema, self.input_shape, self.missing = schema, input_shape, missing
+        self.names, self.encoded_names = schema.names, schema.encoded_names
+        self.windows = len(input_shape) == 2
+        self.numeric = all(column.kind == "number" for column in schema.columns)
+        self.Row = self._row_type()
+        rows = Annotated[list[self.Row], msgspec.Meta(min_length=1, max_length=most_rows)]  # type: ignore[name-defined]
+        names = Annotated[list[Name], msgspec.Meta(max_length=most_rows)]
+        self.Request = msgspec.defstruct(
+            "AssessRequest",
+            [
+                ("rows", rows),
+                ("ids", names | msgspec.UnsetType, msgspec.UNSET),
+                ("machine", Name | names | msgspec.UnsetType, msgspec.UNSET),
+                ("top", Annotated[int, msgspec.Meta(ge=0, le=1000)] | msgspec.UnsetType, msgspec.UNSET),
+            ],
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        self._decoder = msgspec.json.Decoder(self.Request)
+        self._row_decoder = msgspec.json.Decoder(self.Row)
+
+    def _row_type(self) -> Any:
+        rules = []
+        for place, column in enumerate(self.schema.columns):
+            one: Any = float if column.kind == "number" else Name
+            one = one if self.missing == "error" else one | None
+            if self.windows:
+                length = self.input_shape[0]
+                one = Annotated[list[one], msgspec.Meta(min_length=length, max_length=length)]
+            rules.append((f"f{place}", one))
+        try:
+            return msgspec.defstruct(
+                "Row",
+                rules,
+                rename={f"f{place}": name for place, name in enumerate(self.schema.names)},
+                forbid_unknown_fields=True,
+                frozen=True,
+                gc=False,
+            )
+        except ValueError as error:
+            raise ConfigError(f"a column of the model has a name that cannot be served: {error}.") from None
+
+    def decode(self, body: bytes) -> Any:
+        """A request's body; raises msgspec's errors, which name the place."""
+        request: Any = self._decoder.decode(body)
+        given = sum(getattr(request, name) is not msgspec.UNSET for name in ("rows", "ids", "machine", "top"))
+        if body.count(b":") != given + len(request.rows) * len(self.schema.columns):
+            refuse_doubles(body)
+        return request
+
+    def from_rows(self, rows: Sequence[Any]) -> Examples:
+        """Decoded rows as examples."""
+        inputs = [msgspec.json.encode(row) for row in rows]
+        plain = [msgspec.structs.astuple(row) for row in rows]
+        if self.numeric:
+            values = np.array(plain, dtype=np.float64)
+            values = values.transpose(0, 2, 1) if self.windows else values
+            self._require_fitting(values)
+            return Examples(values=values, columns=None, inputs=inputs)
+        return Examples(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
+
+    def from_values(self, values: Float[np.ndarray, "examples ..."]) -> Examples:
+        """An array of numbers as examples; NaN is a missing value."""
+        self._require_fitting(values)
+        columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
+        if self.missing != "error" and np.isnan(values).any():
+            columns = [_without_nan(row) for row in columns]
+        inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]
+        return Examples(values=values, columns=None, inputs=inputs)
+
+    def from_columns(self, columns: Sequence[Sequence[Any]]) -> Examples:
+        """Columns in the order of the schema, numbers and categories, as examples."""
+        rows = zip(*columns, strict=True)
+        inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in rows]
+        return Examples(values=None, columns=self._table(columns), inputs=inputs)
+
+    def from_input(self, stored: bytes) -> Examples:
+        """A stored input as an example."""
+        return self.from_rows([self._row_decoder.decode(stored)])
+
+    def detector_data(self, examples: Examples) -> Table | Windows:
+        """Examples as `Detector.assess` and `contributions` take them."""
+        names = self.schema.names
+        if examples.columns is not None:
+            categorical = {c.name: c.categories for c in self.schema.columns if c.kind == "category"}
+            return Table(features=examples.columns, categorical=categorical)
+        values = examples.values
+        assert values is not None
+        if self.windows:
+            zero = dict.fromkeys(names, 0)
+            report = WindowReport(
+                groups=len(values), short=(), left_over=0, held=zero, interpolated=zero, bad=zero, missing=zero
+            )
+            return Windows(values=values, sensors=names, rate=None, origin=_no_columns(len(values)), report=report)
+        return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
+
+    def scoring_data(self, examples: Examples) -> Rows | Table | Windows:
+        """The same, but numbers as they are: on a few rows most of the time would go to a table's columns."""
+        if examples.values is None:
+            return self.detector_data(examples)
+        return Rows(values=examples.values, names=self.encoded_names)
+
+    def _table(self, columns: Sequence[Sequence[Any]]) -> pa.Table:
+        arrays = {}
+        for column, values in zip(self.schema.columns, columns, strict=True):
+            if column.kind == "number":
+                numbers = np.array(values, dtype=np.float64)
+                self._require_number(numbers, column.name)
+                arrays[column.name] = pa.array(numbers, from_pandas=True)
+            else:
+                for row, value in enumerate(values):
+                    require_printable(value or "", f"$.rows[{row}].{column.name}")
+                arrays[column.name] = pa.array(values, pa.string())
+        return pa.table(arrays)
+
+    def _require_number(self, values: Float[np.ndarray, " examples"], name: str) -> None:
+        bad = self._bad(values)
+        if bad.any():
+            raise DataError(f"{_why(values[bad][0])} - at `$.rows[{int(np.argmax(bad))}].{name}`")
+
+    def _require_fitting(self, values: Float[np.ndarray, "examples ..."]) -> None:
+        if np.abs(values).max(initial=0.0) <= LARGEST:  # NaN compares false
+            return
+        bad = self._bad(values)
+        if bad.any():
+            row, *step, place = (int(number) for number in np.argwhere(bad)[0])
+            at = f"$.rows[{row}].{self.schema.encoded_names[place]}{list(step) if step else ''}"
+            raise DataError(f"{_why(values[bad][0])} - at `{at}`")
+
+    def _bad(self, values: Float[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+        return np.asarray((np.abs(values) > LARGEST) | (np.isnan(values) if self.missing == "error" else False))
+
+
+def require_printable(text: str, place: str) -> str:
+    """Refuse a name with control characters: databases and logs stumble over them."""
+    if _CONTROL.search(text):
+        raise DataError(f"a name must have no control characters - at `{place}`")
+    return text
+
+
+def refuse_doubles(body: bytes) -> None:
+    """Refuse a JSON object that names a thing twice: one of the two would be scored silently."""
+    import json
+
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = dict(pairs)
+        if len(names) != len(pairs):
+            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            raise DataError(f"{twice!r} is there twice.")
+        return names
+
+    json.loads(body, object_pairs_hook=checked)
+
+
+def _why(value: float) -> str:
+    if np.isnan(value):
+        return "NaN is no number, and this model takes no missing values"
+    if np.isinf(value):
+        return "Infinity is no measurement"
+    return f"{value:g} is too large: a number must be within ±{LARGEST:.3g}"
+
+
+def _without_nan(row: list[Any]) -> list[Any]:
+    return [_without_nan(v) if isinstance(v, list) else (None if v != v else v) for v in row]
+
+
+def _no_columns(count: int) -> pa.Table:
+    return pa.table({"window": np.arange(count)})

@@ -1,0 +1,95 @@
+"""From errors to answers: bad input is 4xx and says where, a server that cannot is 503, and nothing else gets out."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.exceptions import HTTPException
+
+from indubio.errors import (
+    ConfigError,
+    ConflictError,
+    DataError,
+    IndubioError,
+    ModelFileError,
+    NotFoundError,
+    StoreError,
+)
+from indubio.server.http.answers import JSON, Answer
+
+T = TypeVar("T")
+RETRY_STORE = 5  # seconds
+_PLACE = re.compile(r" - at `(.*)`$", re.DOTALL)
+
+
+class RefusalError(IndubioError):
+    """A request that is refused.
+
+    Args:
+        status: of the answer.
+        message: why, where, and the way out.
+        headers: of the answer.
+    """
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class BusyError(RefusalError):
+    """Too much work waits already."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, message, retry_after="1")
+
+
+def decoded(decode: Callable[..., T], *arguments: Any) -> T:
+    """What a decoder gives; what it cannot read is the client's fault, with the place."""
+    try:
+        return decode(*arguments)
+    except msgspec.DecodeError as error:
+        raise DataError(_told(str(error))) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"the text is not UTF-8: {error.reason}.") from None
+    except RecursionError:
+        raise DataError("the JSON is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"JSON is malformed: {error}.") from None
+
+
+def _told(message: str) -> str:
+    if message.startswith("JSON is malformed: invalid character"):
+        return f"{message}: neither NaN nor Infinity is a number of JSON"
+    return "the body is empty or ends too early" if message == "Input data was truncated" else message
+
+
+def answer_to(error: Exception) -> Answer | None:
+    """The answer to an error; None where it is a fault of ours."""
+    match error:
+        case RefusalError():
+            return problem(error.status, str(error), error.headers)
+        case HTTPException():
+            return problem(error.status_code, error.detail, dict(error.headers or {}))
+        case NotFoundError():
+            return problem(404, str(error))
+        case ConflictError() | ModelFileError():
+            return problem(409, str(error))
+        case DataError() | ConfigError():
+            return problem(400, str(error))
+        case StoreError():  # where the database is, is nobody's business
+            return problem(503, "the server cannot reach its database.", {"Retry-After": str(RETRY_STORE)})
+        case _:
+            return None
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Answer:
+    """An error as JSON: what, and where."""
+    place = _PLACE.search(message)
+    content: dict[str, Any] = {"error": message} | ({"place": place[1]} if place else {})
+    # A lone surrogate of a URL cannot be written as UTF-8.
+    body = msgspec.json.encode({key: text.encode(errors="replace").decode() for key, text in content.items()})
+    told = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+    return Answer(body, status, [*JSON, *told])

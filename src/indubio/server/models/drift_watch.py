@@ -1,0 +1,167 @@
+"""Is what is scored still like the training data? Watched beside the scoring, for every version that scores.
+
+A thread of its own takes what was scored since it last looked, so that neither requests nor the model wait for it. What
+it has seen is kept in the store every few seconds, and goes on from there after a restart; a crash loses those seconds.
+A model that was given as an ONNX file keeps no reference, and is not watched.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.drift import Drift, DriftMonitor, DriftTest
+from indubio.errors import ConfigError, StoreError
+from indubio.server.api.model_inputs import Examples
+from indubio.server.http.metrics import Metrics
+from indubio.server.models.registry import Loaded
+from indubio.server.store import Store
+from indubio.server.store.drift import drift_state, keep_drift
+
+log = logging.getLogger("indubio.server")
+LOOK_EVERY = 0.25  # seconds; a look costs about the same for one example and for hundreds
+KEEP_EVERY = 10.0  # seconds
+MOST_WAITING = 10_000  # batches; beyond them examples are passed over, and counted
+
+
+@dataclass(kw_only=True, eq=False)
+class Watched:
+    """One version's monitor.
+
+    Args:
+        loaded: the version.
+        monitor: what it has seen.
+        drift: what that says.
+        kept: how many examples the kept state has seen.
+        told: whether the alarm is in the audit trail.
+    """
+
+    loaded: Loaded
+    monitor: DriftMonitor
+    drift: Drift
+    kept: int
+    told: bool
+
+
+class DriftWatch:
+    """Watches every version that scores.
+
+    Args:
+        store: where the states are kept.
+        metrics: to tell.
+        alpha: largest probability of ever raising a false alarm, for a version.
+        active: the versions to begin with.
+    """
+
+    def __init__(self, store: Store, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
+        self._store, self._metrics, self._test = store, metrics, DriftTest(alpha=alpha)
+        self._waiting: queue.SimpleQueue[tuple[Loaded, Examples, list[float]]] = queue.SimpleQueue()
+        self._watched: dict[Loaded, Watched | None] = {}
+        for loaded in active:
+            self._known(loaded)
+        self._ended, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="indubio-drift", daemon=True)
+        self._thread.start()
+
+    def see(self, loaded: Loaded, examples: Examples, p_value: list[float]) -> None:
+        """Some more examples were scored; returns at once."""
+        if loaded.detector is None:
+            return
+        if self._waiting.qsize() < MOST_WAITING:
+            self._waiting.put((loaded, examples, p_value))
+        else:
+            self._metrics.drift_skipped.inc(len(examples))
+
+    def found(self) -> list[Watched]:
+        """Every version that is watched."""
+        return [one for one in list(self._watched.values()) if one is not None]
+
+    def close(self) -> None:
+        """Look at what waits, keep it, and end."""
+        self._ended.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        """Take what waits."""
+        batches: dict[Loaded, list[tuple[Examples, list[float]]]] = {}
+        with self._lock:
+            while not self._waiting.empty():
+                loaded, examples, p_value = self._waiting.get()
+                batches.setdefault(loaded, []).append((examples, p_value))
+            for loaded, seen in batches.items():
+                watched = self._known(loaded)
+                if watched is not None:
+                    self._update(watched, seen)
+
+    def keep(self) -> None:
+        """Keep what is new in the store."""
+        with self._lock:
+            for one in self.found():
+                if one.monitor.seen > one.kept:
+                    self._keep(one)
+
+    def _keep(self, one: Watched) -> None:
+        new = one.drift.alarm and not one.told
+        alarm = {"drift": one.drift.to_plain()} if new else None
+        self._store.write(lambda c: keep_drift(c, one.loaded.name, one.loaded.version, one.monitor.to_plain(), alarm))
+        one.kept, one.told = one.monitor.seen, one.told or new
+
+    def _update(self, watched: Watched, seen: list[tuple[Examples, list[float]]]) -> None:
+        detector, takes = watched.loaded.detector, watched.loaded.model.input
+        assert detector is not None
+        data = takes.scoring_data(Examples.joined([examples for examples, _ in seen]))
+        p_value: Float[np.ndarray, " examples"] = np.array([p for _, values in seen for p in values])
+        rang = watched.drift.alarm
+        watched.monitor = detector.monitored(data, p_value, watched.monitor) or watched.monitor
+        watched.drift = watched.monitor.drift()
+        self._tell(watched)
+        if watched.drift.alarm and not rang:
+            log.warning("drift", extra={"model": watched.loaded.name, "drift": str(watched.drift)})
+
+    def _known(self, loaded: Loaded) -> Watched | None:
+        if loaded not in self._watched:
+            self._watched[loaded] = self._begun(loaded)
+        return self._watched[loaded]
+
+    def _begun(self, loaded: Loaded) -> Watched | None:
+        reference = getattr(loaded.detector, "drift_reference_", None)
+        if reference is None:
+            return None
+        monitor = DriftMonitor.fresh(reference, self._test)
+        state = self._store.read(lambda c: drift_state(c, loaded.name, loaded.version))
+        if state is not None:
+            try:
+                monitor = DriftMonitor.resumed(reference, state)
+            except ConfigError as error:
+                log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
+        drift = monitor.drift()
+        begun = Watched(loaded=loaded, monitor=monitor, drift=drift, kept=monitor.seen, told=drift.alarm)
+        self._tell(begun)
+        return begun
+
+    def _tell(self, watched: Watched) -> None:
+        drift = watched.drift
+        evidence = max((one.evidence for one in drift.series), default=0.0)
+        told = {"alarm": drift.alarm, "evidence": evidence, "examples": drift.examples}
+        for statistic, value in told.items():
+            self._metrics.drift.labels(watched.loaded.name, watched.loaded.version, statistic).set(value)
+
+    def _run(self) -> None:
+        looks = 0
+        ended = False
+        while not ended:
+            ended = self._ended.wait(LOOK_EVERY)
+            looks += 1
+            try:
+                self.look()
+                rings = any(one.drift.alarm and not one.told for one in self.found())
+                if ended or rings or looks % round(KEEP_EVERY / LOOK_EVERY) == 0:
+                    self.keep()
+            except StoreError:
+                log.warning("what the drift monitors saw could not be kept yet")
+            except Exception:
+                log.exception("a fault of the drift monitors")

@@ -1,0 +1,277 @@
+"""The models that are served: several, each with versions, swapped without dropping a request.
+
+A folder or ONNX file given on the command line is a version as soon as its content is new to the store, and then
+becomes the active one. Content that was seen before changes nothing: what people activated stays active.
+"""
+
+import hashlib
+import shutil
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indubio.assessment import Assessment
+from indubio.decision import Referral
+from indubio.errors import ConfigError, NotFoundError
+from indubio.export import OnnxModel
+from indubio.inputs import Rows, Schema
+from indubio.server.api.model_inputs import Examples, ModelInput
+from indubio.server.store import Store
+from indubio.server.store.audit_trail import SYSTEM, digest
+from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
+
+if TYPE_CHECKING:
+    from indubio.detector import Detector
+
+Contributors = list[dict[str, Any]]  # names and shares, the largest first
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A model in memory.
+
+    Args:
+        sha256: of its files.
+        scorer: what gives verdicts, reasons and plots: the detector of a folder; an ONNX file gives verdicts alone.
+        input: what it takes.
+        rule: what decides on verdicts.
+        grouped: whether it is calibrated by group.
+    """
+
+    sha256: str
+    scorer: "Detector | OnnxModel"
+    input: ModelInput
+    rule: dict[str, Any]
+    grouped: bool
+
+    @cached_property
+    def rule_name(self) -> str:
+        """The short name of the rule: the beginning of its hash."""
+        return digest(self.rule)[:16]
+
+    @cached_property
+    def detector(self) -> "Detector | None":
+        """The scorer, unless it is an ONNX file."""
+        return None if isinstance(self.scorer, OnnxModel) else self.scorer
+
+    def assess(
+        self, examples: Examples, machines: Sequence[str], top: Sequence[int]
+    ) -> tuple[Assessment, list[Contributors | None]]:
+        """What the scorer says of every example, and what contributes most to anomalies and referrals, from one pass.
+
+        Args:
+            examples: what to assess.
+            machines: where each comes from: its group, where the model is calibrated by group.
+            top: how many contributions to give of each. An ONNX file has none, for it has no scores per feature.
+        """
+        data, groups = self.input.scoring_data(examples), machines if self.grouped else None
+        largest: list[Contributors | None] = [None] * len(examples)
+        if self.detector is None or not any(top):
+            return self.scorer.assess(data, groups=groups), largest
+        from indubio.explain import explained
+
+        done = explained(self.detector, data, groups=groups)
+        if done.why is not None:
+            found = done.why.top(max(top))
+            for place, names, shares in zip(done.places.tolist(), found.names, found.shares, strict=True):
+                if top[place]:
+                    pairs = zip(names[: top[place]], shares.tolist(), strict=False)
+                    largest[place] = [{"name": name, "share": share} for name, share in pairs]
+        return done.found, largest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Loaded:
+    """A version of a model that is ready to score."""
+
+    name: str
+    version: int
+    model: Model
+
+    @property
+    def sha256(self) -> str:
+        """Of its files."""
+        return self.model.sha256
+
+    @property
+    def rule(self) -> str:
+        """Short name of its rule."""
+        return self.model.rule_name
+
+    def named(self) -> dict[str, Any]:
+        """For answers: which model this is."""
+        return {"name": self.name, "version": self.version, "sha256": self.sha256, "rule": self.rule}
+
+    @property
+    def detector(self) -> "Detector | None":
+        """For explanations and plots; None for an ONNX file."""
+        return self.model.detector
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns or sensors."""
+        return self.model.input.schema
+
+
+def read_model(path: Path, *, most_rows: int = 4096) -> Model:
+    """A model from its folder or ONNX file.
+
+    Args:
+        path: the folder, or a file that ends in .onnx.
+        most_rows: rows a request may have.
+    """
+    if path.suffix.lower() == ".onnx":
+        onnx = OnnxModel(path, threads=1)
+        about = onnx.metadata
+        return Model(
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            scorer=onnx,
+            input=ModelInput(about.schema, about.input_shape, about.intake.missing, most_rows),
+            rule=_rule(about.referral, about.anomaly_threshold, about.referral_threshold),
+            grouped=about.reference is not None and about.reference.groups is not None,
+        )
+    from indubio.explain import explained
+    from indubio.storage import load, read_manifest
+
+    detector = load(path)
+    model = Model(
+        sha256=read_manifest(path).checksum,
+        scorer=detector,
+        input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
+        rule=_rule(detector.settings_in_use().referral, detector.decision_threshold, detector.referral_threshold_),
+        grouped=detector.reference_ is not None and detector.reference_.groups is not None,
+    )
+    # What is made at a detector's first example is there before a request waits for it.
+    any_example = Rows(values=np.zeros((1, *detector.input_shape_)), names=detector.schema_.encoded_names)
+    explained(detector, any_example, groups=[""])
+    return model
+
+
+def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: float) -> dict[str, Any]:
+    if referral.OVER_BATCH:
+        raise ConfigError(
+            f"the rule {type(referral).__name__} chooses among all examples of a batch, and a server sees them one by "
+            "one. Take Budget, and --referrals-per-hour."
+        )
+    return {
+        "anomaly_threshold": anomaly_threshold,
+        "referral": {"kind": type(referral).__name__} | asdict(referral),
+        "referral_threshold": str(referral_threshold),
+    }
+
+
+class Registry:
+    """The served models.
+
+    Args:
+        store: knows the versions.
+        sources: folder or ONNX file of each model, by name.
+        archive: folder where every version's files are kept, so that an older one can be activated again.
+        most_rows: rows a request may have.
+    """
+
+    def __init__(self, store: Store, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
+        if not sources:
+            raise ConfigError("there is no model to serve: give --model FOLDER or --model NAME=FOLDER.")
+        self._store, self.sources, self.archive = store, dict(sources), archive
+        self._most_rows = most_rows
+        self._loaded: dict[tuple[str, int], Loaded] = {}
+        self._active: dict[str, int] = {}
+        self._lock = threading.Lock()
+        for name in sources:
+            self.reload(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The models' names."""
+        return list(self._active)
+
+    def model(self, name: str | None = None) -> Loaded:
+        """The active version of a model; the name may be left out where there is only one."""
+        if name is None:
+            if len(self._active) > 1:
+                raise NotFoundError(f"say which model: one of {', '.join(self._active)}.")
+            name = next(iter(self._active))
+        if name not in self._active:
+            raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self._active)}.")
+        return self._loaded[name, self._active[name]]
+
+    def version(self, name: str, version: int) -> Loaded:
+        """A version of a model, read from its files where it is not in memory yet."""
+        self.model(name)
+        with self._lock:
+            if (name, version) not in self._loaded:
+                known = self._store.read(lambda c: version_of(c, name, version))
+                self._loaded[name, version] = self._read(known)
+            return self._loaded[name, version]
+
+    def known(self, name: str) -> list[Version]:
+        """Every version of a model."""
+        self.model(name)
+        return self._store.read(lambda c: versions(c, name))
+
+    def reload(self, name: str, *, by: str = SYSTEM) -> Loaded:
+        """Read a model's folder again; what is new in it becomes the active version."""
+        if name not in self.sources:
+            raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self.sources)}.")
+        path = self.sources[name]
+        model = read_model(path, most_rows=self._most_rows)
+        before = {known.version for known in self._store.read(lambda c: versions(c, name))}
+        known = self._store.write(
+            lambda c: add_version(
+                c,
+                name,
+                sha256=model.sha256,
+                rule=model.rule_name,
+                rule_content=model.rule,
+                path=str(self._archived(path, model.sha256)),
+                by=by,
+            )
+        )
+        # One that is in memory already stays: batches and the drift monitors have it, and a second one would stay too.
+        self._loaded.setdefault((name, known.version), Loaded(name=name, version=known.version, model=model))
+        active = self._store.read(lambda c: active_version(c, name))
+        if known.version not in before or active is None:
+            return self.activate(name, known.version, by=by, note="found on disk")
+        with self._lock:
+            if (name, active.version) not in self._loaded:
+                self._loaded[name, active.version] = self._read(active)
+            self._active[name] = active.version
+        return self.model(name)
+
+    def activate(self, name: str, version: int, *, by: str, note: str = "") -> Loaded:
+        """Make a version the active one. Requests under way keep the version they began with."""
+        with self._lock:
+            if (name, version) not in self._loaded:
+                known = self._store.read(lambda c: version_of(c, name, version))
+                self._loaded[name, version] = self._read(known)
+            self._store.write(lambda c: activate(c, name, version, by=by, note=note))
+            self._active[name] = version
+            return self._loaded[name, version]
+
+    def _archived(self, path: Path, sha256: str) -> Path:
+        """A copy of a version's files that nobody overwrites."""
+        kept = (self.archive / f"{sha256[:32]}{path.suffix if path.is_file() else ''}").resolve()
+        if not kept.exists():
+            self.archive.mkdir(parents=True, exist_ok=True)
+            partial = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}.partial")
+            if path.is_file():
+                shutil.copyfile(path, partial)
+            else:
+                shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
+            partial.rename(kept)
+        return kept
+
+    def _read(self, known: Version) -> Loaded:
+        model = read_model(Path(known.path), most_rows=self._most_rows)
+        if (model.sha256, model.rule_name) != (known.sha256, known.rule):
+            raise NotFoundError(
+                f"version {known.version} of {known.name!r} is no longer at {known.path}: other files are there now."
+            )
+        return Loaded(name=known.name, version=known.version, model=model)

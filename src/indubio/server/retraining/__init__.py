@@ -1,0 +1,1 @@
+"""New versions of a model from what people said: jobs, and what they make."""

@@ -1,0 +1,335 @@
+"""A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
+
+It reads one JSON object from standard input (see `Order`), writes one JSON object a line to standard output while it
+works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
+ends too.
+
+A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
+and after new training also on the anomalies, which are never trained on.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from indubio.assessment import Assessment
+from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncertainty_values
+from indubio.detector import Detector
+from indubio.errors import ConfigError, DataError, IndubioError
+from indubio.evaluation import evaluate
+from indubio.inputs import Table, Windows
+from indubio.inputs.named_rows import groups_of
+from indubio.inputs.reading import Reading
+from indubio.inputs.tables import Roles
+from indubio.server.api.model_inputs import ModelInput
+from indubio.server.models.verdict_records import chosen_for_control
+from indubio.server.store.cases import Case, Filters, chosen_cases
+from indubio.server.store.database import Database
+from indubio.server.store.reviews import final_labels
+from indubio.storage import load, save
+from indubio.training.loop import Progress
+from indubio.uncertainty import UncertaintyName
+
+Kind = Literal["recalibrate", "learn", "retrain"]
+Told = Callable[[float, str], None]
+HELD_OUT = 3  # every third case
+EVERY = 0.3  # seconds between two lines
+POLITE = 5  # niceness: scoring comes first
+
+
+class Order(msgspec.Struct, kw_only=True, frozen=True):
+    """What is to be made.
+
+    Args:
+        url: of the store.
+        kind: a new referral rule, a correction learned from labels, or new training.
+        name: of the model.
+        path: files of the version to start from.
+        out: folder for the new one.
+        rule: name of the new rule in `REFERRALS`. settings: of it.
+        control_share: share of all verdicts that are kept for control.
+        training: file with the training data, for new training.
+    """
+
+    url: str
+    kind: Kind
+    name: str
+    path: str
+    out: str
+    rule: str | None = None
+    settings: dict[str, Any] = {}
+    control_share: float = 0.0
+    training: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reviewed:
+    """Cases that people decided, as the detector takes them.
+
+    Args:
+        data: the examples.
+        anomaly: what people say.
+        held_out: never to be learned from.
+        control: chosen by the hash of the input, as cases are kept for control: among these, referrals are as frequent
+            as among all verdicts.
+        machine: where each comes from: its group, where the model is calibrated by group.
+    """
+
+    data: Table | Windows
+    anomaly: Bool[np.ndarray, " cases"]
+    held_out: Bool[np.ndarray, " cases"]
+    control: Bool[np.ndarray, " cases"]
+    machine: Shaped[np.ndarray, " cases"]
+
+    def __len__(self) -> int:
+        return len(self.anomaly)
+
+    def kept_apart(self) -> "Reviewed":
+        """The same with fewer for control: without those that may train, whatever people said of them."""
+        return replace(self, control=self.control & self.held_out)
+
+
+def made(order: Order, told: Told) -> dict[str, Any]:
+    """Make the new version; what was measured of both."""
+    told(0.0, "reading the model and the reviews")
+    present = load(order.path)
+    reviewed = reviewed_cases(order, present)
+    if order.kind == "retrain":
+        new, trained_on = _retrained(order, present, reviewed, told)
+        learned = hasattr(new, "correction_")
+        compared_on = None if reviewed is None else reviewed.held_out | (reviewed.anomaly & (not learned))
+    elif order.kind == "learn":
+        new, trained_on = _learned(load(order.path), reviewed, order.control_share), 0
+        compared_on = None if reviewed is None else reviewed.held_out
+    else:
+        new, trained_on = recalibrated(order, load(order.path), reviewed), 0
+        compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
+    told(0.93, "comparing both versions on the reviewed cases")
+    measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
+    told(0.97, "saving")
+    Path(order.out).parent.mkdir(parents=True, exist_ok=True)
+    save(new, order.out)
+    return {"confirmed": trained_on, **measured}
+
+
+def recalibrated(order: Order, detector: Detector, reviewed: Reviewed | None) -> Detector:
+    """The detector with the rule of the order, fitted on the reviewed cases where the rule needs labels."""
+    if order.rule is None:
+        raise ConfigError("a new rule needs `rule`.")
+    rule = REFERRALS[order.rule](**order.settings)
+    return _labelled(detector, rule, reviewed, order.control_share) if rule.NEEDS_LABELS else detector.refer_by(rule)
+
+
+def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, share: float) -> Detector:
+    """Fit a rule that promises something about examples as they come, on cases that are as they come."""
+    if not share:
+        raise ConfigError(
+            f"{type(rule).__name__} promises something about all verdicts, and only referrals are kept. Start the "
+            "server with --control-share, and have those cases reviewed too."
+        )
+    if reviewed is None or not reviewed.control.any():
+        raise ConfigError("no reviewed case was chosen for control yet: the rule has nothing to be fitted on.")
+    on = reviewed.control
+    return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
+
+
+def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Detector:
+    """The detector corrected by the labels that are not held out; its rule is fitted again on cases as they come."""
+    if reviewed is None or not share or not reviewed.control.any():
+        raise ConfigError(
+            "what is learned from labels changes all uncertainties, and the referral rule is fitted again on verdicts "
+            "as they come: start the server with --control-share, and have such cases reviewed too."
+        )
+    rule = detector.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing
+        detector = detector.refer_by(Budget(by=rule.by))
+    known = ~reviewed.held_out
+    learned = detector.learn(
+        reviewed.data.select(known),
+        reviewed.anomaly[known],
+        recent=reviewed.data.select(reviewed.control),
+        groups=np.concatenate([reviewed.machine[known], reviewed.machine[reviewed.control]]),
+    )
+    return _labelled(learned, rule, reviewed.kept_apart(), share) if rule.NEEDS_LABELS else learned
+
+
+def training_data(detector: Detector, path: str) -> Table | Windows:
+    """The good examples of a file, read as the model's own training file was."""
+    known: Reading | None = getattr(detector, "reading_", None)
+    reading = (known or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
+    found = reading.read(path)
+    return found.inliers() if isinstance(found, Table) else found
+
+
+def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
+    """Every case of the model that people decided; None where there is none. Bad input is left out."""
+    database = Database(order.url)
+    try:
+        found = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
+    finally:
+        database.close()
+    said = found[1]
+    cases = [case for case in found[0] if case.id in said and case.reason != Reason.BAD_INPUT]
+    if not cases:
+        return None
+    takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
+    return Reviewed(
+        data=_joined([_example(takes, case) for case in cases]),
+        anomaly=np.array([said[case.id] == "A" for case in cases]),
+        held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
+        control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
+        machine=np.array([case.machine for case in cases], dtype=object),
+    )
+
+
+def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
+    """Both versions on the same reviewed cases."""
+    if not on.any():
+        return {"cases": 0, "anomalies": 0, "present": None, "new": None}
+    data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
+    return {
+        "cases": int(on.sum()),
+        "anomalies": int(anomaly.sum()),
+        "present": measured(present, data, anomaly, machine),
+        "new": measured(new, data, anomaly, machine),
+    }
+
+
+def measured(
+    detector: Detector,
+    data: Table | Windows,
+    anomaly: Bool[np.ndarray, " cases"],
+    machine: Shaped[np.ndarray, " cases"],
+) -> dict[str, float | None]:
+    """What a version does with the cases; None for what cannot be said of so few."""
+    found = detector.assess(data, groups=machine)
+    referred = found.verdict == Verdict.REFER
+    wrong = found.prediction != anomaly
+    by = detector.settings_in_use().referral.by
+    numbers = {
+        "referred": float(referred.mean()),
+        "wrong": float(wrong.mean()),
+        "wrong_accepted": float((wrong & ~referred).mean()),
+        "referral_threshold": float(detector.referral_threshold_),
+        **_with_both_classes(found, anomaly, by, found.probability if hasattr(detector, "correction_") else found.nll),
+    }
+    return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
+
+
+def _with_both_classes(
+    found: Assessment,
+    anomaly: Bool[np.ndarray, " cases"],
+    by: UncertaintyName,
+    ranking: Float[np.ndarray, " cases"],
+) -> dict[str, float]:
+    if anomaly.all() or not anomaly.any():
+        return {}
+    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=ranking)
+    return {
+        "gss": float(scored.metrics["gss"]),
+        "auroc": float(scored.metrics["auroc"]),
+        "w": scored.gss.weighted_average,
+        "gain": scored.gss.gain,
+    }
+
+
+def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
+    if order.training is None:
+        raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
+    whole = training_data(present, order.training)
+    training = _bare(whole)
+    confirmed = training.select(np.zeros(len(training), dtype=bool))
+    if reviewed is not None:
+        confirmed = _bare(reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out))
+        if isinstance(training, Windows) and isinstance(confirmed, Windows):
+            confirmed = replace(confirmed, rate=training.rate)
+    base, rule = load(order.path), present.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted on the reviewed cases again, afterwards
+        base.referral = None
+
+    def report(progress: Progress) -> None:
+        done = progress.done / max(1, progress.total)
+        told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total} epochs")
+
+    told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
+    groups = _groups(present, whole, reviewed)
+    new = base.update(confirmed, training_data=training, groups=groups, progress=report)
+    if hasattr(present, "reading_"):
+        new.reading_ = present.reading_
+    if hasattr(present, "correction_"):  # labels that taught the present version teach the new one too
+        new = _learned(new, reviewed, order.control_share)
+    if rule.NEEDS_LABELS:
+        _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
+    return new, len(confirmed)
+
+
+def _groups(
+    present: Detector, training: Table | Windows, reviewed: Reviewed | None
+) -> Shaped[np.ndarray, " examples"] | None:
+    """Of the training data and the confirmed cases, where the model is calibrated by group."""
+    if present.reference_ is None or present.reference_.groups is None:
+        return None
+    known = groups_of(training)
+    if known is None:
+        raise ConfigError("the model is calibrated by group, and the training data does not say the groups.")
+    if reviewed is None:
+        return known
+    return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
+
+
+def _example(takes: ModelInput, case: Case) -> Table | Windows:
+    try:
+        return takes.detector_data(takes.from_input(case.input))
+    except (msgspec.DecodeError, DataError) as error:
+        raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
+
+
+def _joined(parts: Sequence[Table | Windows]) -> Table | Windows:
+    windows = [part for part in parts if isinstance(part, Windows)]
+    if windows:
+        return Windows.concatenated([replace(part, rate=windows[0].rate) for part in windows])
+    return Table.concatenated([part for part in parts if isinstance(part, Table)])
+
+
+def _bare(data: Table | Windows) -> Table | Windows:
+    """Without what tells examples apart: it differs between a file and the store."""
+    if isinstance(data, Windows):
+        import pyarrow as pa
+
+        return replace(data, origin=pa.table({"window": np.arange(len(data))}))
+    return replace(data, passed=None, labels=None)
+
+
+def main() -> None:
+    """Read the order, work, and tell."""
+    os.nice(POLITE)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    last = 0.0
+
+    def say(**line: Any) -> None:
+        out.write(json.dumps(line) + "\n")
+        out.flush()
+
+    def told(share: float, message: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            say(progress=share, message=message)
+
+    try:
+        say(result=made(msgspec.json.decode(sys.stdin.buffer.read(), type=Order), told))
+    except (IndubioError, OSError) as error:
+        say(error=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Reviews in and out: CSV for spreadsheets, and tasks of Label Studio.
+
+What comes in is all taken or not at all, and is signed by whoever brings it: nobody can label in another's name.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+import msgspec
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from indubio.errors import ConfigError, DataError, NotFoundError
+from indubio.server.review.page_requests import Visit
+from indubio.server.store.audit_trail import append
+from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
+from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
+
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "p_value")
+OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
+OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+NAMED: dict[str, Label] = {word: cast(Label, letter) for letter, word in LABELS.items()}
+FROM, TO = "verdict", "case"  # names of Label Studio's control and object
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """A label that comes in.
+
+    Args:
+        place: where it stands, for messages.
+        reference: of the case.
+        label: I, A or U.
+        comment: with it.
+    """
+
+    place: str
+    reference: str
+    label: Label
+    comment: str
+
+
+def page(visit: Visit) -> Response:
+    """Links and the form."""
+    taken = visit.query.get("taken", "")
+    return visit.page("exchange.html", taken=int(taken) if taken.isascii() and taken.isdecimal() else None)
+
+
+def csv_out(visit: Visit) -> Response:
+    """One row for each review that counts; one for each case without."""
+    found, said = _kept(visit, "CSV")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([*OF_CASE, *OF_REVIEW])
+    for case in found:
+        first = [_cell(getattr(case, name)) for name in OF_CASE]
+        counted: list[Review | None] = list(said.get(case.id, {}).values())
+        for one in counted or [None]:
+            rest = [] if one is None else [LABELS[str(one.label)], one.reviewer, one.at, one.comment]
+            writer.writerow([*first, *map(_cell, rest)])
+    return _download(text.getvalue().encode(), "reviews.csv", "text/csv; charset=utf-8")
+
+
+def label_studio_out(visit: Visit) -> Response:
+    """Tasks with the detector's predictions and people's annotations."""
+    found, said = _kept(visit, "Label Studio")
+    tasks = [_task(case, list(said.get(case.id, {}).values())) for case in found]
+    return _download(msgspec.json.encode(tasks), "label-studio.json", "application/json")
+
+
+def bring_in(visit: Visit) -> Response:
+    """Labels from a file, all or none."""
+    given = visit.file("labels")
+    if given is None:
+        raise ConfigError("choose a file with labels.")
+    name, content = given
+    brought = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
+    if not brought:
+        raise DataError(f"{name}: there are no labels in it.")
+
+    def taken(connection: Connection) -> None:
+        for one in brought:
+            try:
+                case = case_by_reference(connection, one.reference)
+            except NotFoundError:
+                raise DataError(f"{one.place}: there is no case {one.reference!r}. Nothing was taken.") from None
+            holder = claimed_by(connection, case.id)
+            if holder not in (None, visit.name):
+                raise DataError(f"{one.place}: {holder} is looking at case {case.id} now. Nothing was taken.")
+            review(connection, case.id, visit.name, one.label, one.comment)
+        append(connection, "imported", {"labels": len(brought)}, actor=visit.name)
+
+    visit.write(taken)
+    return visit.to("/review/exchange", taken=len(brought))
+
+
+def _kept(visit: Visit, form: Literal["CSV", "Label Studio"]) -> tuple[list[Case], dict[int, dict[str, Review]]]:
+    found = visit.read(lambda c: (chosen_cases(c), counting(all_reviews(c))))
+    visit.write(lambda c: append(c, "exported", {"cases": len(found[0]), "as": form}, actor=visit.name))
+    return found
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, float | int):
+        return repr(value)
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _download(content: bytes, name: str, kind: str) -> Response:
+    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _choice(word: str) -> list[dict[str, Any]]:
+    return [{"from_name": FROM, "to_name": TO, "type": "choices", "value": {"choices": [word]}}]
+
+
+def _task(case: Case, said: Sequence[Review]) -> dict[str, Any]:
+    leaning = "anomaly" if case.prediction else "inlier"
+    return {
+        "data": {
+            **{name: _plain(getattr(case, name)) for name in OF_CASE},
+            "values": input_values(case),
+        },
+        "predictions": [
+            {"model_version": f"{case.model}-{case.version}", "score": case.probability, "result": _choice(leaning)}
+        ],
+        "annotations": [
+            {
+                "created_username": one.reviewer,
+                "created_at": one.at.isoformat(),
+                "result": [
+                    *_choice(LABELS[str(one.label)]),
+                    *(
+                        [{"from_name": "comment", "to_name": TO, "type": "textarea", "value": {"text": [one.comment]}}]
+                        if one.comment
+                        else []
+                    ),
+                ],
+            }
+            for one in said
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _rows_in(content: bytes) -> Iterator[Brought]:
+    try:
+        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        if not {"reference", "label"} <= set(rows.fieldnames or ()):
+            raise DataError("the first line must name the columns `reference` and `label`.")
+        for row in rows:
+            if row["label"]:
+                place = f"line {rows.line_num}"
+                yield _brought(place, row["reference"], row["label"], row.get("comment") or "")
+    except UnicodeDecodeError as error:
+        raise DataError(f"the file is not UTF-8: {error.reason} at byte {error.start}.") from None
+    except csv.Error as error:
+        raise DataError(f"the file is no CSV: {error}.") from None
+
+
+def _tasks_in(content: bytes) -> Iterator[Brought]:
+    try:
+        tasks = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DataError(f"the file is no JSON: {error}.") from None
+    if not isinstance(tasks, list):
+        raise DataError("the file must be a list of tasks, as Label Studio exports it (JSON, not JSON-MIN).")
+    for number, task in enumerate(tasks):
+        place = f"task {number}"
+        try:
+            reference = task["data"]["reference"]
+            results = [one["result"] for one in task.get("annotations", ()) if not one.get("was_cancelled")]
+            for result in results:
+                chosen = [part["value"]["choices"] for part in result if part["from_name"] == FROM]
+                comments = [part["value"]["text"] for part in result if part["from_name"] == "comment"]
+                for choices in chosen[:1]:
+                    (word,) = choices
+                    yield _brought(place, reference, word, " ".join(" ".join(text) for text in comments))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{place} is no task of ours: {type(error).__name__} {error}. Nothing was taken.") from None
+
+
+def _brought(place: str, reference: Any, label: Any, comment: str) -> Brought:
+    letter = NAMED.get(str(label).lower(), str(label).upper())
+    if not isinstance(reference, str) or letter not in LABELS:
+        raise DataError(f"{place}: the label must be inlier, anomaly or unsure, got {label!r}. Nothing was taken.")
+    return Brought(place=place, reference=reference, label=cast(Label, letter), comment=comment)

@@ -1,0 +1,197 @@
+"""One visit to a page: who asks, what they may, what they sent, and how the answer is made.
+
+Every page is a function of a `Visit` that gives a response and may block: it runs in a thread. Every form carries a
+token that only pages of this server can know, and the session's cookie is never sent from other sites (SameSite), so
+no other site can act in a reviewer's name.
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Message
+
+from indubio.errors import ConfigError, ConflictError, IndubioError, NotFoundError, StoreError
+from indubio.server.http.error_answers import RefusalError
+from indubio.server.review.templating import rendered
+from indubio.server.review.workplace import Desk
+from indubio.server.store.keys import Role, hashed
+from indubio.server.store.reviews import progress
+
+T = TypeVar("T")
+SESSION, VISITOR = "indubio_session", "indubio_visitor"
+STATUS = ((NotFoundError, 404), (ConflictError, 409), (StoreError, 503))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visit:
+    """A request with all that a page needs.
+
+    Args:
+        request: as it came.
+        desk: what the pages work with.
+        token: what a form must send back.
+        form: what was posted; empty for a GET.
+    """
+
+    request: Request
+    desk: Desk
+    token: str
+    form: FormData
+
+    @property
+    def actor(self) -> Any:
+        """Who asks: `name` and `role`; None where nobody is logged in."""
+        return getattr(self.request.state, "actor", None)
+
+    @property
+    def name(self) -> str:
+        """The name of who asks, as the audit trail has it."""
+        return str(self.actor.name)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether models may be changed."""
+        return self.actor is not None and self.actor.role.may(Role.ADMIN)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What stands after the question mark."""
+        return self.request.query_params
+
+    def number(self, name: str) -> int:
+        """A number in the path."""
+        return int(self.request.path_params[name])
+
+    def text(self, name: str, default: str = "") -> str:
+        """A field of the form."""
+        value = self.form.get(name, default)
+        if isinstance(value, UploadFile):
+            raise ConfigError(f"the field {name!r} must be text, not a file.")
+        return value
+
+    def file(self, name: str) -> tuple[str, bytes] | None:
+        """Name and content of a file of the form; None where none was chosen."""
+        value = self.form.get(name)
+        if not isinstance(value, UploadFile) or not value.filename:
+            return None
+        return value.filename, value.file.read()
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """What the function reads from the store."""
+        return self.desk.store.read(function)
+
+    def write(self, function: Callable[[Connection], T]) -> T:
+        """What the function gives, once what it wrote is durable."""
+        return self.desk.store.write(function)
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page with what all pages have."""
+        common: dict[str, Any] = {"actor": self.actor, "is_admin": self.is_admin, "token": self.token, "progress": None}
+        if self.actor is not None and status < 500:
+            common["progress"] = self.read(progress)
+        common["here"] = self.request.url.path
+        return HTMLResponse(rendered(template, **common | values), status_code=status)
+
+    def to(self, path: str, **query: Any) -> RedirectResponse:
+        """Go on with another page."""
+        said = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, status_code=303)
+
+
+Page = Callable[[Visit], Response]
+
+
+def route(desk: Desk, path: str, page: Page, *, method: str = "GET", needs: Role | None = Role.REVIEWER) -> Route:
+    """A page at its address.
+
+    Args:
+        desk: what the pages work with.
+        path: the address.
+        page: what makes the answer; runs in a thread.
+        method: GET or POST.
+        needs: the role that is needed; None lets everybody in.
+    """
+
+    async def answer(request: Request) -> Response:
+        visitor = request.cookies.get(VISITOR)
+        fresh = None if visitor else secrets.token_urlsafe(32)
+        token = _token(request.cookies.get(SESSION) or visitor or fresh or "")
+        form = await _form(request, desk.settings.largest_body) if method == "POST" else FormData()
+        visit = Visit(request=request, desk=desk, token=token, form=form)
+        response = await run_in_threadpool(_guarded, visit, page, needs)
+        await form.close()
+        if fresh is not None:
+            keep(response, VISITOR, fresh, request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    return Route(path, answer, methods=[method], name=f"{method} {path}", include_in_schema=False)
+
+
+async def _form(request: Request, largest: int) -> FormData:
+    """What was posted, if it is not too large."""
+    size = 0
+
+    async def received() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > largest:
+            raise RefusalError(413, f"the form has more than {largest} bytes.")
+        return message
+
+    return await Request(request.scope, received).form()
+
+
+def keep(response: Response, name: str, value: str, request: Request) -> None:
+    """Set a cookie that scripts cannot read and other sites cannot send."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, path="/")
+
+
+def safe_path(text: str) -> str:
+    """A path on this server to go on with; the start page for all that could lead elsewhere."""
+    plain = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
+    return text if plain else "/review"
+
+
+def _guarded(visit: Visit, page: Page, needs: Role | None) -> Response:
+    try:
+        if needs is not None and visit.actor is None:
+            came_for = visit.request.url.path
+            if visit.request.method == "GET" and visit.request.url.query:
+                came_for = f"{came_for}?{visit.request.url.query}"
+            return visit.to("/login", then=came_for if visit.request.method == "GET" else None)
+        if needs is not None and not visit.actor.role.may(needs):
+            return _refused(visit, 403, f"this needs a key of the role {needs}; yours is {visit.actor.role}.")
+        if visit.request.method == "POST" and not _comes_from_us(visit):
+            return _refused(visit, 403, "the form was out of date. Go back, load the page again and repeat.")
+        return page(visit)
+    except IndubioError as error:
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), 400)
+        return _refused(visit, status, str(error))
+
+
+def _refused(visit: Visit, status: int, why: str) -> Response:
+    return visit.page("refused.html", status=status, why=why)
+
+
+def _token(secret: str) -> str:
+    return hashed(f"form of {secret}")
+
+
+def _comes_from_us(visit: Visit) -> bool:
+    headers = visit.request.headers
+    if SESSION not in visit.request.cookies and ("authorization" in headers or "x-api-key" in headers):
+        return True  # no browser adds a key by itself: a program sent this on purpose
+    return hmac.compare_digest(visit.text("token").encode(), visit.token.encode())

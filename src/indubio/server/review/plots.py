@@ -1,0 +1,139 @@
+"""Plots of cases and curves as SVG, made one at a time.
+
+matplotlib's settings belong to the whole process, so a lock lets one thread draw. A case's plot never changes: the
+last ones are kept, and the one that a reviewer will see next is made ahead.
+"""
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+
+from indubio.assessment import Assessment
+from indubio.errors import IndubioError
+from indubio.report.cards import Value, cards
+from indubio.report.figures import Drawing
+from indubio.report.subject import Subject
+from indubio.report.words import number, plain
+from indubio.server.models.registry import Registry
+from indubio.server.store.cases import Case, input_values
+
+KEPT = 256  # plots; a few kilobytes each
+STYLE = re.compile(r' style="([^"]*)"')
+FONT = re.compile(r"(?:(?P<weight>bold|\d+) )?(?P<size>[\d.]+px) .*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """What is drawn of a case.
+
+    Args:
+        figures: signals and contributions.
+        values: the features that contribute most, for tables.
+        others: the remaining values of the input, name and value.
+        without_model: why there are only values: the model is an ONNX file, or its files are gone.
+    """
+
+    figures: tuple[Markup, ...]
+    values: tuple[Value, ...]
+    others: dict[str, str]
+    without_model: str
+
+
+class Drawings:
+    """Makes plots, and keeps those of the last cases.
+
+    Args:
+        registry: has the model that each case was assessed with.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, Picture] = OrderedDict()
+        self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="indubio-drawing")
+
+    def of(self, case: Case) -> Picture:
+        """What is drawn of a case."""
+        with self._lock:
+            if case.id not in self._kept:
+                self._kept[case.id] = self._drawn(case)
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(case.id)
+            return self._kept[case.id]
+
+    def ahead(self, case: Case) -> None:
+        """Begin to draw what will be asked for next."""
+        if case.id not in self._kept:
+            self._ahead.submit(self.of, case)
+
+    def one(self, label: str, draw: Callable[[Axes], Any], size: tuple[float, float]) -> Markup:
+        """Any other figure of a single pair of axes."""
+        with self._lock:
+            return styled_by_attributes(Drawing().one(label, draw, size))
+
+    def close(self) -> None:
+        """Draw nothing ahead any more."""
+        self._ahead.shutdown(cancel_futures=True)
+
+    def _drawn(self, case: Case) -> Picture:
+        raw = {name: _shown(value) for name, value in input_values(case).items()}
+        try:
+            loaded = self._registry.version(case.model, case.version)
+        except IndubioError as error:
+            return Picture(figures=(), values=(), others=raw, without_model=str(error))
+        if loaded.detector is None:
+            reason = "this model is an ONNX file, which has no scores per feature."
+            return Picture(figures=(), values=(), others=raw, without_model=reason)
+        model = loaded.model.input
+        subject = Subject.of(
+            loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None
+        )
+        card = cards(subject, np.zeros(1, dtype=np.int64), Drawing())[0]
+        told = {value.name.partition("=")[0] for value in card.values}
+        others = {} if subject.windows else {name: value for name, value in raw.items() if name not in told}
+        figures = tuple(styled_by_attributes(figure) for figure in card.figures)
+        return Picture(figures=figures, values=card.values, others=others, without_model="")
+
+
+def assessment_of(case: Case) -> Assessment:
+    """What was found of a case, as when it was assessed."""
+    kept = {field.name for field in fields(Case)} & {field.name for field in fields(Assessment)}
+    values = {name: getattr(case, name) for name in kept}
+    columns: dict[str, Any] = {name: np.array([value]) for name, value in values.items() if value is not None}
+    unknown: dict[str, Any] = {"p_value": np.full(1, np.nan), "smallest_p": np.full(1, np.nan), "promise": ""}
+    return Assessment(**unknown | columns)
+
+
+def styled_by_attributes(svg: Markup) -> Markup:
+    """The same picture with attributes in place of inline styles, which a strict content security policy forbids."""
+    return Markup(STYLE.sub(_attributes, svg))  # safe: only moves what is there, and quotes stay quotes
+
+
+def _attributes(match: re.Match[str]) -> str:
+    written = []
+    for declaration in match[1].split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name == "font":
+            font = FONT.fullmatch(value)
+            written += [("font-size", font["size"])] if font else []
+            written += [("font-weight", font["weight"])] if font and font["weight"] else []
+        elif name:
+            written.append((name, value))
+    return "".join(f' {name}="{value}"' for name, value in written)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        known = [one for one in value if one is not None]
+        ends = f", {number(min(known))} to {number(max(known))}" if known else ""
+        return f"{len(value)} samples{ends}"
+    return number(value) if isinstance(value, int | float) else "missing" if value is None else plain(value)

@@ -1,0 +1,274 @@
+"""The queue, and one case at a time: claimed, labelled, commented on, taken back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+from starlette.responses import Response
+
+from indubio.decision import Reason
+from indubio.errors import ConfigError, ConflictError, NotFoundError
+from indubio.report.words import doubt_in_words, level_in_words, percent, verdict_in_words
+from indubio.server.review.page_requests import Visit
+from indubio.server.review.plots import assessment_of
+from indubio.server.store.audit_trail import now
+from indubio.server.store.cases import (
+    Case,
+    Filters,
+    Order,
+    Status,
+    case_by_id,
+    cases_waiting,
+    count_waiting,
+    machines,
+    next_to,
+    second_opinions,
+)
+from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
+from indubio.server.store.tables import claims
+
+AT_ONCE = 50  # cases on a page of the queue
+ORDERS: tuple[Order, ...] = ("age", "uncertainty")
+CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
+REASONS: dict[str, str] = {
+    Reason.EPISTEMIC: "uncertain: too little seen like it",
+    Reason.ALEATORIC: "uncertain: ambiguous",
+    Reason.OUT_OF_RANGE: "out of range",
+    Reason.BAD_INPUT: "bad input",
+    CONTROL: "kept for control",
+}
+TRIES = 5  # to claim a case before somebody else does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Which cases a reviewer goes through, and in which order; it stays in the address.
+
+    Args:
+        order: by age or by uncertainty.
+        machine: where they come from; None for all.
+        reason: why they were referred; None for all.
+        since: from this time on. until: before.
+        second: decided cases that this person has not seen, in place of those that wait.
+    """
+
+    order: Order = "age"
+    machine: str | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    second: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Look":
+        """From an address; what makes no sense there is refused."""
+        order = query.get("order", "age")
+        if order not in ORDERS:
+            raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
+        reason = query.get("reason") or None
+        if reason is not None and reason not in REASONS:
+            raise ConfigError(f"`reason` must be one of {', '.join(REASONS)}, got {reason!r}.")
+        return cls(
+            order="age" if order == "age" else "uncertainty",
+            machine=query.get("machine") or None,
+            reason=reason,
+            since=_time(query, "since"),
+            until=_time(query, "until"),
+            second=query.get("second") == "yes",
+        )
+
+    @property
+    def filters(self) -> Filters:
+        """For the store."""
+        reason = "" if self.reason == CONTROL else self.reason
+        return Filters(machine=self.machine, reason=reason, since=self.since, until=self.until)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """For the address."""
+        times = {name: getattr(self, name) for name in ("since", "until")}
+        said: dict[str, str | None] = {
+            "order": self.order if self.order != "age" else None,
+            "machine": self.machine,
+            "reason": self.reason,
+            **{name: None if at is None else f"{at:%Y-%m-%dT%H:%M}" for name, at in times.items()},
+            "second": "yes" if self.second else None,
+        }
+        return {name: value for name, value in said.items() if value}
+
+    def beside(self, connection: Connection, case: Case, reviewer: str, *, before: bool = False) -> Case | None:
+        """The case after or before this one; None at the end."""
+        if not self.second:
+            return next_to(connection, case, self.order, self.filters, reviewer=reviewer, before=before)
+        unseen = second_opinions(connection, reviewer, self.filters, limit=1000)  # the newest first
+        ids = [one.id for one in unseen]
+        later = [place for place, one in enumerate(ids) if (one > case.id if before else one < case.id)]
+        return unseen[later[-1] if before else later[0]] if later else None
+
+    def first(self, connection: Connection, reviewer: str) -> Case | None:
+        """Where to begin; None where nothing waits."""
+        if self.second:
+            found = second_opinions(connection, reviewer, self.filters, limit=1)
+        else:
+            found = cases_waiting(connection, self.order, self.filters, reviewer=reviewer, limit=1)
+        return found[0] if found else None
+
+
+def queue(visit: Visit) -> Response:
+    """The cases that wait, with filters."""
+    look = Look.of(visit.query)
+    start = _whole(visit.query.get("from", "0"))
+
+    def looked_up(connection: Connection) -> dict[str, Any]:
+        if look.second:
+            found = second_opinions(connection, visit.name, look.filters, limit=AT_ONCE)
+            total = len(found)
+        else:
+            found = cases_waiting(connection, look.order, look.filters, limit=AT_ONCE, offset=start)
+            total = count_waiting(connection, look.filters)
+        held = {one.id: claimed_by(connection, one.id) for one in found}
+        return {"cases": found, "total": total, "held": held, "machines": machines(connection)}
+
+    return visit.page(
+        "queue.html", look=look, reasons=REASONS, start=start, at_once=AT_ONCE, **visit.read(looked_up), **_told(visit)
+    )
+
+
+def next_case(visit: Visit) -> Response:
+    """The first case that nobody else holds, claimed."""
+    look = Look.of(visit.query)
+    return _went_on(visit, look, lambda c: look.first(c, visit.name))
+
+
+def one_case(visit: Visit) -> Response:
+    """A case with its plot. Looking at a case that waits claims it; what was held before is given back."""
+    look, number = Look.of(visit.query), visit.number("case")
+    holder = visit.write(lambda c: _taken(c, number, visit.name))
+
+    def looked_up(connection: Connection) -> dict[str, Any]:
+        case = case_by_id(connection, number)
+        said = history(connection, number)
+        mine = counting(said).get(number, {}).get(visit.name)
+        return {
+            "case": case,
+            "said": said,
+            "mine": mine,
+            "blind": case.status == Status.DECIDED and mine is None,
+            "withdrawn": {one.withdraws for one in said},
+            "following": look.beside(connection, case, visit.name),
+            "earlier": look.beside(connection, case, visit.name, before=True),
+        }
+
+    found = visit.read(looked_up)
+    case, following = found["case"], found["following"]
+    picture = visit.desk.drawings.of(case)
+    if following is not None:
+        visit.desk.drawings.ahead(following)
+    assessment = assessment_of(case)
+    return visit.page(
+        "case.html",
+        look=look,
+        holder=holder,
+        picture=picture,
+        decision=verdict_in_words(assessment, 0),
+        doubt=doubt_in_words(assessment, 0),
+        level=level_in_words,
+        probability=percent(case.probability),
+        reason=REASONS.get(case.reason or CONTROL, case.reason),
+        **found,
+        **_told(visit),
+    )
+
+
+def label(visit: Visit) -> Response:
+    """Label a case, and go on with the next."""
+    look, number, said = Look.of(visit.query), visit.number("case"), visit.text("label")
+    if said not in LABELS:
+        raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {said!r}.")
+    visit.write(lambda c: review(c, number, visit.name, said, visit.text("comment").strip()))  # type: ignore[arg-type]
+
+    def following(connection: Connection) -> Case | None:
+        case = case_by_id(connection, number)
+        return look.beside(connection, case, visit.name) or look.first(connection, visit.name)
+
+    return _went_on(visit, look, following, said=f"{said}{number}")
+
+
+def comment(visit: Visit) -> Response:
+    """Say something without deciding."""
+    look, number = Look.of(visit.query), visit.number("case")
+    visit.write(lambda c: comment_on(c, number, visit.name, visit.text("comment").strip()))
+    return visit.to(f"/review/cases/{number}", **look.query, said=f"C{number}")
+
+
+def take_back(visit: Visit) -> Response:
+    """Undo the last label of this person, and show its case again."""
+    look = Look.of(visit.query)
+    try:
+        undone = visit.write(lambda c: undo(c, visit.name))
+    except NotFoundError:
+        return visit.to("/review", **look.query, said="Z0")
+    return visit.to(f"/review/cases/{undone.case_id}", **look.query, said=f"Z{undone.case_id}")
+
+
+def _went_on(
+    visit: Visit, look: Look, choose: Callable[[Connection], Case | None], said: str | None = None
+) -> Response:
+    """To the chosen case, chosen and claimed in one step: two reviewers who ask at once get two cases."""
+
+    def chosen(connection: Connection) -> Case | None:
+        case = choose(connection)
+        if case is not None and case.status == Status.WAITING:
+            claim(connection, case.id, visit.name)
+        return case
+
+    for _ in range(TRIES):
+        try:
+            case = visit.write(chosen)
+        except ConflictError:  # another server on the same database was faster
+            continue
+        if case is None:
+            return visit.to("/review", **look.query, said=said, end="yes")
+        return visit.to(f"/review/cases/{case.id}", **look.query, said=said)
+    raise ConflictError("others are taking cases faster than they can be given out. Try again.")
+
+
+def _taken(connection: Connection, number: int, reviewer: str) -> str | None:
+    """Claim a case that waits and give back all others; the name of who holds it, where somebody else does."""
+    others = delete(claims).where(claims.c.reviewer == reviewer, claims.c.case_id != number)
+    connection.execute(others)
+    if case_by_id(connection, number).status == Status.DECIDED:
+        return None
+    try:
+        claim(connection, number, reviewer)
+    except ConflictError:
+        held = select(claims.c.reviewer).where(claims.c.case_id == number, claims.c.until > now())
+        return str(connection.execute(held).scalar_one())
+    return None
+
+
+def _told(visit: Visit) -> dict[str, Any]:
+    """What just happened, from the address: a letter and a case, so that nobody can put words into it."""
+    said = visit.query.get("said", "")
+    done, number = said[:1], said[1:]
+    known = {**LABELS, "C": "commented", "Z": "undone"}
+    told = (known[done], int(number)) if done in known and number.isdecimal() and number.isascii() else None
+    return {"told": told, "end": visit.query.get("end") == "yes"}
+
+
+def _time(query: Mapping[str, str], name: str) -> datetime | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        raise ConfigError(f"`{name}` must be a time such as 2030-01-31T08:00, got {text!r}.") from None
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
+        raise ConfigError(f"`from` must be a whole number, got {text!r}.")
+    return int(text)

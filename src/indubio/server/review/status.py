@@ -1,0 +1,44 @@
+"""Status: which machines ring, whether the data has changed, what the budget lets through, how the queue stands."""
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+from starlette.responses import Response
+
+from indubio.server.review.page_requests import Visit
+from indubio.server.store.alarms import alarm_history, ringing
+from indubio.server.store.audit_trail import now
+from indubio.server.store.cases import machines, oldest_waiting, referred_since
+from indubio.server.store.tables import alarms, cases
+
+HOUR = timedelta(hours=1)
+EVENTS = 20
+
+
+def status(visit: Visit) -> Response:
+    """The page."""
+
+    def looked_up(connection: Connection) -> dict[str, Any]:
+        rings = ringing(connection)
+        known = {row.machine for row in connection.execute(select(alarms.c.machine))}
+        beyond = select(func.count()).select_from(cases).where(cases.c.overflow, cases.c.at >= now() - HOUR)
+        return {
+            "rings": rings,
+            "quiet": sorted((known | set(machines(connection))) - set(rings) - {""}),
+            "events": alarm_history(connection, limit=EVENTS),
+            "oldest": oldest_waiting(connection),
+            "referred": referred_since(connection, now() - HOUR),
+            "beyond": int(connection.execute(beyond).scalar_one()),
+        }
+
+    settings, registry = visit.desk.settings, visit.desk.registry
+    active = {name: registry.model(name) for name in registry.names}
+    watched = {one.loaded: one.drift for one in visit.desk.drift.found()}
+    return visit.page(
+        "status.html",
+        rule=settings.alarm,
+        per_hour=settings.referrals_per_hour,
+        drift=[(name, loaded.version, watched.get(loaded)) for name, loaded in active.items()],
+        **visit.read(looked_up),
+    )

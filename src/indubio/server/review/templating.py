@@ -1,0 +1,55 @@
+"""Templates: everything that comes from outside is escaped, and a name that is missing is an error."""
+
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import indubio
+from indubio.report import words
+from indubio.server.store.audit_trail import now
+from indubio.server.store.reviews import LABELS
+from indubio.uncertainty import LARGEST_TOTAL
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template filled in."""
+    return _environment().get_template(template).render(**values)
+
+
+def age(at: datetime) -> str:
+    """How long ago: 40 s, 12 min, 3 h, 5 days."""
+    seconds = max(0, int((now() - at).total_seconds()))
+    if seconds < MINUTE:
+        return f"{seconds} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE} min"
+    return f"{seconds // HOUR} h" if seconds < 2 * DAY else f"{seconds // DAY} days"
+
+
+def moment(at: datetime) -> str:
+    """A time that a person reads."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def of_hundred(uncertainty: float) -> int:
+    """An uncertainty from 0 to 100, as a fair coin is 100."""
+    return round(100 * min(1.0, uncertainty / LARGEST_TOTAL))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("indubio.server.review"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
+    environment.filters |= {"age": age, "moment": moment, "of_hundred": of_hundred}
+    environment.globals |= {"version": indubio.__version__, "labels": LABELS}
+    return environment

@@ -1,0 +1,127 @@
+"""The audit trail: entries that are only added, each sealed with a hash over itself and the one before it.
+
+    hash_n = sha256(JSON [hash_(n-1), n, time, kind, actor, body])        hash_0 = 64 zeros
+
+A change, a removal or another order breaks every hash that follows. What a chain cannot show by itself is that its end
+was cut off or that all of it was made anew: for that, heads (number and hash of the last entry) are kept elsewhere too,
+in the anchor file or wherever the operator puts them.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, insert, select, update
+
+from indubio.server.store.statements import Prepared
+from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
+
+START = "0" * 64
+SYSTEM = "system"
+AT_ONCE = 1000
+_head = Prepared(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
+_add = Prepared(insert(audit).inline(), audit.c.keys())
+_move = Prepared(update(audit_head), ("seq", "hash"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The end of the chain: how many entries there are, and the hash of the last."""
+
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry.
+
+    Args:
+        seq: 1 for the first.
+        at: when, in UTC.
+        kind: what happened: "verdicts", "reviewed", "activated", ...
+        actor: who did it: the name of a key, or "system".
+        body: what exactly, as canonical JSON.
+        hash: seals the entry and all before it.
+    """
+
+    seq: int
+    at: datetime
+    kind: str
+    actor: str
+    body: str
+    hash: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body as plain data."""
+        plain: dict[str, Any] = msgspec.json.decode(self.body)
+        return plain
+
+    def plain(self) -> dict[str, Any]:
+        """For an export: the time in ISO 8601, all else as it is sealed."""
+        return asdict(self) | {"at": self.at.isoformat()}
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def canonical(body: Any) -> bytes:
+    """JSON with sorted names and no spaces: the same bytes for the same content."""
+    return msgspec.json.encode(body, order="sorted")
+
+
+def digest(body: Any) -> str:
+    """sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical(body)).hexdigest()
+
+
+def sealed(before: str, seq: int, at: datetime, kind: str, actor: str, body: str) -> str:
+    """The hash of an entry."""
+    return hashlib.sha256(canonical([before, seq, (at - EPOCH) // MICROSECOND, kind, actor, body])).hexdigest()
+
+
+def head(connection: Connection) -> Head:
+    """The present end of the chain."""
+    row = connection.execute(select(audit_head.c.seq, audit_head.c.hash)).one_or_none()
+    return Head(seq=0, hash=START) if row is None else Head(seq=row.seq, hash=row.hash)
+
+
+def append(
+    connection: Connection, kind: str, body: Mapping[str, Any], *, actor: str = SYSTEM, at: datetime | None = None
+) -> int:
+    """Add an entry in the present transaction; its number. Other writers wait for the transaction to end."""
+    at = at or now()
+    ((last, before),) = _head.all(connection)
+    seq, moment, text = last + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
+    seal = sealed(before, seq, at, kind, actor, text)
+    entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}
+    _add.run(connection, [entry])
+    _move.run(connection, [{"seq": seq, "hash": seal}])
+    return int(seq)
+
+
+def entries(
+    connection: Connection, *, after: int = 0, since: datetime | None = None, until: datetime | None = None
+) -> Iterator[Entry]:
+    """Entries in order.
+
+    Args:
+        connection: to read with.
+        after: only those with a higher number.
+        since: only those from this time on.
+        until: only those before this time.
+    """
+    chosen = select(audit).order_by(audit.c.seq)
+    if since is not None:
+        chosen = chosen.where(audit.c.at >= since)
+    if until is not None:
+        chosen = chosen.where(audit.c.at < until)
+    while rows := connection.execute(chosen.where(audit.c.seq > after).limit(AT_ONCE)).mappings().all():
+        yield from (Entry(**row) for row in rows)
+        after = rows[-1]["seq"]

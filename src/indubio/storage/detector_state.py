@@ -1,0 +1,222 @@
+"""A fitted detector as settings, draws and fitted attributes, and the detector made of these again."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Shaped, jaxtyped
+
+from indubio.config import detector_from_plain, detector_to_plain
+from indubio.conformal import Reference
+from indubio.detector import Detector
+from indubio.drift import DriftReference
+from indubio.errors import ModelFileError
+from indubio.inputs import Intake, Schema
+from indubio.inputs.reading import Reading
+from indubio.networks import Autoencoder, OwnNetwork
+from indubio.networks.network import BlockNetwork
+from indubio.posteriors import Draws, MCDropout
+from indubio.probability import Correction, FittedConversion, GroupConversions
+from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
+from indubio.storage.migrations import Stored
+from indubio.storage.summary import Summary
+from indubio.storage.tree import flattened, rebuilt
+
+# Fitted attribute of the detector -> what it is in a model file. A test compares them with a fitted detector.
+FITTED: dict[str, Any] = {
+    "input_shape_": tuple[int, ...],
+    "n_features_in_": int,
+    "feature_names_in_": Shaped[np.ndarray, " features"],
+    "schema_": Schema,
+    "intake_": Intake,
+    "conversion_": FittedConversion,
+    "n_training_": int,
+    "n_reference_": int,
+    "largest_reference_nll_": float,
+    "reference_uncertainty_": Summary,
+    "reference_": Reference | None,
+    "referral_threshold_": float,
+    "typical_nll_": Float[np.ndarray, "draws *shape"],
+    "drift_reference_": DriftReference,
+    "group_conversions_": GroupConversions,
+    "correction_": Correction,
+    "reading_": Reading,
+}
+# where the training data had names, where it was read from files, where something was learned
+# from labels, and where groups have probabilities of their own
+OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_"}
+LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
+LARGEST_EXAMPLE = 10**9
+OWN = {"kind": "own"}
+_FEATURES: type[np.ndarray] = Float[np.ndarray, " features"]  # type: ignore[assignment]
+PROBE = "probe"
+PROBE_TOLERANCE = 1e-2  # relative: far above what two machines differ by, and far below what two networks do
+
+
+def taken_apart(detector: Detector) -> Stored:
+    """All that a fitted detector knows, as plain data and arrays."""
+    explicit = with_every_setting(detector)
+    attributes = {name: value for name, value in vars(detector).items() if name.endswith("_") and name[0] != "_"}
+    unknown = sorted(attributes.keys() - {*FITTED, "draws_"})
+    if unknown:
+        raise ModelFileError(f"a model file has no place for the attributes {unknown} of this detector.")
+    draws: Draws = attributes["draws_"]
+    attributes["reference_uncertainty_"] = Summary.of(
+        attributes["reference_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
+    )
+    arrays: dict[str, np.ndarray] = {}
+    stored = Stored(
+        settings=_plain_settings(explicit),
+        draws=dataclasses.asdict(Layout.of(draws)),
+        fitted={name: flattened(attributes[name], name, arrays) for name in FITTED if name in attributes},
+        weights=arrays_of(draws),
+        arrays=arrays,
+    )
+    if isinstance(explicit.architecture, OwnNetwork):
+        arrays[PROBE] = _probe(draws)
+    _check_draws(explicit, draws, stored)
+    return stored
+
+
+def with_every_setting(detector: Detector) -> Detector:
+    """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
+    chosen = detector.settings_in_use()
+    named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
+    named["architecture"] = chosen.architecture_for(detector.input_shape_)
+    named["calibration"] = chosen.calibration_for(detector.n_training_)
+    return Detector(**(detector.get_params(deep=False) | named))
+
+
+def _plain_settings(explicit: Detector) -> dict[str, Any]:
+    if not isinstance(explicit.architecture, OwnNetwork):
+        return detector_to_plain(explicit)
+    others = Detector(**(explicit.get_params(deep=False) | {"architecture": None}))
+    return detector_to_plain(others) | {"architecture": OWN}
+
+
+def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
+    """Refuse draws that these settings would not give back."""
+    rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
+    chosen = explicit.settings_in_use()
+    same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
+    if isinstance(rebuilt_one.network, BlockNetwork):
+        same = same and rebuilt_one.network == draws.autoencoder.network
+    if not same:
+        raise ModelFileError(
+            "the posterior, the architecture or the likelihood was changed after `fit`, so the settings do not belong "
+            "to the weights. Fit again before saving."
+        )
+    check_arrays(stored.weights, expected_shapes(rebuilt_one, Layout.of(draws)))
+
+
+def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
+    chosen = detector.settings_in_use()
+    architecture = chosen.architecture_for(input_shape)
+    return autoencoder_of(chosen.posterior, architecture, chosen.likelihood, input_shape, detector.device)
+
+
+def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> Detector:
+    """The detector that was taken apart.
+
+    Args:
+        stored: what was read, in the current format.
+        own: the network, where it is the user's own.
+        device: where to put it; None is where it was.
+    """
+    settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
+    detector = detector_from_plain(settings | ({} if device is None else {"device": device}))
+    detector = detector if own is None else detector.set_params(architecture=own)
+    attributes = _attributes(stored)
+    layout = Layout.from_plain(stored.draws)
+    _check(detector, attributes, layout)
+    autoencoder = _autoencoder(detector, attributes["input_shape_"])
+    check_arrays(stored.weights, expected_shapes(autoencoder, layout))
+    attributes["draws_"] = draws_of(autoencoder, layout, stored.weights)
+    attributes["reference_uncertainty_"] = attributes["reference_uncertainty_"].expanded()
+    for name, value in attributes.items():
+        setattr(detector, name, value)
+    return detector
+
+
+def _attributes(stored: Stored) -> dict[str, Any]:
+    given = stored.fitted.keys()
+    if not FITTED.keys() - OPTIONAL - LATER <= given <= FITTED.keys():
+        raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
+    left = {name: values for name, values in stored.arrays.items() if name != PROBE}
+    shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
+    if len(shape) not in (1, 2) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
+        raise ModelFileError(f"`input_shape_` must be (D,) or (L, K), each at most {LARGEST_EXAMPLE}, got {shape}.")
+    with jaxtyped("context"):  # within it, all that is annotated with `features` must have one length
+        isinstance(np.broadcast_to(0.0, shape[-1:]), _FEATURES)
+        attributes = {
+            name: rebuilt(hint, stored.fitted[name], name, left) for name, hint in FITTED.items() if name in given
+        }
+    if left:
+        raise ModelFileError(f"there are arrays that nothing refers to: {sorted(left)[:5]}.")
+    return attributes
+
+
+def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
+    """Refuse attributes that contradict each other."""
+    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
+    reference: Reference | None = attributes["reference_"]
+    rules = {
+        "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
+        "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
+        "the conversion must be of as many draws": attributes["conversion_"].draws == layout.count,
+        "the posterior must give as many draws": posterior.count == layout.count,
+        "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
+        "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
+        "there must be medians where missing values are filled in": (intake.medians is None)
+        == (intake.missing == "error"),
+        "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
+        "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
+        "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),
+        "the reference must be of as many draws": reference is None or len(reference.part) == layout.count,
+        "the reference must have `n_reference_` examples": reference is None
+        or reference.examples == attributes["n_reference_"],
+        "`typical_nll_` must have a finite value for every draw and value": _fits(
+            attributes.get("typical_nll_"), (layout.count, *shape)
+        ),
+        "`correction_` must have a weight for every value": "correction_" not in attributes
+        or attributes["correction_"].weights.shape == (math.prod(shape),),
+        "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
+        == ("group_conversions_" in attributes),
+        "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
+            attributes.get("group_conversions_"), reference, layout.count
+        ),
+        "`drift_reference_` must be of the features": _series_fit(attributes.get("drift_reference_"), shape),
+        "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
+    }
+    broken = [rule for rule, holds in rules.items() if not holds]
+    if broken:
+        raise ModelFileError(f"{broken[0]}.")
+
+
+def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:
+    return values is None or (values.shape == shape and bool(np.isfinite(values).all()))
+
+
+def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws: int) -> bool:
+    return own is None or (
+        reference is not None
+        and set(own.names) <= reference.by_group.keys()
+        and all(conversion.draws == draws for conversion in own.conversions)
+    )
+
+
+def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:
+    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) == 2)
+
+
+def check_probe(draws: Draws, kept: np.ndarray | None) -> None:
+    """Refuse an own network that has the right shapes but does not score as the one that was saved."""
+    now = _probe(draws)
+    if kept is None or kept.shape != now.shape or np.abs(now - kept).max() > PROBE_TOLERANCE * np.abs(kept).max():
+        raise ModelFileError("the network has weights of the same shapes, but it computes something else with them.")
+
+
+def _probe(draws: Draws) -> Float[np.ndarray, "draws 2"]:
+    shape = draws.autoencoder.network.input_shape
+    return draws.nll(np.linspace(0, 1, 2 * math.prod(shape), dtype=np.float32).reshape(2, *shape))

@@ -1,0 +1,1 @@
+"""From rows to trained weights: the loop, learning rates, folds, workers, and streams larger than memory."""
