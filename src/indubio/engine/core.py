@@ -26,6 +26,8 @@ NATIVE = Path(__file__).parent / "native"
 ERROR_BYTES = 512
 GROUP = 64  # random numbers that are made together
 
+NO_CORE = "the compiled core was not built: torch computes, slower, and scores agree but for rounding."
+
 _log = logging.getLogger(__name__)
 
 
@@ -274,6 +276,6 @@ def core() -> Core | None:
     if not path.is_file():
         if chosen:
             raise ConfigError(f"INDUBIO_CORE names no file: {path}.")
-        _log.warning("the compiled core was not built: torch computes, slower, and scores agree but for rounding.")
+        _log.warning(NO_CORE)
         return None
     return Core(path, os.environ.get("INDUBIO_ISA"))

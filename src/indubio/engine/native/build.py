@@ -61,7 +61,9 @@ def build(out: Path, *, sanitize: bool = False) -> None:
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if sys.platform == "win32" or machine not in VARIANTS:
         raise CannotBuildError(f"there are no kernels for {sys.platform} on {machine}")
-    command, flags = compiler(), (*COMMON, *(SANITIZERS if sanitize else ()))
+    # The oldest processor of its kind, whatever the compiler's own default is; variants add to it.
+    oldest = ("-march=x86-64",) if machine == "x86_64" else ()
+    command, flags = compiler(), (*COMMON, *oldest, *(SANITIZERS if sanitize else ()))
     with tempfile.TemporaryDirectory() as folder:
         objects = [Path(folder, "core.o")]
         calls = [[*command, *flags, "-c", str(HERE / "core.cpp"), "-o", str(objects[0])]]

@@ -38,7 +38,14 @@ static inline typename Format<T>::Bits to_bits(T x) {
     return __builtin_bit_cast(typename Format<T>::Bits, x);
 }
 
-constexpr double one_over_factorial(int n) { return n < 2 ? 1.0 : one_over_factorial(n - 1) / n; }
+// 1 / n!: a table that the compiler makes, for compilers leave a recursive function to be called.
+struct Factorials {
+    double one_over[Format<double>::TERMS + 1] = {1.0};
+    constexpr Factorials() {
+        for (int n = 1; n <= Format<double>::TERMS; n++) one_over[n] = one_over[n - 1] / n;
+    }
+};
+constexpr Factorials FACTORIALS;
 
 // e^x = 2^n (1 + q), where x = n log 2 + r and q = e^r - 1 by its series. Beyond the format's range x is cut.
 template <class T>
@@ -47,9 +54,9 @@ static inline void exp_parts(T x, T& power, T& q) {
     x = x < F::LOWEST ? F::LOWEST : (x > F::HIGHEST ? F::HIGHEST : x);  // NaN stays
     const T shifted = fma1(x, T(1.44269504088896340736), F::WHOLE), n = shifted - F::WHOLE;
     const T r = fma1(n, -F::LOG2_LOW, fma1(n, -F::LOG2_HIGH, x));
-    T sum = T(one_over_factorial(F::TERMS));
+    T sum = T(FACTORIALS.one_over[F::TERMS]);
 #pragma GCC unroll 16
-    for (int k = F::TERMS - 1; k > 0; k--) sum = fma1(sum, r, T(one_over_factorial(k)));
+    for (int k = F::TERMS - 1; k > 0; k--) sum = fma1(sum, r, T(FACTORIALS.one_over[k]));
     q = sum * r;
     typedef typename F::Bits Bits;
     power = from_bits<T>(Bits(uint64_t(to_bits(shifted)) << F::MANTISSA) + F::ONE);
@@ -102,10 +109,12 @@ static inline T softplus1(T x) {
     return (x > 0 ? x : T(0)) + twice_atanh<T, Format<T>::LOG1P_TERMS>(small / (T(2) + small));
 }
 
+// Nothing here negates what a fused multiply-add gave: compilers make one instruction of it on aarch64 (FNMADD), which
+// gives the other zero where the sum is 0.
 template <class T>
 static inline T tanh1(T x) {
-    const T less = expm11(x > 0 ? T(-2) * x : T(2) * x), y = -less / (T(2) + less);
-    return x > 0 ? y : -y;
+    const T less = expm11(x > 0 ? T(-2) * x : T(2) * x), y = less / (T(2) + less);
+    return x > 0 ? -y : y;
 }
 
 // e^(a^2) erfc(a) (1 + 2 a) for a >= 0 is smooth in t = (a - 3.75) / (a + 3.75), which goes from -1 to 1: the polynomial
@@ -123,6 +132,7 @@ constexpr double ERFC[] = {
 static inline double normal_cdf(double x) {
     const double a = (x > 0 ? x : -x) * 0.70710678118654752440, t = (a - 3.75) / (a + 3.75);
     double sum = ERFC[0];
+#pragma GCC unroll 32
     for (unsigned k = 1; k < sizeof ERFC / sizeof *ERFC; k++) sum = fma1(sum, t, ERFC[k]);
     const double tail = 0.5 * exp1(-a * a) * sum / (1 + 2 * a);
     return x > 0 ? 1 - tail : tail;
@@ -141,8 +151,8 @@ static inline void sin_cos(float turns, float& sine, float& cosine) {
                         4.16666667e-2f), square, -0.5f);
     c = fma1(c, square, 1.0f);
     const float first = quadrant & 1 ? c : s, second = quadrant & 1 ? s : c;
-    sine = quadrant & 2 ? -first : first;
-    cosine = (quadrant + 1) & 2 ? -second : second;
+    sine = from_bits<float>(to_bits(first) ^ int32_t(uint32_t(quadrant & 2) << 30));
+    cosine = from_bits<float>(to_bits(second) ^ int32_t(uint32_t((quadrant + 1) & 2) << 30));
 }
 
 // Activations, by the numbers that the Python side gives them.

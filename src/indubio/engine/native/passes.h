@@ -208,7 +208,7 @@ static inline T root(T x) {
 
 template <class T>
 static inline T log_at_least(T x) {  // as torch bounds it
-    return x > T(1e-37) ? log1(x) : T(-100);
+    return x > T(1e-37) ? log1(x) : x == x ? T(-100) : x;
 }
 
 // The negative log-likelihood of every value, up to a constant: f(feature, example, nll, d/dlocation, d/dlog variance).

@@ -126,12 +126,12 @@ static inline V<double> fma(V<double> a, V<double> b, V<double> c) {
 }
 #else
 static inline V<float> fma(V<float> a, V<float> b, V<float> c) {
-    V<float> v;
+    V<float> v = {};
     for (int k = 0; k < LANES<float>; k++) v[k] = fma1(a[k], b[k], c[k]);
     return v;
 }
 static inline V<double> fma(V<double> a, V<double> b, V<double> c) {
-    V<double> v;
+    V<double> v = {};
     for (int k = 0; k < LANES<double>; k++) v[k] = fma1(a[k], b[k], c[k]);
     return v;
 }
