@@ -41,7 +41,7 @@ sanitize: $(READY)        ## the core under AddressSanitizer and UndefinedBehavi
 	$(BIN)/python $(NATIVE)/build.py --sanitize --out build/libindubio_core_sanitized.so
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 INDUBIO_CORE=build/libindubio_core_sanitized.so INDUBIO_CORE_EXAMPLES=400 \
-	$(BIN)/python -m pytest -q tests/unit/test_core_border.py tests/reference/test_core.py
+	$(BIN)/python -m pytest -q tests/unit/engine/test_core_border.py tests/reference/test_core.py
 
 format: $(READY)
 	$(BIN)/ruff format .
