@@ -10,7 +10,9 @@ wall clock as a user gives it: first in an empty home, then with the packages on
 import argparse
 import http.client
 import json
+import math
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -25,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import Timing
 from benchmarks.processor import processor
 from benchmarks.report import FIRST_SECOND, Section, put_section
 from benchmarks.serving import free_port
@@ -83,16 +86,22 @@ class Surroundings:
         """Nothing of the caller's but the search path."""
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8"}
 
-    def seconds(self, *arguments: str | Path) -> float:
-        """Wall time of a command that must succeed."""
-        began = time.perf_counter()
+    def timing(self, *arguments: str | Path) -> Timing:
+        """Of a command that must succeed, all its processes and threads counted in the CPU time."""
+        began, used = time.perf_counter(), children_cpu()
         done = subprocess.run(
             self.command(*arguments), env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False
         )
-        taken = time.perf_counter() - began
+        taken = Timing(children_cpu() - used, time.perf_counter() - began)
         if done.returncode:
             raise RuntimeError(f"indubio {' '.join(map(str, arguments))} failed:\n{done.stdout}{done.stderr}")
         return taken
+
+
+def children_cpu() -> float:
+    """CPU seconds of the processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -157,7 +166,7 @@ def environment(folder: Path) -> Path:
 
 
 def install(python: Path, checkout: Path, extra: str = "") -> None:
-    pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", f"{checkout}{extra}"], check=True)
 
 
@@ -209,24 +218,24 @@ def names() -> list[str]:
     return [f"s{number}" for number in range(FEATURES)]
 
 
-def commands(where: Surroundings, again: int) -> dict[str, list[float]]:
-    """Seconds of every command: the first time, and so many times again. The fit is the first of all."""
+def commands(where: Surroundings, again: int) -> dict[str, list[Timing]]:
+    """Every command: the first time, and so many times again. The fit is the first of all."""
     data = where.folder.parent
-    works: dict[str, Callable[[], float]] = {
-        "fit": lambda: where.seconds("fit", data / "training.csv", "--out", "model", "--overwrite"),
-        "assess": lambda: where.seconds("assess", data / "new.csv", "--model", "model", "--out", "found.csv"),
-        "inspect": lambda: where.seconds("inspect", "model"),
-        "help": lambda: where.seconds("--help"),
-        "demo": lambda: where.seconds("demo"),
+    works: dict[str, Callable[[], Timing]] = {
+        "fit": lambda: where.timing("fit", data / "training.csv", "--out", "model", "--overwrite"),
+        "assess": lambda: where.timing("assess", data / "new.csv", "--model", "model", "--out", "found.csv"),
+        "inspect": lambda: where.timing("inspect", "model"),
+        "help": lambda: where.timing("--help"),
+        "demo": lambda: where.timing("demo"),
     }
     found = {}
     for name, work in works.items():
         found[name] = [work() for _ in range(1 + again)]
-        say(f"{name}: {', '.join(f'{one:.2f}' for one in found[name])} s")
+        say(f"{name}: {', '.join(f'{one.wall:.2f}' for one in found[name])} s")
     return found
 
 
-def serving(where: Surroundings, again: int) -> dict[str, list[float]]:
+def serving(where: Surroundings, again: int) -> dict[str, list[Timing]]:
     """Seconds until a fresh server is ready, and those of its first explained request."""
     ready, request = [], []
     for number in range(1 + again):
@@ -235,7 +244,9 @@ def serving(where: Surroundings, again: int) -> dict[str, list[float]]:
             ready.append(time.perf_counter() - began)
             request.append(first_request(port))
     say(f"ready: {', '.join(f'{one:.2f}' for one in ready)} s; request: {', '.join(f'{one:.3f}' for one in request)} s")
-    return {"ready": ready, "request": request}
+    return {
+        name: [Timing(float("nan"), wall) for wall in walls] for name, walls in (("ready", ready), ("request", request))
+    }
 
 
 @contextmanager
@@ -301,22 +312,22 @@ def read_only(site: Path) -> tuple[str, list[str]]:
     return "nothing but a look at it afterwards", []
 
 
-def table(base: int, found: dict[str, list[float]], alone: dict[str, list[float]]) -> Section:
-    rows = [["installed, without torch", BEFORE["site"], f"{base / 1e6:.0f} MB", "-", "-", "-", "-"]]
+def table(base: int, found: dict[str, list[Timing]], alone: dict[str, list[Timing]]) -> Section:
+    rows = [["installed, without torch", BEFORE["site"], f"{base / 1e6:.0f} MB", *["-"] * 5]]
     for name, (first, *again) in found.items():
-        later = statistics.median(again)
-        target, met = judged(name, first, later)
-        shown = (seconds(first), seconds(later), seconds(alone[name][0]))
+        later = statistics.median(one.wall for one in again)
+        target, met = judged(name, first.wall, later)
+        shown = map(seconds, (first.wall, first.cpu, later, alone[name][0].wall))
         rows.append([NAMES[name], BEFORE.get(name, "-"), *shown, target, met])
     return Section(
         key="cold",
         title=TITLE,
-        headers=["what", "before", "the first time", "again", "read-only, no home", "target", "met"],
+        headers=["what", "before", "the first time", "its CPU time", "again", "read-only, no home", "target", "met"],
         rows=rows,
-        note="Wall time, in a fresh virtual environment of the base install (`make bench-cold`). The fit is the first "
-        "thing that runs in it. *Again* is the median of the runs after the first; targets are judged by the first. A "
-        "server is a fresh process each time, and needs the server extra. *Before* is the engine that Numba compiled "
-        "at its first use, measured on another machine.",
+        note="Wall time but where CPU is said, in a fresh virtual environment of the base install (`make bench-cold`). "
+        "The fit is the first thing that runs in it. *Again* is the median of the runs after the first; targets are "
+        "judged by the first. A server is a fresh process each time, and needs the server extra. *Before* is the "
+        "engine that Numba compiled at its first use, measured on another machine.",
     )
 
 
@@ -334,6 +345,8 @@ def verdict(good: bool) -> str:
 
 
 def seconds(value: float) -> str:
+    if math.isnan(value):
+        return "-"
     return f"{1000 * value:.0f} ms" if value < 0.2 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
 
 
