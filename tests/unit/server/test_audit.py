@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from indubio.errors import DataError
-from indubio.server.store import Store, chain
+from indubio.server.store import Store
+from indubio.server.store import audit_trail as chain
 from indubio.server.store.alarms import AlarmEvent, record_alarm
 from indubio.server.store.audit_trail import Head, append, entries, head, now
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
