@@ -24,18 +24,38 @@ class Assessment:
     """What the detector found; every field has one value per example.
 
     Attributes:
-        verdict: INLIER, ANOMALY or REFER, as strings that equal the `Verdict` members. probability: mean anomaly
-        probability over the draws, in [0, 1]. epistemic: variance of the draws' probabilities: not enough seen. In
-        [0, 1/4]. aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4]. total: their sum. In [0, 1/4].
-        exceed: U_exceed of Perini et al., in [0, 1]. var_nll: variance of the draws' scores. nll: mean score over the
-        draws; high means anomalous. Use it to rank: it does not saturate as a probability does.
+        verdict: INLIER, ANOMALY or REFER, as strings that equal the `Verdict` members.
         reason: why a verdict is referred: `uncertain-epistemic`, `uncertain-aleatoric`, `bad_input`, `out_of_range`.
+        prediction: True for what would be called an anomaly if nothing were referred.
+        probability: mean anomaly probability over the draws, in [0, 1].
+        epistemic: variance of the draws' probabilities: not enough seen. In [0, 1/4].
+        aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4].
+        total: their sum. In [0, 1/4].
+        exceed: U_exceed of Perini et al., in [0, 1].
+        var_nll: variance of the draws' scores.
+        nll: mean score over the draws; high means anomalous. Use it to rank: it does not saturate as a probability
+            does.
         p_value: conformal p-value: how rare a score this high is among good examples. NaN where the detector can give
             none; `promise` says what it promises, or why there is none.
+        notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
         smallest_p: the smallest p-value that each example could have; not a column of the output.
         promise: what the p-values promise, in words.
-        notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
         passed: columns of the input that are passed through (ids, times); None where there are none.
+
+    Examples:
+        >>> import numpy as np
+        >>> from indubio import AnchoredEnsemble, Detector, Training
+        >>> good = np.random.default_rng(0).normal(size=(200, 3))
+        >>> detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=20)).fit(good)
+        >>> found = detector.assess(np.array([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]]))
+        >>> len(found)
+        2
+        >>> bool(found.nll[1] > found.nll[0])
+        True
+        >>> found.alarms(0.05).tolist()
+        [False, True]
+        >>> found.to_arrow().column_names[:4]
+        ['verdict', 'reason', 'prediction', 'probability']
     """
 
     verdict: Shaped[np.ndarray, " examples"]

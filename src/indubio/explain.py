@@ -262,6 +262,7 @@ def explained_table(
         if done.why is not None:
             texts[done.places] = done.why.top(top).texts()
         table = table.append_column("top_features", pa.array(texts, pa.string()))
+    names = explained_names(detector.chain_.inputs.schema)
     for word, kind in (("contribution", "value"), ("spread", "spread")) if contributions else ():
         values = np.full((examples, len(names)), np.nan)
         if done.why is not None:

@@ -164,7 +164,7 @@ class EnsembleDetector(ChainEstimator):
         for place, stream, seed in zip(plan.part_of_draw, streams, seeds, strict=True):
             trained = plan.parts[place].trained
             resample = settings.resample(len(trained), np.random.default_rng(stream))
-            members.append(self.fitted_chain_member(rows[trained[resample]], seed))
+            members.append(self._fitted_member(rows[trained[resample]], seed))
         scorer = MemberScorer(
             members=members, seeds=seeds, scored_by=self.scored_by, one_by_one=bool(self.one_by_one), count=self.members
         )
