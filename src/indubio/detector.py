@@ -104,8 +104,8 @@ class Detector(ChainEstimator):
         >>> found = detector.assess([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]])
         >>> found.prediction.tolist()
         [False, True]
-        >>> print(found.verdict[1])
-        ANOMALY
+        >>> str(found.verdict[1])
+        'ANOMALY'
         >>> bool(found.p_value[1] < 0.01)
         True
 
