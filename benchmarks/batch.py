@@ -103,9 +103,8 @@ def prepare(folder: Path, count: int) -> None:
         parquet.write_table(table, folder / "in" / f"{place}.parquet")
     training = pa.table(dict(zip(NAMES, rows(TRAINING, 1).T, strict=True)))
     detector = Detector(posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=50))
-    detector.fit(read_table(training, columns=NAMES))
-    detector.reading_ = Reading(table=Roles(columns=tuple(NAMES), ids=("part",)))
-    save(detector, folder / "model")
+    reading = Reading(table=Roles(columns=tuple(NAMES), ids=("part",)))
+    save(detector.fit(read_table(training, columns=NAMES)).read_by(reading), folder / "model")
 
 
 def batch_run(folder: Path, shard_rows: int, workers: Workers, count: int, top: int) -> Measured:

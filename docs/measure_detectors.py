@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,10 @@ def _run(detector: EnsembleDetector, task: str, seed: int) -> list[float]:
     total = evaluate(data.labels, found.prediction, found.total, scores=found.nll)
     epistemic = evaluate(data.labels, found.prediction, found.epistemic)
     scores = {"scores": detector.conversion_.parameters["scores"]}
-    detector.conversion_ = FittedConversion(conversion=Ecdf(scaled=False), parameters=scores)
-    unscaled = detector.assess(data.test_inliers).probability
+    chain = detector.chain_
+    conversion = FittedConversion(conversion=Ecdf(scaled=False), parameters=scores)
+    other = detector.of_chain(replace(chain, calibrated=replace(chain.calibrated, conversion=conversion)))
+    unscaled = other.assess(data.test_inliers).probability
     return [
         total.metrics["auroc"],
         total.gss.base,

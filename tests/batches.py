@@ -16,9 +16,7 @@ READING = Reading(table=Roles(columns=NAMES, ids=("part",)))
 
 
 def saved_model(path: Path) -> Path:
-    detector = quick().fit(table(TRAINING))
-    detector.reading_ = READING
-    save(detector, path)
+    save(quick().fit(table(TRAINING)).read_by(READING), path)
     return path
 
 

@@ -1,24 +1,50 @@
 """Anomaly detection that knows when it is in doubt.
 
-    data            tables (N, D) or windows (N, L, K), checked and scaled
+What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
+
+    io              bytes <-> tables: CSV, Parquet, stdin, URLs; whole files or none
       v
-    calibration     which rows train, and which rows scores are compared with
+    inputs          tables (N, D) or windows (N, L, K): matched by name, checked, filled in, scaled
       v
-    autoencoders    the network and its likelihood, as specifications
+    posteriors      M draws of an autoencoder: AnchoredEnsemble, MCDropout, ...; `engine` computes their nll (M, N)
       v
-    engine          trains and scores them, from arrays to arrays
+    probability     nll (M, N) -> anomaly probability (M, N); `conformal` gives p-values (N)
       v
-    posteriors      training data -> M draws                   AnchoredEnsemble, MCDropout, ...
-      v
-    probability     nll (M, N) -> anomaly probability (M, N), conformal p-values (N)
-      v
-    uncertainty     epistemic, aleatoric, total, exceed, var_nll
+    uncertainty     epistemic, aleatoric, total, exceed, var_nll (N)
       v
     decision        INLIER, ANOMALY or REFER, and why
       v
-    evaluation      accuracy-rejection curves, on anybody's scores
+    assessment      one array per statement
 
-`Detector` composes the stages. Names are imported when they are first used, so that `import indubio` does not wait
+    pipeline        these as one chain: Inputs -> Scorer -> Calibrated -> Decider -> Assessment
+    detector        Detector: makes a chain by training autoencoders
+    ensemble        EnsembleDetector: makes one of refits of any other detector
+
+What makes a detector:
+
+    calibration     which rows train, and which rows scores are compared with
+    networks        autoencoders and their likelihoods, as specifications
+    engine          trains and scores them, from arrays to arrays: the compiled core, or torch
+    training        epochs, batches, learning rates, early stopping
+    fitting         draws in parts, on workers, and from streams larger than memory
+    workers         processes or a cluster
+
+What is done with one:
+
+    explain         which features made the score
+    drift           whether new data is still like the training data
+    evaluation      accuracy-rejection curves, on anybody's scores
+    report          an HTML page of an assessment
+    storage         model files; `config` is a detector as plain data
+    export          ONNX
+    batch           folders of files, shard by shard, on workers
+    tuning          settings by search
+    server          verdicts over HTTP, and people who review them
+    cli             the `indubio` command
+    compat          our detectors as PyOD's
+    paper           the paper's collections, presets and results; nothing else knows of it
+
+Names are imported when they are first used, so that `import indubio` does not wait
 for what it does not need.
 """
 

@@ -6,94 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from indubio.conformal import Reference, alarms, conformal_of, select_anomalies
-from indubio.decision import Evidence, Reason, Referral, Verdict, predictions, reasons, verdicts
+from indubio.conformal import alarms, select_anomalies
+from indubio.decision import Reason, Verdict
 from indubio.errors import DataError, MissingExtraError, quoted
-from indubio.inputs.named_rows import days_of, groups_of, passed_through
-from indubio.inputs.notes import joined_notes
-from indubio.inputs.preparation import Inspected
-from indubio.uncertainty import DISPLAY_FACTOR, Uncertainty
+from indubio.uncertainty import DISPLAY_FACTOR
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scored:
-    """What the scores of some examples say.
-
-    Args:
-        nll: mean score over the draws.
-        part_nll: mean score over each part of the draws, for p-values; None where the model has no reference scores.
-        uncertainty: mean probability and uncertainties.
-        notes: what is to be said of each, beside its verdict; None where there is nothing.
-    """
-
-    nll: Float[np.ndarray, " examples"]
-    part_nll: Float[np.ndarray, "parts examples"] | None
-    uncertainty: Uncertainty
-    notes: Shaped[np.ndarray, " examples"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Decider:
-    """All that turns scores into verdicts: the same for a detector in memory and an exported one.
-
-    Args:
-        rule: which verdicts are referred.
-        referral_threshold: what the rule learned.
-        anomaly_threshold: an anomaly has at least this mean probability.
-        reference: scores that p-values are made from; None where there are none.
-        n_reference: how many reference examples there are.
-    """
-
-    rule: Referral
-    referral_threshold: float
-    anomaly_threshold: float
-    reference: Reference | None
-    n_reference: int
-
-    def evidence(self, X: Any, found: Scored) -> Evidence:
-        """What the referral rule gets to see."""
-        below = None
-        if self.rule.NEEDS_RANKS and self.reference is not None and found.part_nll is not None:
-            below = self.reference.below(found.part_nll)
-        return Evidence(
-            uncertainty=found.uncertainty,
-            prediction=predictions(found.uncertainty.probability, self.anomaly_threshold),
-            below=below,
-            reference=self.n_reference,
-            day=days_of(X),
-        )
-
-    def assessment(self, X: Any, found: Scored, inspected: Inspected, groups: Any = None) -> "Assessment":
-        """Verdicts, reasons and p-values.
-
-        Args:
-            X: the examples as they were given: for their days, groups and columns to pass through.
-            found: what their scores say.
-            inspected: what is wrong with their data.
-            groups: the group of each, where X does not say it.
-        """
-        evidence = self.evidence(X, found)
-        uncertain = self.rule.refers(evidence, self.referral_threshold)
-        reason = reasons(found.uncertainty, uncertain, inspected.bad, inspected.outside)
-        p_values = conformal_of(self.reference, found.part_nll, len(evidence), groups_of(X, groups))
-        notes = joined_notes(inspected.notes, p_values.notes)
-        values = {field.name: getattr(found.uncertainty, field.name) for field in fields(found.uncertainty)}
-        return Assessment(
-            verdict=verdicts(evidence.prediction, reason),
-            reason=reason,
-            prediction=evidence.prediction,
-            nll=found.nll,
-            p_value=p_values.p_value,
-            smallest_p=p_values.smallest,
-            promise=p_values.promise,
-            notes=notes if found.notes is None else joined_notes(notes, found.notes),
-            passed=passed_through(X),
-            **values,
-        )
 
 
 NO_COLUMNS = ("passed", "smallest_p", "promise")
@@ -104,18 +24,38 @@ class Assessment:
     """What the detector found; every field has one value per example.
 
     Attributes:
-        verdict: INLIER, ANOMALY or REFER, as strings that equal the `Verdict` members. probability: mean anomaly
-        probability over the draws, in [0, 1]. epistemic: variance of the draws' probabilities: not enough seen. In
-        [0, 1/4]. aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4]. total: their sum. In [0, 1/4].
-        exceed: U_exceed of Perini et al., in [0, 1]. var_nll: variance of the draws' scores. nll: mean score over the
-        draws; high means anomalous. Use it to rank: it does not saturate as a probability does.
+        verdict: INLIER, ANOMALY or REFER, as strings that equal the `Verdict` members.
         reason: why a verdict is referred: `uncertain-epistemic`, `uncertain-aleatoric`, `bad_input`, `out_of_range`.
+        prediction: True for what would be called an anomaly if nothing were referred.
+        probability: mean anomaly probability over the draws, in [0, 1].
+        epistemic: variance of the draws' probabilities: not enough seen. In [0, 1/4].
+        aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4].
+        total: their sum. In [0, 1/4].
+        exceed: U_exceed of Perini et al., in [0, 1].
+        var_nll: variance of the draws' scores.
+        nll: mean score over the draws; high means anomalous. Use it to rank: it does not saturate as a probability
+            does.
         p_value: conformal p-value: how rare a score this high is among good examples. NaN where the detector can give
             none; `promise` says what it promises, or why there is none.
+        notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
         smallest_p: the smallest p-value that each example could have; not a column of the output.
         promise: what the p-values promise, in words.
-        notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
         passed: columns of the input that are passed through (ids, times); None where there are none.
+
+    Examples:
+        >>> import numpy as np
+        >>> from indubio import AnchoredEnsemble, Detector, Training
+        >>> good = np.random.default_rng(0).normal(size=(200, 3))
+        >>> detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=20)).fit(good)
+        >>> found = detector.assess(np.array([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]]))
+        >>> len(found)
+        2
+        >>> bool(found.nll[1] > found.nll[0])
+        True
+        >>> found.alarms(0.05).tolist()
+        [False, True]
+        >>> found.to_arrow().column_names[:4]
+        ['verdict', 'reason', 'prediction', 'probability']
     """
 
     verdict: Shaped[np.ndarray, " examples"]

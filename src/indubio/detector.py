@@ -1,20 +1,17 @@
-"""Detector: the stages as one scikit-learn outlier detector.
+"""Detector: Bayesian autoencoders as a scikit-learn outlier detector.
 
-rows -> checks, missing values, scaling -> draws -> nll (M, N) -> probability (M, N) -> uncertainties, verdict (N)
+    rows -> Inputs -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
 
-All that follows from the scores is in `scoring`, which other models share.
+`fit` makes these one after the other; `pipeline` has them, and what every detector does with them.
 """
 
 import dataclasses
-from collections.abc import Iterator
-from math import prod
 from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Float
-from sklearn.utils.validation import check_is_fitted
+from jaxtyping import Float, Shaped
 
-from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
+from indubio.calibration import Calibration, CrossFit, HoldOut, Plan, TrainScores
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.engine import require_device
@@ -22,20 +19,21 @@ from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.inputs import MinMax, Missing, Prepared, Unseen
+from indubio.inputs import MinMax, Missing, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.networks import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
-from indubio.pipeline import ScoringModel, ScoringSettings
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.calibrated import needed_groups
+from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.estimator import ChainEstimator, ChainSettings
+from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
 from indubio.probability import Conversion, Ecdf
 from indubio.settings import Settings
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
-SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
-VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
-FEWEST_WATCHED, MOST_VALUES_WATCHED = 112, 2**24  # rows, though they do not stay there; but no more values than this
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
 _DEFAULTS: dict[str, Settings] = {
@@ -48,7 +46,7 @@ _DEFAULTS: dict[str, Settings] = {
 }
 
 
-class Detector(ScoringModel):
+class Detector(ChainEstimator):
     """Anomaly detection by Bayesian autoencoders, with the uncertainty of every verdict.
 
     Fit on good examples only: rows of a table (N, D) or windows of sensor signals (N, L, K).
@@ -76,10 +74,12 @@ class Detector(ScoringModel):
         seed: of everything random; the same seed gives the same model on the same machine.
 
     Attributes:
+        chain_: all that was learned, one object after the other; what follows are parts of it, None where there is
+            none.
         draws_: the posterior draws.
         conversion_: the conversion, fitted on the scores of the reference examples.
-        group_conversions_: the same of each group that has enough; only with `smallest_group`.
-        correction_: what was learned from labels; only after `learn`.
+        group_conversions_: the same of each group that has enough; with `smallest_group`.
+        correction_: what was learned from labels; after `learn`.
         referral_threshold_: uncertainty above which a verdict is referred.
         reference_: mean scores of the reference examples: those that calibrate, by the draws that did not see them,
             or with `TrainScores` the training examples. P-values come from them.
@@ -90,10 +90,30 @@ class Detector(ScoringModel):
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
+        reading_: how the files were read that it was fitted on; after `read_by`.
         input_shape_: shape of one example.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
         offset_: `decision_function` is `score_samples` minus this.
+
+    Examples:
+        >>> import numpy as np
+        >>> from indubio import AnchoredEnsemble, Budget, Detector, Training
+        >>> good = np.random.default_rng(0).normal(size=(200, 3))
+        >>> detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=20)).fit(good)
+        >>> found = detector.assess([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]])
+        >>> found.prediction.tolist()
+        [False, True]
+        >>> str(found.verdict[1])
+        'ANOMALY'
+        >>> bool(found.p_value[1] < 0.01)
+        True
+
+        Another referral rule makes another detector, without training again:
+
+        >>> more = detector.refer_by(Budget(share=0.2))
+        >>> more.referral_threshold_ < detector.referral_threshold_
+        True
     """
 
     DEFAULTS = _DEFAULTS
@@ -186,7 +206,7 @@ class Detector(ScoringModel):
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
         """
-        check_is_fitted(self)
+        start = self.draws_
         if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
             raise ConfigError(
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
@@ -194,7 +214,7 @@ class Detector(ScoringModel):
             )
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
-        return new._fit(data, groups, progress, start=self.draws_, warm_epochs=epochs, confirmed=len(confirmed))
+        return new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
 
     def _fit(
         self,
@@ -207,14 +227,25 @@ class Detector(ScoringModel):
         confirmed: int = 0,
     ) -> Self:
         settings = self.settings_in_use()
-        rows = self._training_rows(X)
+        examples = TrainingExamples.of(X, type(self).__name__)
+        rows = examples.rows
         like_new = len(rows) - confirmed
         members = training_groups(X, groups, len(rows))
-        within = None if self.smallest_group is None else self._needed(members)[:like_new]
+        within = None if self.smallest_group is None else needed_groups(members)[:like_new]
         plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
         plan = plan.with_added(like_new, confirmed)
-        scaled = self._learn_intake(rows, settings.scaling, plan).values
-        warm = start is not None and start.autoencoder.network.input_shape == self.input_shape_ and not plan.unseen
+        inputs = Inputs.fit(
+            examples,
+            plan.trained,
+            scaling=settings.scaling,
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            detector=type(self).__name__,
+        )
+        scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
+        drift = DriftReference.fit(rows.values[:like_new], inputs.schema.encoded_names)
+        warm = start is not None and start.autoencoder.network.input_shape == inputs.input_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
             if not (warm and settings.posterior.warm_start):
@@ -223,9 +254,9 @@ class Detector(ScoringModel):
                     "it out, or fit with calibration=TrainScores()."
                 )
             training = training.replaced(epochs=warm_epochs)
-        self.draws_: Draws = fit_parts(
+        draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(self.input_shape_, self.device),
+            settings.autoencoder_for(inputs.input_shape, self.device),
             scaled,
             plan,
             training=training,
@@ -234,8 +265,8 @@ class Detector(ScoringModel):
             start=start if warm else None,
             workers=workers,
         )
-        self._fit_verdicts(self._training_scores(scaled), plan, members)
-        return self
+        scorer, nll = AutoencoderScorer(draws=draws, typical=None).with_typical(scaled)
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
 
     def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:
         settings, outline = self.settings_in_use(), stream.outline
@@ -255,12 +286,16 @@ class Detector(ScoringModel):
             report=progress,
         )
         names = outline.schema.encoded_names
-        self.schema_, self.intake_, self.input_shape_ = outline.schema, known.intake, outline.shape
-        self.n_training_, self.n_features_in_ = outline.examples, outline.shape[0]
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.drift_reference_ = DriftReference.fit(known.sample, names)
+        inputs = Inputs(
+            schema=outline.schema,
+            intake=known.intake,
+            input_shape=outline.shape,
+            names=names,
+            detector=type(self).__name__,
+        )
+        drift = DriftReference.fit(known.sample, names)
         order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
-        self.draws_ = fit_orders(
+        draws = fit_orders(
             [order],
             settings.autoencoder_for(outline.shape, self.device),
             ScaledRows(known, self.seed),
@@ -268,26 +303,58 @@ class Detector(ScoringModel):
             report=progress,
             workers=workers,
         )
-        self._training_scores(known.intake.scaled(known.sample))  # for what is typical
-        self._fit_verdicts(*known.reference_scores(self.draws_, progress))
-        return self
+        scorer, _ = AutoencoderScorer(draws=draws, typical=None).with_typical(known.intake.scaled(known.sample))
+        nll, plan, members = known.reference_scores(draws, progress)
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, outline.examples))
 
-    def _training_scores(self, scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "draws examples"]:
-        """The scores of the training rows, and what their values usually add to them."""
-        blocks, added = [], np.zeros((self.draws_.count, *self.input_shape_))
-        for nll, values in self._scored_apart(scaled):
-            blocks.append(nll)
-            added += values.sum(axis=1, dtype=np.float64)
-        self.typical_nll_ = (added / len(scaled)).astype(np.float32)
-        return np.concatenate(blocks, axis=1)
+    def _chain(
+        self,
+        inputs: Inputs,
+        scorer: AutoencoderScorer,
+        nll: Float[np.ndarray, "draws examples"],
+        plan: Plan,
+        groups: Shaped[np.ndarray, " examples"] | None,
+        drift: DriftReference,
+        n_training: int,
+    ) -> FittedChain:
+        settings = self.settings_in_use()
+        return FittedChain.fit(
+            inputs,
+            scorer,
+            nll,
+            plan,
+            conversion=settings.conversion,
+            rule=settings.referral,
+            anomaly_threshold=self.anomaly_threshold,
+            groups=groups,
+            smallest_group=self.smallest_group,
+            drift_reference=drift,
+            n_training=n_training,
+        )
+
+    @property
+    def draws_(self) -> Draws:
+        """The posterior draws."""
+        return self._scorer.draws
+
+    @property
+    def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
+        """Mean score of every value over the training examples, per draw; None for models saved without."""
+        return self._scorer.typical
+
+    @property
+    def _scorer(self) -> AutoencoderScorer:
+        scorer = self.fitted_chain.scorer
+        assert isinstance(scorer, AutoencoderScorer)
+        return scorer
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.draws_.nll_per_feature(self._prepared(X).values)
+        return self.draws_.nll_per_feature(self.fitted_chain.inputs.prepared(X).values)
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
-        return self.draws_.reconstruction(self._prepared(X).values)
+        return self.draws_.reconstruction(self.fitted_chain.inputs.prepared(X).values)
 
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
@@ -302,29 +369,9 @@ class Detector(ScoringModel):
             )
         return settings
 
-    def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
-        rows = prepared.values
-        size = max(1, SCORES_AT_ONCE // self.draws_.count)
-        for start in range(0, len(rows), size):
-            yield self.draws_.nll(rows[start : start + size])
-
-    def _scores_and_values(
-        self, prepared: Prepared
-    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        return self._scored_apart(prepared.values)
-
-    def _scored_apart(
-        self, rows: Float[np.ndarray, "examples ..."]
-    ) -> Iterator[tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples ..."]]]:
-        """Block by block, so that not all values are in memory at a time."""
-        values_of_row = self.draws_.count * prod(self.input_shape_)
-        size = max(1, VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
-        for start in range(0, len(rows), size):
-            yield self.draws_.nll_apart(rows[start : start + size])
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DetectorSettings(ScoringSettings):
+class DetectorSettings(ChainSettings):
     """A detector's settings with the defaults put in, and checked."""
 
     posterior: Posterior

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from indubio.assessment import Assessment
 from indubio.decision import Verdict
@@ -29,6 +29,8 @@ from indubio.inputs.preparation import Rows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.chain import FittedChain
 from indubio.uncertainty import mean_nll, var_nll
 
 VALUES_AT_ONCE = 2**22  # draws x examples x values held in memory at a time
@@ -138,9 +140,16 @@ class Contributions:
         if k < 1:
             raise ConfigError(f"`k` must be at least 1, got {k}.")
         order = np.argsort(-self.features.value, axis=1, kind="stable")[:, :k]
-        parts = (self.features.value, self.features.share, self.features.doubt)
-        values, shares, doubts = (np.take_along_axis(part, order, axis=1) for part in parts)
-        return Top(names=np.array(self.names, dtype=object)[order], values=values, shares=shares, doubts=doubts)
+        size = self.features.size
+        values, spreads = (
+            np.take_along_axis(part, order, axis=1) for part in (self.features.value, self.features.spread)
+        )
+        return Top(
+            names=np.array(self.names, dtype=object)[order],
+            values=values,
+            shares=_relative(values, size),
+            doubts=_relative(spreads, size),
+        )
 
     def taken(self, places: Int[np.ndarray, " chosen"]) -> Self:
         """The contributions of some examples."""
@@ -194,7 +203,7 @@ def contributions(detector: Detector, X: Any) -> Contributions:
         detector: a fitted detector.
         X: what `Detector.assess` takes.
     """
-    typical = _typical(detector)
+    typical = _typical(detector.fitted_chain)
     blocks = [_block(block, typical, detector.schema_) for block in _nll_blocks(detector, X)]
     return _joined(blocks)
 
@@ -209,25 +218,58 @@ def explained(detector: Detector, X: Any, *, groups: Any = None) -> Explained:
         X: what `Detector.assess` takes.
         groups: likewise.
     """
-    typical = _typical(detector)
+    watched, chain = detector.watched(X, groups=groups), detector.chain_
+    typical, schema = _typical(chain), chain.inputs.schema
     blocks: list[Contributions] = []
     kept: list[Int[np.ndarray, " chosen"]] = []
     seen = 0
-
-    def watch(nll: Float[np.ndarray, "draws block ..."], looked_at: Bool[np.ndarray, " block"]) -> None:
-        nonlocal seen
+    for nll, looked_at in watched.blocks():
         chosen = np.flatnonzero(looked_at)
         if len(chosen):
-            blocks.append(_block(nll[:, chosen], typical, detector.schema_))
+            blocks.append(_block(nll[:, chosen], typical, schema))
             kept.append(chosen + seen)
         seen += len(looked_at)
-
-    found = detector.assess(X, groups=groups, watch=watch)
+    found = watched.assessment()
     places = np.flatnonzero(found.verdict != Verdict.INLIER)
     if not len(places):
         return Explained(found=found, places=places, why=None)
-    which = np.searchsorted(np.concatenate(kept), places)  # a rule that sees all examples at once may spare some
-    return Explained(found=found, places=places, why=_joined(blocks).taken(which))
+    why, seen_at = _joined(blocks), np.concatenate(kept)
+    if len(places) < len(seen_at):  # a rule that sees all examples at once may spare some
+        why = why.taken(np.searchsorted(seen_at, places))
+    return Explained(found=found, places=places, why=why)
+
+
+def explained_table(
+    detector: Detector, X: Any, *, top: int, contributions: bool, groups: Any = None
+) -> tuple[Assessment, pa.Table]:
+    """The assessment, and its table with columns that say what made the scores of what needs a look.
+
+    Args:
+        detector: a fitted detector.
+        X: what `Detector.assess` takes.
+        top: a column of so many top features of each; "" for inliers.
+        contributions: also columns of what every feature adds to the score, and its spread; empty for inliers.
+        groups: as for `Detector.assess`.
+    """
+    done = explained(detector, X, groups=groups)
+    table, names, examples = (
+        done.found.to_arrow(),
+        explained_names(detector.chain_.inputs.schema),
+        len(done.found.verdict),
+    )
+    if top:
+        texts = np.full(examples, "", dtype=object)
+        if done.why is not None:
+            texts[done.places] = done.why.top(top).texts()
+        table = table.append_column("top_features", pa.array(texts, pa.string()))
+    names = explained_names(detector.chain_.inputs.schema)
+    for word, kind in (("contribution", "value"), ("spread", "spread")) if contributions else ():
+        values = np.full((examples, len(names)), np.nan)
+        if done.why is not None:
+            values[done.places] = getattr(done.why.features, kind)
+        for name, column in zip(names, values.T, strict=True):
+            table = table.append_column(f"{word}: {name}", pa.array(column, from_pandas=True))  # NaN: an empty cell
+    return done.found, table
 
 
 def explained_names(schema: Schema) -> tuple[str, ...]:
@@ -254,13 +296,15 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
     return X[places] if hasattr(X, "__arrow_c_stream__") else np.asarray(X)[places]
 
 
-def _typical(detector: Detector) -> Float[np.ndarray, "draws ..."]:
-    if not isinstance(detector, Detector):
+def _typical(chain: FittedChain) -> Float[np.ndarray, "draws ..."]:
+    scorer = chain.scorer
+    if not isinstance(scorer, AutoencoderScorer):
         raise ConfigError(
-            f"{type(detector).__name__} has no contributions: only an autoencoder's score is a sum over the values."
+            f"{chain.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
         )
-    kept = getattr(detector, "typical_nll_", None)
-    return np.zeros((detector.draws_.count, *detector.input_shape_)) if kept is None else kept.astype(np.float64)
+    if scorer.typical is None:
+        return np.zeros((scorer.draws.count, *chain.inputs.input_shape))
+    return scorer.typical.astype(np.float64)
 
 
 def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:

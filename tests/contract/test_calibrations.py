@@ -238,12 +238,13 @@ def test_rules_change_without_training_again_and_are_stored(tmp_path):
         RejEx(contamination=0.05),
     ]
     for place, rule in enumerate(rules):
-        found = detector.refer_by(rule).assess(NEW)
+        changed = detector.refer_by(rule)
+        found = changed.assess(NEW)
         assert set(found.reason) <= {"", "uncertain-epistemic", "uncertain-aleatoric"}
-        save(detector, tmp_path / str(place))
+        save(changed, tmp_path / str(place))
         assert load(tmp_path / str(place)).referral == rule
         np.testing.assert_array_equal(load(tmp_path / str(place)).assess(NEW).reason, found.reason)
-        export_onnx(detector, tmp_path / f"{place}.onnx")
+        export_onnx(changed, tmp_path / f"{place}.onnx")
         exported = OnnxModel(tmp_path / f"{place}.onnx").assess(NEW)
         assert np.mean(exported.reason == found.reason) > 0.95
         assert np.mean(exported.prediction == found.prediction) > 0.95
@@ -260,8 +261,9 @@ def test_costs_move_the_anomaly_threshold_of_all_methods():
 def test_target_risk_takes_labels_and_other_rules_do_not():
     detector = quick().fit(ROWS)
     rows, labels = np.tile(NEW, (5, 1)), np.tile(LABELS, 5)
-    detector.refer_by(TargetRisk(alpha=0.4, delta=0.2), rows, labels)
-    assert isinstance(detector.referral, TargetRisk)
+    by_risk = detector.refer_by(TargetRisk(alpha=0.4, delta=0.2), rows, labels)
+    assert isinstance(by_risk.referral, TargetRisk)
+    assert detector.referral is None
     with pytest.raises(ConfigError, match="takes no labels"):
         detector.refer_by(Budget(), rows, labels)
     with pytest.raises(ConfigError, match="needs labelled examples"):

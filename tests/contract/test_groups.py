@@ -56,6 +56,13 @@ def test_a_noisy_machine_is_not_called_anomalous_more_often_than_the_others(cali
     assert 0.6 < own["noisy"] / own["calm"] < 1.7
 
 
+def judging_by(detector: Detector, by_group: GroupConversions) -> Detector:
+    chain = detector.chain_
+    return detector.of_chain(
+        dataclasses.replace(chain, calibrated=dataclasses.replace(chain.calibrated, by_group=by_group))
+    )
+
+
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 def test_a_group_has_the_probabilities_of_a_detector_that_knows_no_other(conversion):
     settings = {"calibration": HoldOut(rows="last"), "conversion": CONVERSIONS[conversion]()}
@@ -68,15 +75,13 @@ def test_a_group_has_the_probabilities_of_a_detector_that_knows_no_other(convers
 
 
 def test_small_and_unknown_groups_are_judged_by_all_and_every_example_says_so(detector):
-    pooled = dataclasses.replace(detector.group_conversions_, names=(), conversions=())
+    pooled = judging_by(detector, dataclasses.replace(detector.group_conversions_, names=(), conversions=()))
     rows = NEW[0][:3]
     found = detector.assess(rows, groups=["few", "other", "calm"])
     assert "judged by all groups: fewer than 20 calibration examples a draw for group few" in found.notes[0]
     assert "for group other" in found.notes[1]
     assert found.notes[2] == ""
-    detector.group_conversions_, kept = pooled, detector.group_conversions_
-    np.testing.assert_array_equal(detector.assess(rows, groups=["few"] * 3).probability[:2], found.probability[:2])
-    detector.group_conversions_ = kept
+    np.testing.assert_array_equal(pooled.assess(rows, groups=["few"] * 3).probability[:2], found.probability[:2])
 
 
 def test_the_budget_is_kept_over_all_groups(detector):
@@ -140,9 +145,8 @@ def test_a_saved_model_judges_by_group_to_the_bit_and_is_served(detector, tmp_pa
 
 def test_a_model_file_that_lost_its_groups_is_refused(detector, tmp_path):
     kept = detector.group_conversions_
-    detector.group_conversions_ = GroupConversions(names=("who",), conversions=kept.conversions[:1], smallest=SMALLEST)
-    save(detector, tmp_path / "model")
-    detector.group_conversions_ = kept
+    other = GroupConversions(names=("who",), conversions=kept.conversions[:1], smallest=SMALLEST)
+    save(judging_by(detector, other), tmp_path / "model")
     with pytest.raises(ModelFileError, match="of groups that calibrate"):
         load(tmp_path / "model")
 
@@ -166,7 +170,7 @@ def test_tables_carry_their_groups_through_rules_labels_and_scikit_learn(detecto
     frame = pd.DataFrame(NEW[0][:300], columns=list("abcd")).assign(machine=NEW[1][:300])
     table = read_table(frame, group="machine")
     detector = quick(smallest_group=SMALLEST).fit(table)
-    detector.refer_by(Budget(share=0.2), table)
+    detector = detector.refer_by(Budget(share=0.2), table)
     assert (detector.assess(table).verdict == "REFER").mean() <= 0.2
     np.testing.assert_array_equal(-detector.score_samples(table), detector.assess(table).probability)
     learned = detector.learn(table, np.arange(300) % 2, recent=table)

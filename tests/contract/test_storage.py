@@ -1,6 +1,7 @@
 """A loaded detector is the saved one: to the bit, for every kind of detector there is."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from indubio.inputs.recordings import array_windows
 from indubio.inputs.windows import Windowing
 from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
 from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest
-from indubio.probability import CONVERSIONS
+from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
 from tests.stored_models import ROWS, TINY, assert_same, tiny
 
@@ -85,16 +86,22 @@ def check(posterior: str, network: str, likelihood: str, conversions: Iterable[s
     scores = detector.nll(examples)
     strange = np.concatenate([examples, examples * 1.7 - 0.3])
     for name in conversions:  # another conversion needs no other network
-        detector.conversion = CONVERSIONS[name]()
-        detector.conversion_ = detector.conversion.fit(scores)
-        detector.reference_uncertainty_ = detector._quantified(detector.conversion_.probability(scores), scores)
-        detector.refer_by(Budget(share=0.03))
+        detector = converted_by(detector, CONVERSIONS[name](), scores).refer_by(Budget(share=0.03))
         save(detector, folder / name)
         loaded = load(folder / name, architecture=OWN if network == "own" else None)
         assert_same(detector, loaded, strange)
         for share, by in product((0.0, 0.01, 0.03, 0.05, 0.2, 0.5, 1.0), UNCERTAINTIES):
             rule = Budget(share=share, by=by)
             assert loaded.refer_by(rule).referral_threshold_ == detector.refer_by(rule).referral_threshold_
+
+
+def converted_by(detector: Detector, conversion: Conversion, scores: np.ndarray) -> Detector:
+    """The same with another conversion, fitted on these scores."""
+    fitted, chain = conversion.fit(scores), detector.chain_
+    calibrated = replace(chain.calibrated, conversion=fitted)
+    good = calibrated.quantified(fitted.probability(scores), scores)
+    settings = Detector(**detector.get_params(deep=False) | {"conversion": conversion})
+    return settings.of_chain(replace(chain, calibrated=calibrated, good=good))
 
 
 def test_a_loaded_detector_says_the_same_to_the_bit_with_every_conversion(posterior, network, tmp_path):
@@ -210,8 +217,7 @@ def test_what_was_left_to_the_defaults_is_written_out_in_full(tmp_path):
 
 
 def test_how_the_data_was_read_is_kept_with_the_model(tmp_path):
-    detector = tiny()
-    detector.reading_ = Reading(table=Roles(ids=("serial",), categorical={"machine": ("A", "B")}))
+    detector = tiny().read_by(Reading(table=Roles(ids=("serial",), categorical={"machine": ("A", "B")})))
     save(detector, tmp_path / "model")
     assert load(tmp_path / "model").reading_ == detector.reading_
 

@@ -120,7 +120,7 @@ def test_an_assessment_does_not_depend_on_the_company(detector):
 
 def test_many_rows_are_scored_in_blocks_with_the_same_result(detector, monkeypatch):
     whole = detector.assess(TABLE)
-    monkeypatch.setattr("indubio.detector.SCORES_AT_ONCE", 40)
+    monkeypatch.setattr("indubio.pipeline.autoencoder_scorer.SCORES_AT_ONCE", 40)
     np.testing.assert_array_equal(detector.assess(TABLE).verdict, whole.verdict)
 
 
@@ -168,11 +168,13 @@ def test_a_budget_refers_at_most_its_share_of_the_training_examples():
 
 
 def test_the_rule_can_change_without_training_again(detector):
-    changed = quick().fit(TABLE)
-    changed.refer_by(NoReferral())
+    fitted = quick().fit(TABLE)
+    before = fitted.assess(TABLE).verdict
+    changed = fitted.refer_by(NoReferral())
     assert not (changed.assess(TABLE).verdict == Verdict.REFER).any()
-    changed.refer_by(UncertaintyThreshold(threshold=0.0))
+    changed = changed.refer_by(UncertaintyThreshold(threshold=0.0))
     found = changed.assess(TABLE)
+    np.testing.assert_array_equal(fitted.assess(TABLE).verdict, before)
     np.testing.assert_array_equal(found.verdict == Verdict.REFER, found.total > 0)
     part = np.where(found.epistemic > found.aleatoric, "uncertain-epistemic", "uncertain-aleatoric")
     np.testing.assert_array_equal(found.reason, np.where(found.total > 0, part, ""))
@@ -180,7 +182,7 @@ def test_the_rule_can_change_without_training_again(detector):
 
 def test_a_budget_can_be_fitted_on_held_out_examples():
     detector = quick().fit(TABLE[:40])
-    detector.refer_by(Budget(share=0.25, by="epistemic"), TABLE[40:])
+    detector = detector.refer_by(Budget(share=0.25, by="epistemic"), TABLE[40:])
     found = detector.assess(TABLE[40:])
     assert np.count_nonzero(found.verdict == Verdict.REFER) <= 5
     np.testing.assert_array_equal(found.verdict == Verdict.REFER, found.epistemic > detector.referral_threshold_)

@@ -1,7 +1,7 @@
 """What made the score: contributions of features, sensors and time steps."""
 
-import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from indubio import Detector, Deterministic, NoReferral, Training, explain
-from indubio import detector as detector_module
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts, chosen_examples, contributions, explained
 from indubio.inputs import Table
 from indubio.networks import GaussianLikelihood
+from indubio.pipeline import autoencoder_scorer
 from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
@@ -148,8 +148,8 @@ def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkey
     score_by("torch", on_rows, monkeypatch)
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
     whole = explained(on_rows, data)
-    monkeypatch.setattr(detector_module, "VALUES_WATCHED", 1)
-    monkeypatch.setattr(detector_module, "FEWEST_WATCHED", 3)
+    monkeypatch.setattr(autoencoder_scorer, "VALUES_WATCHED", 1)
+    monkeypatch.setattr(autoencoder_scorer, "FEWEST_WATCHED", 3)
     parts = explained(on_rows, data)
     np.testing.assert_array_equal(parts.places, whole.places)
     np.testing.assert_allclose(parts.why.features.value, whole.why.features.value, rtol=1e-4, atol=1e-8)
@@ -176,8 +176,8 @@ def test_one_example_as_plain_data_is_json_and_adds_up(on_rows, on_windows):
 
 
 def test_a_model_that_did_not_keep_the_typical_row_explains_the_score_itself(on_rows):
-    older = copy.copy(on_rows)
-    del older.typical_nll_
+    chain = on_rows.chain_
+    older = on_rows.of_chain(replace(chain, scorer=replace(chain.scorer, typical=None)))
     frame = pd.DataFrame(ROWS[:3], columns=NAMES)
     found = contributions(older, frame)
     assert found.typical == 0

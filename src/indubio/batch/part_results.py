@@ -6,19 +6,16 @@ Nothing here imports the networks before a detector is loaded: an ONNX model is 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from indubio.export import OnnxModel
 from indubio.inputs.reading import Reading, reading_for
-from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
     from indubio.detector import Detector
-    from indubio.explain import Explained
 
 
 class Assessor:
@@ -33,7 +30,7 @@ class Assessor:
         if isinstance(scorer, OnnxModel):
             self._known, self.schema = scorer.metadata.reading, scorer.metadata.schema
         else:
-            self._known, self.schema = getattr(scorer, "reading_", None), scorer.schema_
+            self._known, self.schema = scorer.reading_, scorer.schema_
 
     @classmethod
     def load(cls, model: Path) -> "Assessor":
@@ -42,7 +39,7 @@ class Assessor:
             return cls(OnnxModel(model))
         from indubio.storage import load
 
-        return cls(load(model))
+        return cls(load(model).ready())
 
     @property
     def decides_over_all(self) -> bool:
@@ -82,41 +79,17 @@ class Assessor:
             contributions: also what every feature adds to the score.
         """
         if isinstance(self.scorer, OnnxModel) or not (top or contributions):  # an ONNX graph has no score per feature
-            found, why = self.scorer.assess(part), {}
+            found = self.scorer.assess(part)
+            table = found.to_arrow()
         else:
-            from indubio.explain import explained
+            from indubio.explain import explained_table
 
-            done = explained(self.scorer, part)
-            found, why = done.found, _why(done, self.schema, top, contributions)
-        table = found.to_arrow()
+            found, table = explained_table(self.scorer, part, top=top, contributions=contributions)
         if isinstance(part, Table) and part.labels is not None and reading.table is not None:
             table = table.append_column(reading.table.label, pa.array(part.labels.astype("int8")))
-        for name, column in why.items():
-            table = table.append_column(name, column)
         return found, table
 
 
 def is_onnx(model: Path) -> bool:
     """Whether this is an exported model and not a folder."""
     return model.suffix.lower() == ".onnx"
-
-
-def _why(done: "Explained", schema: Schema, top: int, contributions: bool) -> dict[str, pa.Array]:
-    """What made the scores of what needs a look; "" or nothing for inliers."""
-    from indubio.explain import explained_names
-
-    columns: dict[str, pa.Array] = {}
-    if top:
-        texts = np.full(len(done.found), "", dtype=object)
-        if done.why is not None:
-            texts[done.places] = done.why.top(top).texts()
-        columns["top_features"] = pa.array(texts, pa.string())
-    if contributions:
-        for kind in ("value", "spread"):
-            values = np.full((len(done.found), len(explained_names(schema))), np.nan)
-            if done.why is not None:
-                values[done.places] = getattr(done.why.features, kind)
-            for name, column in zip(explained_names(schema), values.T, strict=True):
-                word = "contribution" if kind == "value" else kind
-                columns[f"{word}: {name}"] = pa.array(column, from_pandas=True)  # NaN becomes an empty cell
-    return columns

@@ -120,28 +120,35 @@ def assess(
         return
     assessor = Assessor.load(model)
     verdicts: Counter[str] = Counter()
-    batch, watch = Selecting(fdr), DriftWatch(assessor.scorer, drift_alpha, drift_state)
+    selecting = None if fdr is None else Selecting(fdr)
+    watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)
     with named_source(source) as path, sink(out, out_format.value if out_format else None) as writer:
         reading = assessor.reading(path, tuple(passed or ()))
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
-                for ready in batch.ready(table, found):
-                    writer.write(ready)
+                if selecting is None:
+                    writer.write(table)
+                else:
+                    selecting.hold(table, found)
                 verdicts.update(found.verdict.tolist())
                 watch.see(part, found)
                 count(len(found))
-        for table in batch.selected():
+        for table in () if selecting is None else selecting.selected():
             writer.write(table)
     summary = {"examples": verdicts.total()} | {name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")}
     drifted, drift, alarm = watch.told()
     if as_json:
-        typer.echo(json_text(summary | batch.summary() | {"out": out, "drift": drift or drifted}))
+        typer.echo(
+            json_text(
+                summary | ({} if selecting is None else selecting.summary()) | {"out": out, "drift": drift or drifted}
+            )
+        )
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = Console(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.", highlight=False)
-        for line in (*batch.words(), f"Drift: {drifted}."):
+        for line in (*(() if selecting is None else selecting.words()), f"Drift: {drifted}."):
             console.print(line, highlight=False, soft_wrap=True, markup=False)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
         raise typer.Exit(FAILED_ON)

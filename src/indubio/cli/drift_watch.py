@@ -60,7 +60,9 @@ class DriftWatch:
         return str(drift), drift.to_plain(), drift.alarm
 
     def _kept(self) -> "DriftMonitor | None":
-        reference = getattr(self._scorer, "drift_reference_", None)
+        from indubio.export import OnnxModel
+
+        reference = None if isinstance(self._scorer, OnnxModel) else self._scorer.drift_reference_
         if reference is None or self._path is None or not self._path.exists():
             return None
         from indubio.drift import DriftMonitor

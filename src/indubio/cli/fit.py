@@ -153,7 +153,7 @@ def fit(
         data = _data(path, reading, stream, buffer)
         with fit_bar() as report:
             detector.fit(data, progress=report, workers=None if workers is None and cluster is None else hands)
-    detector.reading_ = reading
+    detector = detector.read_by(reading)
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, as_json)
 

@@ -32,7 +32,7 @@ def learn(
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
     detector = load(model)
-    known, schema = getattr(detector, "reading_", None), detector.schema_
+    known, schema = detector.reading_, detector.schema_
     labelled = reading_for(known, schema, source, (), label, anomaly).read(source)
     if not isinstance(labelled, Table) or labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
@@ -45,6 +45,7 @@ def learn(
     )
     save(learned, out, overwrite=overwrite)
     found = learned.correction_
+    assert found is not None
     told = {
         "model": str(out),
         "labels": found.reviewed,

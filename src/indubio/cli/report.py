@@ -28,7 +28,7 @@ def report(
 
     detector = load(model)
     with named_source(source) as path:
-        reading = reading_for(getattr(detector, "reading_", None), detector.schema_, path, passed or [], label, anomaly)
+        reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly)
         data = reading.read(path)
     page = html_report(
         detector, data, title=title, made=datetime.now().strftime("%Y-%m-%d %H:%M"), remarks=tuple(remark or ())

@@ -11,27 +11,28 @@ from indubio.conformal import fewest_selected, select_anomalies
 
 
 class Selecting:
-    """Tables of results: passed on at once, or with a false-discovery rate held until all are there."""
+    """Tables of results, held until all are there.
 
-    def __init__(self, fdr: float | None) -> None:
+    Args:
+        fdr: of the anomalies that are selected, at most this share is false, on average.
+    """
+
+    def __init__(self, fdr: float) -> None:
         self._fdr = fdr
         self._tables: list[pa.Table] = []
         self._p_values: list[np.ndarray] = []
         self._smallest: list[np.ndarray] = []
         self._selected = np.zeros(0, dtype=bool)
 
-    def ready(self, table: pa.Table, found: Assessment) -> list[pa.Table]:
-        """The tables that can be written now."""
-        if self._fdr is None:
-            return [table]
+    def hold(self, table: pa.Table, found: Assessment) -> None:
+        """One more table."""
         self._tables.append(table)
         self._p_values.append(found.p_value)
         self._smallest.append(found.smallest_p)
-        return []
 
     def selected(self) -> Iterator[pa.Table]:
         """The tables that were held, with a column that says which examples are selected."""
-        if self._fdr is None or not self._tables:
+        if not self._tables:
             return
         smallest = np.concatenate(self._smallest)
         self._selected = select_anomalies(np.concatenate(self._p_values), self._fdr, smallest_p=smallest)
@@ -43,15 +44,11 @@ class Selecting:
 
     def summary(self) -> dict[str, Any]:
         """How many are selected, for machines."""
-        if self._fdr is None:
-            return {}
         chosen = int(np.count_nonzero(self._selected))
         return {"fdr": self._fdr, "selected": chosen, "smallest_p": self._smallest_p()}
 
     def words(self) -> Iterator[str]:
         """The same for people."""
-        if self._fdr is None:
-            return
         chosen, examples = int(np.count_nonzero(self._selected)), len(self._selected)
         yield f"{chosen} selected as anomalies, of which at most {100 * self._fdr:g} % are expected to be false."
         fewest = fewest_selected(examples, self._fdr, self._smallest_p())

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from indubio.detector import Detector
 from indubio.errors import MissingExtraError
-from indubio.pipeline import ScoringModel
+from indubio.pipeline.estimator import ChainEstimator
 from indubio.uncertainty import mean_nll
 
 try:
@@ -39,7 +39,7 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
         labels_: of the training rows, 1 for abnormal.
     """
 
-    def __init__(self, detector: ScoringModel | None = None, contamination: float = 0.1) -> None:
+    def __init__(self, detector: ChainEstimator | None = None, contamination: float = 0.1) -> None:
         super().__init__(contamination=contamination)
         self.detector = detector
 
@@ -51,7 +51,7 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
             y: ignored, as everywhere in PyOD.
         """
         self._set_n_classes(y)
-        self.detector_: ScoringModel = clone(Detector() if self.detector is None else self.detector).fit(X)
+        self.detector_: ChainEstimator = clone(Detector() if self.detector is None else self.detector).fit(X)
         self.decision_scores_ = self._mean_scores(X)
         self._process_decision_scores()
         return self
@@ -65,7 +65,7 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
         return mean_nll(self.detector_.nll(X))
 
 
-def as_pyod(detector: ScoringModel | None = None, *, contamination: float = 0.1) -> PyODDetector:
+def as_pyod(detector: ChainEstimator | None = None, *, contamination: float = 0.1) -> PyODDetector:
     """The detector as one of PyOD's, to be fitted.
 
     Args:

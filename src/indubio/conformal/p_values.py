@@ -31,13 +31,13 @@ class Conformal:
     Args:
         p_value: NaN where there is none.
         smallest: the smallest that each could be.
-        notes: per example, why it has none where others have, else "".
+        notes: per example, why it has none where others have, else ""; None where there is nothing to say.
         promise: what they promise, in words.
     """
 
     p_value: Float[np.ndarray, " examples"]
     smallest: Float[np.ndarray, " examples"]
-    notes: Shaped[np.ndarray, " examples"]
+    notes: Shaped[np.ndarray, " examples"] | None
     promise: str
 
 
@@ -55,16 +55,17 @@ def conformal_of(
         examples: how many.
         groups: names of the examples' groups, where the reference has groups.
     """
-    notes = np.full(examples, "", dtype=object)
     if reference is None or part_nll is None:
         none = np.full(examples, np.nan)
-        return Conformal(p_value=none, smallest=none, notes=notes, promise=NO_REFERENCE)
-    unknown = reference.unknown_groups(groups) if reference.unseen else None
-    if unknown is not None and groups is not None:
+        return Conformal(p_value=none, smallest=none, notes=None, promise=NO_REFERENCE)
+    notes = None
+    if reference.unseen and reference.groups is not None and groups is not None:
+        unknown = ~np.isin(groups.astype(str), reference.groups)
         notes = np.where(unknown, "no p-value: nothing was calibrated for group " + groups.astype(str), "")
+    p_value, smallest = reference.p_values(part_nll, groups)
     return Conformal(
-        p_value=reference.p_value(part_nll, groups),
-        smallest=reference.smallest_p(examples, groups),
-        notes=notes.astype(object),
-        promise=reference.promise(),
+        p_value=p_value,
+        smallest=smallest,
+        notes=None if notes is None else notes.astype(object),
+        promise=reference.promise,
     )

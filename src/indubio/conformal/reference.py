@@ -126,38 +126,28 @@ class Reference:
             counted += places(known, upper_tie(new), "right")
         return counted
 
-    def p_value(
+    def p_values(
         self, part_nll: Float[np.ndarray, "parts examples"], groups: Shaped[np.ndarray, " examples"] | None = None
-    ) -> Float[np.ndarray, " examples"]:
-        """The p-value of every example; NaN where none is valid: seen scores, or a group without calibration examples.
+    ) -> tuple[Float[np.ndarray, " examples"], Float[np.ndarray, " examples"]]:
+        """The p-value of every example, and the smallest that it could have: 1 / (n + 1).
+
+        NaN where none is valid: seen scores, or a group without calibration examples. n are the calibration examples
+        that the example is compared with.
 
         Args:
             part_nll: what `part_means` gave.
             groups: names of the examples' groups, where the reference has groups.
         """
-        p = np.full(part_nll.shape[1], np.nan)
+        p, smallest = np.full((2, part_nll.shape[1]), np.nan)
         if not self.unseen:
-            return p
+            return p, smallest
         for members, known in self._memberships(part_nll.shape[1], groups):
-            p[members] = (1 + self._at_least(part_nll[:, members], known)) / (self._count(known) + 1)
-        return p
+            compared = self.scores.size if known is None else np.count_nonzero(known)
+            p[members] = (1 + self._at_least(part_nll[:, members], known)) / (compared + 1)
+            smallest[members] = 1 / (compared + 1)
+        return p, smallest
 
-    def smallest_p(
-        self, examples: int, groups: Shaped[np.ndarray, " examples"] | None = None
-    ) -> Float[np.ndarray, " examples"]:
-        """1 / (n + 1), with n the calibration examples that each example is compared with; NaN where there is no p."""
-        smallest = np.full(examples, np.nan)
-        if self.unseen:
-            for members, known in self._memberships(examples, groups):
-                smallest[members] = 1 / (self._count(known) + 1)
-        return smallest
-
-    def unknown_groups(self, groups: Shaped[np.ndarray, " examples"] | None) -> Bool[np.ndarray, " examples"] | None:
-        """Which examples are of a group that has no calibration examples; None without groups."""
-        if self.groups is None or groups is None:
-            return None
-        return ~np.isin(np.asarray(groups, dtype=str), self.groups)
-
+    @cached_property
     def promise(self) -> str:
         """What a p-value promises here, in words."""
         if not self.unseen:
@@ -203,9 +193,6 @@ class Reference:
         if names.shape != (examples,):
             raise ShapeError(f"`groups` must have one name per example ({examples}), got the shape {names.shape}.")
         return [(names == name, self.group == place) for place, name in enumerate(self.groups)]
-
-    def _count(self, known: Bool[np.ndarray, "parts known"] | None) -> int:
-        return self.examples if known is None else int(np.count_nonzero(known))
 
     def _at_least(
         self, part_nll: Float[np.ndarray, "parts examples"], known: Bool[np.ndarray, "parts known"] | None

@@ -13,7 +13,7 @@ from indubio.decision.referral import Evidence, Labelled, Referral, Uncertaintie
 from indubio.decision.rejex import RejEx
 from indubio.decision.target_risk import TargetRisk
 from indubio.decision.threshold import UncertaintyThreshold
-from indubio.decision.verdict import ANOMALY_THRESHOLD, Reason, Verdict, predictions, reasons, verdicts
+from indubio.decision.verdict import ANOMALY_THRESHOLD, Reason, Verdict, judged, predictions
 
 REFERRALS: dict[str, type[Referral]] = {
     "none": NoReferral,
@@ -43,8 +43,7 @@ __all__ = [
     "Uncertainties",
     "UncertaintyThreshold",
     "Verdict",
+    "judged",
     "predictions",
-    "reasons",
     "uncertainty_values",
-    "verdicts",
 ]

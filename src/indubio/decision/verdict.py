@@ -48,32 +48,27 @@ def predictions(
     return checked_values(probability, "probability") >= threshold
 
 
-def verdicts(
-    prediction: Bool[np.ndarray, " examples"], reason: Shaped[np.ndarray, " examples"]
-) -> Shaped[np.ndarray, " examples"]:
-    """A `Verdict` for every example, as an array of strings: REFER where there is a reason to."""
-    return _VERDICTS[np.where(reason != "", 2, prediction.astype(np.intp))]
-
-
-def reasons(
-    uncertainty: Uncertainty,
+def judged(
+    prediction: Bool[np.ndarray, " examples"],
     uncertain: Bool[np.ndarray, " examples"],
-    bad: Bool[np.ndarray, " examples"] | None = None,
-    outside: Bool[np.ndarray, " examples"] | None = None,
-) -> Shaped[np.ndarray, " examples"]:
-    """A `Reason` for every example that is referred, as an array of strings; "" for the others.
+    uncertainty: Uncertainty,
+    bad: Bool[np.ndarray, " examples"],
+    outside: Bool[np.ndarray, " examples"],
+) -> tuple[Shaped[np.ndarray, " examples"], Shaped[np.ndarray, " examples"]]:
+    """A `Verdict` for every example, and a `Reason` for every one that is referred ("" for the others), as strings.
 
     Args:
-        uncertainty: of every example; the larger of its two parts names the doubt.
+        prediction: True for what would be called an anomaly.
         uncertain: which examples the referral rule refers.
+        uncertainty: of every example; the larger of its two parts names the doubt.
         bad: which have bad input.
         outside: which have a value too far outside the training range.
     """
-    place = np.where(uncertainty.epistemic > uncertainty.aleatoric, 3, 4) * uncertain
-    for flagged, number in ((outside, 2), (bad, 1)):
-        if flagged is not None:
-            place[flagged] = number
-    return np.asarray(_REASONS[place])
+    reason = np.where(uncertainty.epistemic > uncertainty.aleatoric, 3, 4) * uncertain
+    reason[outside] = 2
+    reason[bad] = 1
+    verdict = np.where(reason != 0, 2, prediction.astype(np.intp))
+    return np.asarray(_VERDICTS[verdict]), np.asarray(_REASONS[reason])
 
 
 def checked_values(values: np.ndarray, name: str) -> Float[np.ndarray, " examples"]:

@@ -1,6 +1,7 @@
 """EnsembleDetector: the uncertainty of any detector, from refits of it.
 
-rows -> M refits of the base, each on its own resample of the training rows -> scores (M, N) -> as in `scoring`
+    rows -> Inputs -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
+         -> Calibrated -> Decider -> Assessment, as for every detector: see `pipeline`
 
 The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic
 uncertainty for a model that has none of its own.
@@ -8,35 +9,35 @@ uncertainty for a model that has none of its own.
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from sklearn.base import clone
 
 from indubio.calibration import Calibration, TrainScores
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
+from indubio.drift import DriftReference
 from indubio.ensemble.contained_randomness import own_randomness, seed_globals
-from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of, scores
+from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
+from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.inputs import MinMax, Missing, Prepared, Rows, Unseen
+from indubio.inputs import MinMax, Missing, Unseen
 from indubio.inputs.named_rows import training_groups
-from indubio.pipeline import ScoringModel, ScoringSettings
+from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.estimator import ChainEstimator, ChainSettings
+from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.probability import TIE_TOLERANCE, Conversion, Ecdf
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
-from indubio.uncertainty import Uncertainty, var_nll
 
 Bootstrap = bool | Literal["subsample"]
 
-SCORES_AT_ONCE = 2**22  # draws x rows held in memory at a time
 COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
 OWN = ("members", "bootstrap", "share", "one_by_one", "calibration", "scaling", "seed")  # without a default to put in
-SMALLEST_SPREAD = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
 
 
-class EnsembleDetector(ScoringModel):
+class EnsembleDetector(ChainEstimator):
     """Any detector, refitted on resamples of the training rows, with the uncertainty of every verdict.
 
     Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values.
@@ -66,6 +67,8 @@ class EnsembleDetector(ScoringModel):
         seed: of everything random. With more than one member it replaces every `random_state` of the base.
 
     Attributes:
+        chain_: all that was learned, one object after the other; what follows are parts of it, None where there is
+            none.
         members_: the fitted members.
         seeds_: what their randomness was seeded with.
         one_by_one_: whether rows are scored alone.
@@ -77,6 +80,18 @@ class EnsembleDetector(ScoringModel):
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
         offset_: `decision_function` is `score_samples` minus this.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.ensemble import IsolationForest
+        >>> from indubio.ensemble import EnsembleDetector
+        >>> good = np.random.default_rng(0).normal(size=(200, 3))
+        >>> detector = EnsembleDetector(IsolationForest(n_estimators=20), members=5).fit(good)
+        >>> found = detector.assess([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]])
+        >>> found.prediction.tolist()
+        [False, True]
+        >>> bool(found.epistemic[1] <= 0.25)
+        True
     """
 
     DEFAULTS = {"conversion": Ecdf(), "referral": Budget()}  # noqa: RUF012 - annotated in the base
@@ -125,23 +140,75 @@ class EnsembleDetector(ScoringModel):
             groups: the group of each example, within which p-values hold; None takes the group column of a `Table`.
         """
         settings = self.settings_in_use()
-        given = self._training_rows(X)
-        members = training_groups(X, groups, len(given))
-        within = None if self.smallest_group is None else members
+        examples = TrainingExamples.of(X, type(self).__name__)
+        given = examples.rows
+        groups_of_rows = training_groups(X, groups, len(given))
+        within = None if self.smallest_group is None else groups_of_rows
         plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
-        rows = _flat(self._learn_intake(given, settings.scaling or MinMax(), plan))
+        inputs = Inputs.fit(
+            examples,
+            plan.trained,
+            scaling=settings.scaling or MinMax(),
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            scaled=settings.scaling is not None,
+            detector=type(self).__name__,
+        )
+        rows = inputs.prepared(given).values
+        rows = rows.reshape(len(rows), -1)
+        drift = DriftReference.fit(given.values, inputs.schema.encoded_names)
         streams = np.random.SeedSequence(self.seed).spawn(self.members)
-        self.seeds_: list[int] = [int(stream.generate_state(1)[0]) for stream in streams]
-        self.members_: list[Any] = []
-        for place, stream, seed in zip(plan.part_of_draw, streams, self.seeds_, strict=True):
+        seeds = [int(stream.generate_state(1)[0]) for stream in streams]
+        members = []
+        for place, stream, seed in zip(plan.part_of_draw, streams, seeds, strict=True):
             trained = plan.parts[place].trained
             resample = settings.resample(len(trained), np.random.default_rng(stream))
-            self.members_.append(self._fitted_member(rows[trained[resample]], seed))
-        self.one_by_one_: bool = self._company_matters(rows) if self.one_by_one is None else self.one_by_one
-        scores = self._member_scores(rows) if plan.unseen else self._training_scores(rows)
-        self.origin_ = _origins(scores)
-        self._fit_verdicts(scores, plan.of_draws(len(scores)), members)
-        return self
+            members.append(self._fitted_member(rows[trained[resample]], seed))
+        scorer = MemberScorer(
+            members=members, seeds=seeds, scored_by=self.scored_by, one_by_one=bool(self.one_by_one), count=self.members
+        )
+        if self.one_by_one is None:
+            scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))
+        kept = kept_training_scores(members[0]) if settings.plain and self.scored_by is None else None
+        scores = scorer.scores(rows) if kept is None or plan.unseen else kept[None]
+        return self._keep(
+            FittedChain.fit(
+                inputs,
+                dataclasses.replace(scorer, count=len(scores)),
+                scores,
+                plan.of_draws(len(scores)),
+                conversion=settings.conversion,
+                rule=settings.referral,
+                anomaly_threshold=self.anomaly_threshold,
+                groups=groups_of_rows,
+                smallest_group=self.smallest_group,
+                drift_reference=drift,
+                n_training=len(given),
+                origin=_origins(scores),
+            )
+        )
+
+    @property
+    def members_(self) -> list[Any]:
+        """The fitted members."""
+        return self._scorer.members
+
+    @property
+    def seeds_(self) -> list[int]:
+        """What their randomness was seeded with."""
+        return self._scorer.seeds
+
+    @property
+    def one_by_one_(self) -> bool:
+        """Whether rows are scored alone."""
+        return self._scorer.one_by_one
+
+    @property
+    def _scorer(self) -> MemberScorer:
+        scorer = self.fitted_chain.scorer
+        assert isinstance(scorer, MemberScorer)
+        return scorer
 
     def settings_in_use(self) -> "EnsembleSettings":
         """The settings with the defaults put in, checked."""
@@ -190,36 +257,12 @@ class EnsembleDetector(ScoringModel):
                 raise DataError(f"{type(model).__name__} refused the training rows: {error}") from error
         return model
 
-    def _training_scores(self, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, "draws examples"]:
-        if self.settings_in_use().plain and self.scored_by is None:
-            kept = kept_training_scores(self.members_[0])
-            if kept is not None:
-                return kept[None]
-        return self._member_scores(rows)
-
-    def _member_scores(self, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, "draws examples"]:
-        members = zip(self.members_, self.seeds_, strict=True)
-        return np.concatenate([self._scores_of(model, seed, rows) for model, seed in members])
-
-    def _scores_of(
-        self, model: Any, seed: int, rows: Float[np.ndarray, "examples features"]
-    ) -> Float[np.ndarray, "draws examples"]:
-        score = score_of(self.base) if self.scored_by is None else self.scored_by
-        parts = [rows[place : place + 1] for place in range(len(rows))] if self.one_by_one_ else [rows]
-        found = []
-        for part in parts:
-            with own_randomness(seed):
-                found.append(scores(score, model, part))
-        return np.concatenate(found, axis=1)
-
-    def _company_matters(self, rows: Float[np.ndarray, "examples features"]) -> bool:
+    def _company_matters(self, scorer: MemberScorer, rows: Float[np.ndarray, "examples features"]) -> bool:
         """Whether a row's score depends on the rows it is scored with; tried with the first member and some rows."""
-        model, seed, some = self.members_[0], self.seeds_[0], rows[:COMPANY]
-        self.one_by_one_ = False
-        together = self._scores_of(model, seed, some)
-        self.one_by_one_ = True
-        alone = self._scores_of(model, seed, some[:ALONE])
-        bound = TIE_TOLERANCE * _spread(together)[:, None]
+        first, some = dataclasses.replace(scorer, members=scorer.members[:1], seeds=scorer.seeds[:1]), rows[:COMPANY]
+        together = dataclasses.replace(first, one_by_one=False).scores(some)
+        alone = dataclasses.replace(first, one_by_one=True).scores(some[:ALONE])
+        bound = TIE_TOLERANCE * spread_of_scores(together)[:, None]
         if (np.abs(alone - together[:, :ALONE]) <= bound).all():
             return False
         warnings.warn(
@@ -230,33 +273,9 @@ class EnsembleDetector(ScoringModel):
         )
         return True
 
-    def _prepare(self, rows: Rows) -> Prepared:
-        return self.intake_.completed(rows) if self.scaling is None else super()._prepare(rows)
-
-    def _unit_values(self, prepared: Prepared) -> Float[np.ndarray, "examples ..."]:
-        return self.intake_.scaling.scaled(prepared.values) if self.scaling is None else prepared.values
-
-    def _scores(self, prepared: Prepared) -> Iterator[Float[np.ndarray, "draws examples"]]:
-        rows = _flat(prepared)
-        size = max(1, SCORES_AT_ONCE // len(self.origin_))
-        for start in range(0, len(rows), size):
-            yield self._member_scores(rows[start : start + size])
-
-    def _above_origin(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
-        return np.asarray(nll - self.origin_[:, None])
-
-    def _quantified(
-        self,
-        p: Float[np.ndarray, "draws examples"],
-        nll: Float[np.ndarray, "draws examples"],
-        groups: Shaped[np.ndarray, " examples"] | None = None,
-    ) -> Uncertainty:
-        # The origins of the draws differ, and the variance is that of the scores themselves.
-        return dataclasses.replace(super()._quantified(p, nll, groups), var_nll=var_nll(nll))
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EnsembleSettings(ScoringSettings):
+class EnsembleSettings(ChainSettings):
     """The settings of an ensemble with the defaults put in, and checked."""
 
     members: AtLeastOne
@@ -284,17 +303,7 @@ def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.n
 
     Scores may be shifted or pass through 0, and nothing that is made of them may depend on it.
     """
-    return np.asarray(training_scores.min(axis=1) - _spread(training_scores))
-
-
-def _spread(found: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
-    """Range of the middle half of each draw's scores; where these are nearly equal, a small part of their size."""
-    low, high = np.quantile(found, [0.25, 0.75], axis=1)
-    return np.asarray(np.maximum(high - low, SMALLEST_SPREAD * np.abs(found).max(axis=1)))
-
-
-def _flat(prepared: Prepared) -> Float[np.ndarray, "examples features"]:
-    return prepared.values.reshape(len(prepared.values), -1)
+    return np.asarray(training_scores.min(axis=1) - spread_of_scores(training_scores))
 
 
 def _is_random_state(name: str) -> bool:

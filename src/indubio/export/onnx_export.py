@@ -46,7 +46,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise MissingExtraError('exporting needs the onnx extra: pip install "indubio[onnx]".') from None
     if not isinstance(detector, Detector):
         raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
-    if hasattr(detector, "group_conversions_"):
+    if detector.group_conversions_ is not None:
         raise ConfigError(
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
@@ -66,7 +66,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     nll = NetworkNodes(graph, detector.draws_).nll(scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     p = probability(graph, detector.conversion_, nll)
-    if hasattr(detector, "correction_"):
+    if detector.correction_ is not None:
         p = corrected(graph, detector.correction_, p, scaled, prod(detector.input_shape_))
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
     metadata = _metadata(detector)
@@ -100,5 +100,5 @@ def _metadata(detector: Detector) -> Metadata:
         referral=detector.settings_in_use().referral,
         reference=detector.reference_,
         n_reference=detector.n_reference_,
-        reading=getattr(detector, "reading_", None),
+        reading=detector.reading_,
     )

@@ -1,6 +1,6 @@
 """`OnnxModel`: an exported detector, assessed by ONNX Runtime. Nothing on this path imports torch."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.assessment import Assessment, Decider, Scored
+from indubio.assessment import Assessment
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs import Rows, Table, Windows
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.named_rows import named_rows
+from indubio.inputs.named_rows import groups_of, named_examples
+from indubio.pipeline.calibrated import Scored
+from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
 
 
@@ -71,7 +73,8 @@ class OnnxModel:
             reference=about.reference,
             n_reference=about.n_reference,
         )
-        return decider.assessment(X, scored, about.intake.inspect(rows), groups)
+        beside = rows.beside if groups is None else replace(rows.beside, groups=groups_of(X, groups))
+        return decider.assessment(scored, about.intake.inspect(rows), beside)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
         inputs = {
@@ -85,7 +88,7 @@ class OnnxModel:
         if isinstance(X, Rows):  # in the order of the schema already
             rows = X
         elif isinstance(X, Table | Windows):
-            rows = named_rows(X, self.metadata.schema)
+            rows = named_examples(X, self.metadata.schema)
         else:
             require_numbers(X)
             rows = Rows(values=_array(X), names=self.metadata.schema.encoded_names)

@@ -1,5 +1,6 @@
 """`Table` and `Windows` as rows of numbers, matched by name with what was trained on."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 from jaxtyping import Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
-from indubio.inputs.preparation import Rows
+from indubio.inputs.preparation import Beside, Rows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
@@ -27,9 +28,9 @@ def training_schema(data: Table | Windows) -> Schema:
 
 def named_rows(data: Table | Windows, schema: Schema) -> Rows:
     """The rows or windows, their columns or sensors in the order of the schema."""
-    if len(data) == 0:
-        raise DataError("there are no rows." if isinstance(data, Table) else "there are no windows.")
     if isinstance(data, Table):
+        if not data.features.num_rows:
+            raise DataError("there are no rows.")
         encoded = schema.encode(data.features)
         return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen)
     if sorted(data.sensors) != sorted(schema.names):
@@ -37,8 +38,20 @@ def named_rows(data: Table | Windows, schema: Schema) -> Rows:
             f"the sensors do not match those of the training data: {quoted(schema.names)} then, "
             f"{quoted(data.sensors)} now."
         )
+    if not len(data.values):
+        raise DataError("there are no windows.")
     order = [data.sensors.index(name) for name in schema.names]
     return Rows(values=data.values[:, :, order], names=schema.names)
+
+
+def named_examples(data: Table | Windows, schema: Schema) -> Rows:
+    """The same, with what came beside them."""
+    rows = named_rows(data, schema)
+    if isinstance(data, Windows):
+        return replace(rows, beside=Beside(passed=data.origin))
+    if data.group is None and data.time is None:
+        return replace(rows, beside=Beside(passed=data.passed))
+    return replace(rows, beside=Beside(groups=data.groups, days=data.days, passed=data.passed))
 
 
 def passed_through(data: Any) -> pa.Table | None:
@@ -53,11 +66,6 @@ def groups_of(data: Any, given: Any = None) -> Shaped[np.ndarray, " examples"] |
     if given is None:
         return data.groups if isinstance(data, Table) else None
     return np.array([str(name) for name in given], dtype=object)
-
-
-def days_of(data: Any) -> Shaped[np.ndarray, " examples"] | None:
-    """The calendar day of each example, for a table with a time column."""
-    return data.days if isinstance(data, Table) else None
 
 
 def training_groups(data: Any, given: Any, examples: int) -> Shaped[np.ndarray, " examples"] | None:

@@ -4,7 +4,7 @@ A bad value is never scored silently: it is an error, or it is filled in and not
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -16,8 +16,29 @@ from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import FittedMinMax, MinMax
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Missing = Literal["error", "median", "refer"]
 Unseen = Literal["error", "refer"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Beside:
+    """What came with examples beside their values; None where there is none.
+
+    Args:
+        groups: the machine, product or other group of each, as text.
+        days: the calendar day of each.
+        passed: columns that belong beside the verdicts: ids and times, or where a window came from.
+    """
+
+    groups: Shaped[np.ndarray, " examples"] | None = None
+    days: Shaped[np.ndarray, " examples"] | None = None
+    passed: "pa.Table | None" = None
+
+
+NOTHING = Beside()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,17 +49,19 @@ class Rows:
         values: (N, D) or (N, L, K), NaN where a value is missing.
         names: of the features or sensors, where they have names.
         unseen: per example, the categories that were not in the training data, else "".
+        beside: what came with them.
     """
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
+    beside: Beside = NOTHING
 
     def __len__(self) -> int:
         return len(self.values)
 
     def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
-        """The rows at these places."""
+        """The rows at these places, without what came beside them."""
         unseen = None if self.unseen is None else self.unseen[places]
         return Rows(values=self.values[places], names=self.names, unseen=unseen)
 
@@ -65,10 +88,12 @@ class Prepared:
     Args:
         values: without missing values; scaled, and then float32, unless the model takes them as they are.
         inspected: what is wrong with them.
+        beside: what came with them.
     """
 
     values: Float[np.ndarray, "examples ..."]
     inspected: Inspected
+    beside: Beside = NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,23 +136,25 @@ class Intake:
 
     def prepare(self, rows: Rows) -> Prepared:
         """Check, note what is wrong, fill in, and scale."""
-        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values))
+        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values), beside=rows.beside)
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""
-        return Prepared(values=self._filled(rows.values), inspected=self.inspect(rows))
+        values = rows.values if self.medians is None else filled(rows.values, self.medians)
+        return Prepared(values=values, inspected=self.inspect(rows), beside=rows.beside)
 
     def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """What the network gets for values that were checked already."""
-        return self.scaling.scaled(self._filled(values))
-
-    def _filled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
-        return values if self.medians is None else filled(values, self.medians)
+        return self.scaling.scaled(values if self.medians is None else filled(values, self.medians))
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
         require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
-        notes, bad = self._missing(rows)
+        notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
+        if self.medians is not None:
+            absent = np.isnan(rows.values)
+            notes = named_flags(absent if absent.ndim == 2 else absent.any(axis=1), rows.names, "missing")
+            bad = (notes != "") if self.missing == "refer" else bad
         if rows.unseen is not None and (new := rows.unseen != "").any():
             self._refuse_unseen(rows.unseen)
             notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
@@ -135,20 +162,12 @@ class Intake:
         if self.quality is not None:
             names = rows.names or tuple(f"x{place}" for place in range(rows.values.shape[2]))
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
-        outside = np.zeros(len(rows), dtype=bool)
+        outside = np.zeros(len(rows.values), dtype=bool)
         if self.margin is not None:
             flags = self.scaling.outside(rows.values, self.margin)
             notes = joined_notes(notes, named_flags(flags, rows.names, "out of range"))
             outside = np.asarray(flags.any(axis=1))
         return Inspected(notes=notes, bad=bad, outside=outside)
-
-    def _missing(self, rows: Rows) -> tuple[Shaped[np.ndarray, " examples"], Bool[np.ndarray, " examples"]]:
-        if self.medians is None:
-            return np.full(len(rows), "", dtype=object), np.zeros(len(rows), dtype=bool)
-        absent = np.isnan(rows.values)
-        absent = absent if absent.ndim == 2 else absent.any(axis=1)
-        notes = named_flags(absent, rows.names, "missing")
-        return notes, (notes != "") if self.missing == "refer" else np.zeros(len(rows), dtype=bool)
 
     def _refuse_unseen(self, unseen: Shaped[np.ndarray, " examples"]) -> None:
         if self.unseen == "error":

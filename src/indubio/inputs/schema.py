@@ -6,6 +6,7 @@ lists it. Categories become one column each (one-hot), in the order of the schem
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ class Column:
     largest: float | None = None
     categories: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def encoded(self) -> tuple[str, ...]:
         """Names of the matrix columns that this column becomes."""
         return (self.name,) if self.kind == "number" else tuple(f"{self.name}={c}" for c in self.categories)
@@ -94,12 +95,12 @@ class Schema:
             )
         )
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def encoded_names(self) -> tuple[str, ...]:
         """Names of the matrix columns: numbers keep theirs, categories become one column each."""
         return tuple(name for column in self.columns for name in column.encoded)
@@ -121,7 +122,7 @@ class Schema:
         return Encoded(values, unseen)
 
     def _check(self, table: pa.Table) -> None:
-        known, types = self.names, dict(zip(table.column_names, table.schema.types, strict=True))
+        known, types = [c.name for c in self.columns], dict(zip(table.column_names, table.schema.types, strict=True))
         missing = [name for name in known if name not in types]
         extra = sorted(types.keys() - set(known), key=table.column_names.index)
         changed = [

@@ -1,10 +1,10 @@
-"""What every detector shares: the intake of examples, and all that follows from their scores.
+"""What every detector is made of: a chain of objects from examples to verdicts.
 
-`parameters`: settings as scikit-learn's parameters. `taking`: examples in any form become prepared rows. `judging`:
-what their scores mean. `model`: verdicts, and rules and labels that change them.
+inputs          Inputs       examples in any form -> rows that are checked, filled in and scaled
+scorer          Scorer       -> nll (M, N); `autoencoder_scorer` is one, the members of an ensemble are another
+calibrated      Calibrated   -> probabilities and uncertainties
+decider         Decider      -> Assessment
+chain           FittedChain        the four, in this order
+estimator       ChainEstimator: a scikit-learn estimator that holds a chain and delegates to it
+parameters      settings as scikit-learn's parameters
 """
-
-from indubio.pipeline.judging import ScoringSettings
-from indubio.pipeline.model import ScoringModel, Watch
-
-__all__ = ["ScoringModel", "ScoringSettings", "Watch"]

@@ -110,7 +110,7 @@ class FittedConversion:
         if len(set(draws.values())) != 1:
             raise ShapeError(f"all parameters must be of the same draws, got {draws}.")
 
-    @property
+    @cached_property
     def draws(self) -> int:
         """Number of draws it was fitted on, M."""
         return len(next(iter(self.parameters.values())))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 import indubio
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
-from indubio.pipeline import ScoringModel
+from indubio.pipeline.estimator import ChainEstimator
 from indubio.report import words
 from indubio.report.cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
@@ -31,7 +31,7 @@ BOXES = ("total", "epistemic", "aleatoric")
 
 
 def html_report(
-    detector: ScoringModel,
+    detector: ChainEstimator,
     X: Any,
     *,
     found: Assessment | None = None,

@@ -9,7 +9,7 @@ from indubio.calibration import TrainScores
 from indubio.decision import Budget, NoReferral, UncertaintyThreshold
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
-from indubio.pipeline import ScoringModel
+from indubio.pipeline.estimator import ChainEstimator
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
 from indubio.settings import Settings
@@ -43,16 +43,15 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
     ]
 
 
-def _special_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     """What only some detectors have: probabilities by group, and what labels taught."""
     rows = []
-    if hasattr(detector, "group_conversions_"):
-        own = detector.group_conversions_
+    own, learned = detector.group_conversions_, detector.correction_
+    if own is not None:
         rows.append(
             ("Probabilities by group", f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
         )
-    if hasattr(detector, "correction_"):
-        learned = detector.correction_
+    if learned is not None:
         labels = f"{count(learned.reviewed, 'label')}, {count(learned.anomalies, 'anomaly', 'anomalies')} among them"
         rows.append(("Corrected by", labels))
     return rows
@@ -71,7 +70,7 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     ]
 
 
-def _calibration(detector: ScoringModel) -> str:
+def _calibration(detector: ChainEstimator) -> str:
     reference = count(detector.n_reference_, "reference example")
     if isinstance(detector, Detector):
         return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
@@ -79,7 +78,7 @@ def _calibration(detector: ScoringModel) -> str:
     return f"{_in_words(calibration or TrainScores())}; {reference}"
 
 
-def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
+def _ensemble_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     draws = count(detector.conversion_.draws)
     if not isinstance(detector, EnsembleDetector):
         return [("Detector", type(detector).__name__), ("Draws", draws)]
@@ -88,7 +87,7 @@ def _ensemble_rows(detector: ScoringModel) -> list[tuple[str, str]]:
     return [("Detector", name), ("Draws", f"{draws}; {detector.resampling}")]
 
 
-def _kind(detector: ScoringModel) -> str:
+def _kind(detector: ChainEstimator) -> str:
     if isinstance(detector, Detector):
         return type(detector.settings_in_use().posterior).__name__
     model = detector.base if isinstance(detector, EnsembleDetector) else detector

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from indubio.errors import ShapeError
-from indubio.pipeline import ScoringModel
+from indubio.pipeline.estimator import ChainEstimator
 from indubio.report.style import GREEN
 
 PANELS = {
@@ -20,7 +20,7 @@ PANELS = {
 
 
 def plane_figure(
-    detector: ScoringModel,
+    detector: ChainEstimator,
     training: Float[np.ndarray, "examples 2"],
     *,
     margin: float = 0.6,

@@ -16,7 +16,7 @@ from indubio.explain import chosen_examples
 from indubio.inputs.named_rows import named_rows, passed_through
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
-from indubio.pipeline import ScoringModel
+from indubio.pipeline.estimator import ChainEstimator
 from indubio.report.words import plain
 
 
@@ -31,13 +31,13 @@ class Subject:
         labels: True for an anomaly; None where they are not known.
     """
 
-    detector: ScoringModel
+    detector: ChainEstimator
     given: Any
     found: Assessment
     labels: Bool[np.ndarray, " examples"] | None
 
     @classmethod
-    def of(cls, detector: ScoringModel, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
+    def of(cls, detector: ChainEstimator, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
         """Assess the examples unless that was done, and check that all is of the same examples."""
         if found is None:
             found = detector.assess(X)

@@ -68,11 +68,11 @@ def card(detector: Detector, manifest: Manifest) -> bytes:
 
 def _special(detector: Detector) -> list[str]:
     lines = []
-    if hasattr(detector, "group_conversions_"):
-        names = ", ".join(_text(name) for name in detector.group_conversions_.names[:MOST_CATEGORIES])
-        lines.append(f"- probabilities of their own: {len(detector.group_conversions_.names)} groups ({names})")
-    if hasattr(detector, "correction_"):
-        learned = detector.correction_
+    by_group, learned = detector.group_conversions_, detector.correction_
+    if by_group is not None:
+        names = ", ".join(_text(name) for name in by_group.names[:MOST_CATEGORIES])
+        lines.append(f"- probabilities of their own: {len(by_group.names)} groups ({names})")
+    if learned is not None:
         lines.append(f"- corrected by {learned.reviewed} labels, {learned.anomalies} of anomalies")
     return lines
 

@@ -16,6 +16,11 @@ from indubio.inputs import Intake, Schema
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.network import BlockNetwork
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.calibrated import Calibrated
+from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.decider import Decider
+from indubio.pipeline.inputs import Inputs
 from indubio.posteriors import Draws, MCDropout
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -23,7 +28,7 @@ from indubio.storage.migrations import Stored
 from indubio.storage.summary import Summary
 from indubio.storage.tree import flattened, rebuilt
 
-# Fitted attribute of the detector -> what it is in a model file. A test compares them with a fitted detector.
+# Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {
     "input_shape_": tuple[int, ...],
     "n_features_in_": int,
@@ -47,6 +52,7 @@ FITTED: dict[str, Any] = {
 # from labels, and where groups have probabilities of their own
 OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_"}
 LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
+LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
 _FEATURES: type[np.ndarray] = Float[np.ndarray, " features"]  # type: ignore[assignment]
@@ -57,19 +63,19 @@ PROBE_TOLERANCE = 1e-2  # relative: far above what two machines differ by, and f
 def taken_apart(detector: Detector) -> Stored:
     """All that a fitted detector knows, as plain data and arrays."""
     explicit = with_every_setting(detector)
-    attributes = {name: value for name, value in vars(detector).items() if name.endswith("_") and name[0] != "_"}
-    unknown = sorted(attributes.keys() - {*FITTED, "draws_"})
+    unknown = sorted(name for name in vars(detector) if name.endswith("_") and name[0] != "_" and name != "chain_")
     if unknown:
         raise ModelFileError(f"a model file has no place for the attributes {unknown} of this detector.")
-    draws: Draws = attributes["draws_"]
-    attributes["reference_uncertainty_"] = Summary.of(
-        attributes["reference_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
-    )
+    draws, attributes = detector.draws_, fitted_attributes(detector)
     arrays: dict[str, np.ndarray] = {}
     stored = Stored(
         settings=_plain_settings(explicit),
         draws=dataclasses.asdict(Layout.of(draws)),
-        fitted={name: flattened(attributes[name], name, arrays) for name in FITTED if name in attributes},
+        fitted={
+            name: flattened(attributes[name], name, arrays)
+            for name in FITTED
+            if attributes[name] is not None or name not in LEFT_OUT
+        },
         weights=arrays_of(draws),
         arrays=arrays,
     )
@@ -77,6 +83,32 @@ def taken_apart(detector: Detector) -> Stored:
         arrays[PROBE] = _probe(draws)
     _check_draws(explicit, draws, stored)
     return stored
+
+
+def fitted_attributes(detector: Detector) -> dict[str, Any]:
+    """What a model file has of the links of the chain, by name; None for what there is none of."""
+    chain = detector.chain_
+    inputs, calibrated = chain.inputs, chain.calibrated
+    threshold = chain.decider.referral_threshold
+    return {
+        "input_shape_": inputs.input_shape,
+        "n_features_in_": inputs.input_shape[0],
+        "feature_names_in_": None if inputs.names is None else np.array(inputs.names, dtype=object),
+        "schema_": inputs.schema,
+        "intake_": inputs.intake,
+        "conversion_": calibrated.conversion,
+        "n_training_": chain.n_training,
+        "n_reference_": calibrated.n_reference,
+        "largest_reference_nll_": calibrated.largest,
+        "reference_uncertainty_": Summary.of(chain.good, detector.settings_in_use().referral, threshold),
+        "reference_": calibrated.reference,
+        "referral_threshold_": threshold,
+        "typical_nll_": detector.typical_nll_,
+        "drift_reference_": chain.drift_reference,
+        "group_conversions_": calibrated.by_group,
+        "correction_": calibrated.correction,
+        "reading_": inputs.reading,
+    }
 
 
 def with_every_setting(detector: Detector) -> Detector:
@@ -132,11 +164,39 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     _check(detector, attributes, layout)
     autoencoder = _autoencoder(detector, attributes["input_shape_"])
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
-    attributes["draws_"] = draws_of(autoencoder, layout, stored.weights)
-    attributes["reference_uncertainty_"] = attributes["reference_uncertainty_"].expanded()
-    for name, value in attributes.items():
-        setattr(detector, name, value)
-    return detector
+    return detector.of_chain(_chain(detector, attributes, draws_of(autoencoder, layout, stored.weights)))
+
+
+def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedChain:
+    rule, names = detector.settings_in_use().referral, known["feature_names_in_"]
+    return FittedChain(
+        inputs=Inputs(
+            schema=known["schema_"],
+            intake=known["intake_"],
+            input_shape=known["input_shape_"],
+            names=None if names is None else tuple(names),
+            reading=known["reading_"],
+        ),
+        scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"]),
+        calibrated=Calibrated(
+            conversion=known["conversion_"],
+            reference=known["reference_"],
+            largest=known["largest_reference_nll_"],
+            n_reference=known["n_reference_"],
+            by_group=known["group_conversions_"],
+            correction=known["correction_"],
+        ),
+        decider=Decider(
+            rule=rule,
+            referral_threshold=known["referral_threshold_"],
+            anomaly_threshold=rule.anomaly_threshold(detector.anomaly_threshold),
+            reference=known["reference_"],
+            n_reference=known["n_reference_"],
+        ),
+        good=known["reference_uncertainty_"].expanded(),
+        drift_reference=known["drift_reference_"],
+        n_training=known["n_training_"],
+    )
 
 
 def _attributes(stored: Stored) -> dict[str, Any]:
@@ -150,7 +210,8 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     with jaxtyped("context"):  # within it, all that is annotated with `features` must have one length
         isinstance(np.broadcast_to(0.0, shape[-1:]), _FEATURES)
         attributes = {
-            name: rebuilt(hint, stored.fitted[name], name, left) for name, hint in FITTED.items() if name in given
+            name: rebuilt(hint, stored.fitted[name], name, left) if name in given else None
+            for name, hint in FITTED.items()
         }
     if left:
         raise ModelFileError(f"there are arrays that nothing refers to: {sorted(left)[:5]}.")
@@ -177,16 +238,16 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the reference must have `n_reference_` examples": reference is None
         or reference.examples == attributes["n_reference_"],
         "`typical_nll_` must have a finite value for every draw and value": _fits(
-            attributes.get("typical_nll_"), (layout.count, *shape)
+            attributes["typical_nll_"], (layout.count, *shape)
         ),
-        "`correction_` must have a weight for every value": "correction_" not in attributes
+        "`correction_` must have a weight for every value": attributes["correction_"] is None
         or attributes["correction_"].weights.shape == (math.prod(shape),),
         "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
-        == ("group_conversions_" in attributes),
+        == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
-            attributes.get("group_conversions_"), reference, layout.count
+            attributes["group_conversions_"], reference, layout.count
         ),
-        "`drift_reference_` must be of the features": _series_fit(attributes.get("drift_reference_"), shape),
+        "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]

@@ -189,7 +189,7 @@ def test_windows_of_a_group_are_whole_however_the_files_are_cut(tmp_path):
         parquet.write_table(signal.slice(start, 60), tmp_path / "in" / f"{place}.parquet")
     whole = read_windows(tmp_path / "in", layout, windowing)
     detector = quick(architecture=SMALL_NETWORK).fit(whole)
-    detector.reading_ = Reading(layout=layout, windowing=windowing)
+    detector = detector.read_by(Reading(layout=layout, windowing=windowing))
     save(detector, tmp_path / "model")
     outcome, _ = run(tmp_path / "in", tmp_path / "model", tmp_path / "out", threads=2)
     found = results(tmp_path / "out")

@@ -21,9 +21,8 @@ from indubio.decision import (
     RejEx,
     UncertaintyThreshold,
     Verdict,
+    judged,
     predictions,
-    reasons,
-    verdicts,
 )
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
@@ -55,7 +54,8 @@ def evidence(probability, epistemic=None, aleatoric=None, **known) -> Evidence:
 
 def verdicts_of(rule, found: Evidence, threshold: float | None = None):
     threshold = rule.fit(found.uncertainty) if threshold is None else threshold
-    return verdicts(found.prediction, reasons(found.uncertainty, rule.refers(found, threshold)))
+    none = np.zeros(len(found), dtype=bool)
+    return judged(found.prediction, rule.refers(found, threshold), found.uncertainty, none, none)[0]
 
 
 def test_the_list_of_referral_rules_names_every_file_of_the_folder():
@@ -204,16 +204,18 @@ def test_a_referral_threshold_that_is_missing_is_refused():
 
 def test_the_larger_part_of_the_uncertainty_names_the_doubt():
     found = evidence([0.5, 0.5, 0.5], epistemic=[0.2, 0.05, 0.2], aleatoric=[0.05, 0.2, 0.05])
-    given = reasons(found.uncertainty, np.array([True, True, False]))
+    none = np.zeros(3, dtype=bool)
+    verdict, given = judged(found.prediction, np.array([True, True, False]), found.uncertainty, none, none)
     assert list(given) == [Reason.EPISTEMIC, Reason.ALEATORIC, ""]
+    assert list(verdict) == [Verdict.REFER, Verdict.REFER, Verdict.ANOMALY]
 
 
 def test_bad_input_comes_before_a_value_out_of_range_and_that_before_doubt():
     found = evidence(np.full(4, 0.5), epistemic=np.full(4, 0.2))
     uncertain, outside, bad = (np.array(flags, dtype=bool) for flags in ([1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 0]))
-    given = reasons(found.uncertainty, uncertain, bad, outside)
+    verdict, given = judged(found.prediction, uncertain, found.uncertainty, bad, outside)
     assert list(given) == ["uncertain-epistemic", "out_of_range", "bad_input", "out_of_range"]
-    assert (verdicts(found.prediction, given) == Verdict.REFER).all()
+    assert (verdict == Verdict.REFER).all()
 
 
 # ----- at most so many

@@ -203,7 +203,7 @@ def test_values_are_scaled_when_asked():
 def test_many_rows_are_scored_in_blocks_with_the_same_result(monkeypatch):
     detector = EnsembleDetector(Remembers(), members=2).fit(TRAINING)
     whole = detector.nll(ROWS)
-    monkeypatch.setattr("indubio.ensemble.ensemble_detector.SCORES_AT_ONCE", 14)
+    monkeypatch.setattr("indubio.ensemble.member_scorer.SCORES_AT_ONCE", 14)
     np.testing.assert_array_equal(detector.nll(ROWS), whole)
 
 

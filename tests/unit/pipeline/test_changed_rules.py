@@ -1,15 +1,23 @@
-"""A detector keeps what decides from one assessment to the next, and never beyond a change of its settings."""
+"""A fitted detector never changes; what decides follows its settings, which scikit-learn lets anybody change."""
 
 import copy
 
 import numpy as np
 import pytest
 
-from indubio import AnchoredEnsemble, Detector
-from indubio.decision import NoReferral, UncertaintyThreshold
+from indubio import AnchoredEnsemble, Budget, Detector
+from indubio.decision import Evidence, NoReferral, UncertaintyThreshold
 from indubio.errors import ConfigError
 from indubio.explain import explained
+from indubio.inputs.reading import Reading
+from indubio.inputs.tables import Roles
 from indubio.posteriors import Training
+
+
+class RefersAll(NoReferral):
+    def refers(self, found: Evidence, threshold: float) -> np.ndarray:
+        return np.ones(len(found), dtype=bool)
+
 
 ROWS = np.random.default_rng(0).random((40, 4))
 
@@ -24,13 +32,53 @@ def test_what_is_changed_after_an_assessment_counts_in_the_next(detector, look):
     changed = copy.copy(detector)
     before = look(changed, ROWS).verdict.tolist()
     assert "REFER" in before
-    changed.refer_by(NoReferral())
+    changed = changed.refer_by(NoReferral())
     assert "REFER" not in look(changed, ROWS).verdict
     changed.anomaly_threshold = 0.0
     assert (look(changed, ROWS).verdict == "ANOMALY").all()
-    changed.referral, changed.referral_threshold_ = UncertaintyThreshold(threshold=0.5), -1.0
+    changed.anomaly_threshold, changed.referral = 0.5, RefersAll()
     assert (look(changed, ROWS).verdict == "REFER").all()
+    changed = changed.refer_by(UncertaintyThreshold(threshold=1.0))
+    assert "REFER" not in look(changed, ROWS).verdict
     assert look(detector, ROWS).verdict.tolist() == before
+
+
+def test_what_gives_another_detector_leaves_this_one_as_it_is(detector):
+    before, settings = detector.chain_, detector.get_params()
+    others = [
+        detector.refer_by(NoReferral()),
+        detector.refer_by(Budget(share=0.5), ROWS),
+        detector.learn(ROWS, np.arange(40) % 2, recent=ROWS),
+        detector.update(ROWS[:3], training_data=ROWS),
+        detector.read_by(Reading(table=Roles())),
+    ]
+    assert all(other.chain_ is not before for other in others)
+    assert detector.chain_ is before
+    assert detector.get_params() == settings
+
+
+@pytest.mark.parametrize("name", ["draws_", "conversion_", "reading_", "referral_threshold_", "schema_"])
+def test_what_was_learned_cannot_be_overwritten(detector, name):
+    with pytest.raises(AttributeError):
+        setattr(detector, name, None)
+
+
+def test_what_a_detector_does_not_have_is_none(detector):
+    assert (detector.correction_, detector.group_conversions_, detector.reading_) == (None, None, None)
+
+
+@pytest.mark.parametrize("look", [Detector.assess, explained], ids=["assess", "explained"])
+def test_every_example_is_decided_on_once(detector, monkeypatch, look):
+    seen: list[int] = []
+    refers = Budget.refers
+
+    def counted(rule, found, threshold):
+        seen.append(len(found))
+        return refers(rule, found, threshold)
+
+    monkeypatch.setattr(Budget, "refers", counted)
+    look(detector, ROWS)
+    assert seen == [len(ROWS)]
 
 
 def test_what_is_changed_after_an_assessment_is_checked(detector):

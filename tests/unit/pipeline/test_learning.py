@@ -49,7 +49,7 @@ def test_scores_p_values_and_the_model_before_stay_what_they_were(detector, lear
     before, after = detector.assess(MIXED), learned.assess(MIXED)
     np.testing.assert_array_equal(after.nll, before.nll)
     np.testing.assert_array_equal(after.p_value, before.p_value)
-    assert not hasattr(detector, "correction_")
+    assert detector.correction_ is None
     assert (after.probability != before.probability).any()
 
 

@@ -89,7 +89,7 @@ def test_a_rule_that_needs_labels_is_fitted_again_after_new_training(
     by_risk = load(reviewed[1] / "press")
     rows = good_rows(60, seed=8).to_numpy()
     labelled = read_table(good_rows(60, seed=8))
-    by_risk.refer_by(TargetRisk(alpha=0.4), labelled, np.zeros(len(rows), dtype=bool))
+    by_risk = by_risk.refer_by(TargetRisk(alpha=0.4), labelled, np.zeros(len(rows), dtype=bool))
     save(by_risk, tmp_path / "by risk")
     again = {"kind": "retrain", "path": str(tmp_path / "by risk"), "training": str(reviewed[1] / "good.csv")}
     made(order(reviewed, tmp_path / "new", **again), told)
@@ -128,7 +128,7 @@ def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) 
     frame.to_csv(tmp_path / "good.csv", index=False)
     reading = Reading(table=Roles(group="machine"))
     fitted = Detector(**QUICK, smallest_group=smallest_group).fit(reading.read(str(tmp_path / "good.csv")))
-    fitted.reading_ = reading
+    fitted = fitted.read_by(reading)
     with running(fitted, tmp_path, control_share=1.0) as server:
         rows = good_rows(40, seed=5).to_numpy()
         server.assess(np.concatenate([rows[:8] + 6.0, rows[8:]]), machine="M1")
@@ -139,7 +139,7 @@ def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) 
         made(order(here, tmp_path / "trained", kind="retrain", training=str(tmp_path / "good.csv")), told)
         found = made(order(here, tmp_path / "learned", kind="learn"), told)
     assert load(tmp_path / "trained").reference_.groups == ("M1", "M2")
-    assert hasattr(load(tmp_path / "trained"), "group_conversions_") == (smallest_group is not None)
+    assert (load(tmp_path / "trained").group_conversions_ is not None) == (smallest_group is not None)
     assert found["new"]["wrong"] is not None
 
 

@@ -1,5 +1,6 @@
 """Model files: what is written and where, what is kept, and older versions."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, OwnNetwor
 from indubio.errors import ConfigError, ModelFileError
 from indubio.probability import Gaussian
 from indubio.storage import FORMAT, MIGRATIONS, read_manifest
-from indubio.storage.detector_state import FITTED, OPTIONAL
+from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
 from indubio.storage.summary import NAMES, Summary
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty
 from tests.golden.make import parts
@@ -95,8 +96,23 @@ def test_the_manifest_can_be_read_alone(model):
 
 
 def test_every_fitted_attribute_has_its_place(detector):
-    fitted = {name for name in vars(detector) if name.endswith("_")}
-    assert fitted == FITTED.keys() - OPTIONAL | {"draws_"}
+    assert {name for name in vars(detector) if name.endswith("_")} == {"chain_"}
+    attributes = fitted_attributes(detector)
+    assert attributes.keys() == FITTED.keys()
+    assert {name for name, value in attributes.items() if value is None} == OPTIONAL
+
+
+def test_every_link_of_the_chain_comes_back(detector, model):
+    """What a model file would lose shows here: a field that is None after loading and was not before."""
+
+    def fields(link, path=""):
+        for field in dataclasses.fields(link):
+            value = getattr(link, field.name)
+            yield f"{path}{field.name}", value is None
+            if path.count(".") < 1 and dataclasses.is_dataclass(value):
+                yield from fields(value, f"{path}{field.name}.")
+
+    assert dict(fields(load(model).chain_)) == dict(fields(detector.chain_))
 
 
 # ----- where it is written

@@ -128,7 +128,7 @@ class DriftWatch:
         return self._watched[loaded]
 
     def _begun(self, loaded: Loaded) -> Watched | None:
-        reference = getattr(loaded.detector, "drift_reference_", None)
+        reference = None if loaded.detector is None else loaded.detector.drift_reference_
         if reference is None:
             return None
         monitor = DriftMonitor.fresh(reference, self._test)

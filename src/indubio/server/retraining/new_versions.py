@@ -105,13 +105,13 @@ def made(order: Order, told: Told) -> dict[str, Any]:
     reviewed = reviewed_cases(order, present)
     if order.kind == "retrain":
         new, trained_on = _retrained(order, present, reviewed, told)
-        learned = hasattr(new, "correction_")
+        learned = new.correction_ is not None
         compared_on = None if reviewed is None else reviewed.held_out | (reviewed.anomaly & (not learned))
     elif order.kind == "learn":
-        new, trained_on = _learned(load(order.path), reviewed, order.control_share), 0
+        new, trained_on = _learned(present, reviewed, order.control_share), 0
         compared_on = None if reviewed is None else reviewed.held_out
     else:
-        new, trained_on = recalibrated(order, load(order.path), reviewed), 0
+        new, trained_on = recalibrated(order, present, reviewed), 0
         compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
     told(0.93, "comparing both versions on the reviewed cases")
     measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
@@ -164,8 +164,7 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
 
 def training_data(detector: Detector, path: str) -> Table | Windows:
     """The good examples of a file, read as the model's own training file was."""
-    known: Reading | None = getattr(detector, "reading_", None)
-    reading = (known or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
+    reading = (detector.reading_ or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
     found = reading.read(path)
     return found.inliers() if isinstance(found, Table) else found
 
@@ -220,7 +219,7 @@ def measured(
         "wrong": float(wrong.mean()),
         "wrong_accepted": float((wrong & ~referred).mean()),
         "referral_threshold": float(detector.referral_threshold_),
-        **_with_both_classes(found, anomaly, by, found.probability if hasattr(detector, "correction_") else found.nll),
+        **_with_both_classes(found, anomaly, by, found.nll if detector.correction_ is None else found.probability),
     }
     return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
@@ -252,9 +251,9 @@ def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told:
         confirmed = _bare(reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out))
         if isinstance(training, Windows) and isinstance(confirmed, Windows):
             confirmed = replace(confirmed, rate=training.rate)
-    base, rule = load(order.path), present.settings_in_use().referral
+    base, rule = present, present.settings_in_use().referral
     if rule.NEEDS_LABELS:  # it is fitted on the reviewed cases again, afterwards
-        base.referral = None
+        base = present.refer_by(Budget())
 
     def report(progress: Progress) -> None:
         done = progress.done / max(1, progress.total)
@@ -263,12 +262,12 @@ def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told:
     told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
     groups = _groups(present, whole, reviewed)
     new = base.update(confirmed, training_data=training, groups=groups, progress=report)
-    if hasattr(present, "reading_"):
-        new.reading_ = present.reading_
-    if hasattr(present, "correction_"):  # labels that taught the present version teach the new one too
+    if present.reading_ is not None:
+        new = new.read_by(present.reading_)
+    if present.correction_ is not None:  # labels that taught the present version teach the new one too
         new = _learned(new, reviewed, order.control_share)
     if rule.NEEDS_LABELS:
-        _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
+        new = _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
     return new, len(confirmed)
 
 

@@ -1,0 +1,55 @@
+"""AutoencoderScorer: the draws of a Bayesian autoencoder score; the score of an example is a mean over its values."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores, ValueScores
+from indubio.posteriors import Draws
+
+VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
+FEWEST_WATCHED, MOST_VALUES_WATCHED = 112, 2**24  # rows, though they do not stay there; but no more values than this
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AutoencoderScorer:
+    """Scores by an autoencoder.
+
+    Args:
+        draws: M draws of its posterior.
+        typical: mean score of every value over the training examples, per draw: what explanations start from; None for
+            models that were saved before it was kept.
+    """
+
+    draws: Draws
+    typical: Float[np.ndarray, "draws ..."] | None
+
+    @property
+    def count(self) -> int:
+        """How many draws, M."""
+        return self.draws.count
+
+    def blocks(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[Scores]:
+        """Scores of all examples, in blocks that fit into memory."""
+        size = max(1, SCORES_AT_ONCE // self.draws.count)
+        for start in range(0, len(values), size):
+            yield self.draws.nll(values[start : start + size])
+
+    def blocks_apart(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[tuple[Scores, ValueScores]]:
+        """The scores and every value's part of them, in blocks that stay in the cache."""
+        values_of_row = self.draws.count * prod(values.shape[1:])
+        size = max(1, VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
+        for start in range(0, len(values), size):
+            yield self.draws.nll_apart(values[start : start + size])
+
+    def with_typical(self, values: Float[np.ndarray, "examples ..."]) -> tuple["AutoencoderScorer", Scores]:
+        """The same, knowing what these training examples usually score; and their scores."""
+        blocks, added = [], np.zeros((self.draws.count, *values.shape[1:]))
+        for nll, apart in self.blocks_apart(values):
+            blocks.append(nll)
+            added += apart.sum(axis=1, dtype=np.float64)
+        typical = (added / len(values)).astype(np.float32)
+        return replace(self, typical=typical), np.concatenate(blocks, axis=1)

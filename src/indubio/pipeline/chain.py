@@ -1,0 +1,242 @@
+"""FittedChain: what a fitted detector is, one object after the other.
+
+examples -> Inputs -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
+
+A chain never changes: another rule, or what labels teach, makes another chain of the same links and a new one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from indubio.assessment import Assessment
+from indubio.calibration import Plan
+from indubio.decision import Labelled, Referral
+from indubio.drift import DriftMonitor, DriftReference, DriftTest
+from indubio.errors import ConfigError, DataError
+from indubio.inputs import Prepared, Rows
+from indubio.pipeline.calibrated import Calibrated, Scored
+from indubio.pipeline.decider import Decider, Decision
+from indubio.pipeline.inputs import Inputs
+from indubio.pipeline.scorer import Scorer, Scores, ValueScores
+from indubio.probability import Conversion, Correction
+from indubio.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedChain:
+    """From examples to verdicts.
+
+    Args:
+        inputs: examples -> prepared rows.
+        scorer: prepared rows -> scores under every draw.
+        calibrated: scores -> probabilities and uncertainties.
+        decider: these -> verdicts.
+        good: uncertainties of good examples, which a referral rule is fitted on.
+        drift_reference: the distributions of the training data, which new data is compared with; None for models that
+            were saved before it was kept.
+        n_training: how many examples it was fitted on.
+    """
+
+    inputs: Inputs
+    scorer: Scorer
+    calibrated: Calibrated
+    decider: Decider
+    good: Uncertainty
+    drift_reference: DriftReference | None
+    n_training: int
+
+    @classmethod
+    def fit(
+        cls,
+        inputs: Inputs,
+        scorer: Scorer,
+        nll: Float[np.ndarray, "draws examples"],
+        plan: Plan,
+        *,
+        conversion: Conversion,
+        rule: Referral,
+        anomaly_threshold: float,
+        groups: Shaped[np.ndarray, " examples"] | None,
+        smallest_group: int | None,
+        drift_reference: DriftReference,
+        n_training: int,
+        origin: Float[np.ndarray, " draws"] | None = None,
+    ) -> "FittedChain":
+        """The links that follow from the scores of the training examples, and all of them together."""
+        if smallest_group is not None:
+            refuse_ranks(rule)
+        calibrated = Calibrated.fit(
+            nll, plan, conversion=conversion, groups=groups, smallest_group=smallest_group, origin=origin
+        )
+        assert calibrated.reference is not None
+        good = calibrated.reference_uncertainty(nll, plan, groups)
+        return cls(
+            inputs=inputs,
+            scorer=scorer,
+            calibrated=calibrated,
+            decider=Decider(
+                rule=rule,
+                referral_threshold=rule.fit(good),
+                anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
+                reference=calibrated.reference,
+                n_reference=calibrated.n_reference,
+            ),
+            good=good,
+            drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
+            n_training=n_training,
+        )
+
+    def assess(self, X: Any, groups: Any = None) -> Assessment:
+        """Verdict, probability and uncertainties of every example."""
+        prepared = self.inputs.prepared(X, groups)
+        return self.decider.assessment(self.scored(prepared), prepared.inspected, prepared.beside)
+
+    def scored(self, prepared: Prepared) -> Scored:
+        """What the scores say, block by block: (draws, examples) arrays of everything could be large."""
+        blocks, start = [], 0
+        for nll in self.scorer.blocks(prepared.values):
+            block = slice(start, start + nll.shape[1])
+            blocks.append(self.scored_block(nll, prepared, block))
+            start = block.stop
+        return Scored.joined(blocks)
+
+    def monitored(
+        self,
+        X: Any,
+        p_value: Float[np.ndarray, " examples"],
+        monitor: DriftMonitor | None,
+        test: DriftTest | None,
+    ) -> DriftMonitor | None:
+        """The drift monitor after these examples; None where there is nothing to compare with."""
+        if self.drift_reference is None:
+            return None
+        monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
+        return monitor.updated(self.inputs.rows(X).values, p_value)
+
+    def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "FittedChain":
+        """The same with other verdicts."""
+        decider = replace(
+            self.decider,
+            rule=rule,
+            referral_threshold=referral_threshold,
+            anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
+        )
+        return replace(self, decider=decider)
+
+    def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "FittedChain":
+        """The same with another rule, fitted on these examples; on the reference examples where there are none."""
+        if self.calibrated.by_group is not None:
+            refuse_ranks(rule)
+        if y is not None and not (rule.NEEDS_LABELS and X is not None):
+            raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
+        new = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
+        good, labelled = self.good, None
+        if X is not None:
+            prepared = self.inputs.prepared(X, groups)
+            scored = self.scored(prepared)
+            if y is None:
+                good = scored.uncertainty
+            else:
+                evidence = new.decider.evidence(scored, prepared.beside.days)
+                labelled = Labelled(evidence=evidence, wrong=evidence.prediction != checked_labels(y, len(evidence)))
+        return new.deciding_by(rule, anomaly_threshold, rule.fit(good, labelled))
+
+    def corrected_by(
+        self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
+    ) -> "FittedChain":
+        """The same with what labels teach; its rule is fitted again on recent examples.
+
+        Args:
+            X: examples that people have labelled.
+            y: 1 or True for an anomaly.
+            recent: examples as they come.
+            groups: of the labelled, and of the recent ones.
+            spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
+            anomaly_threshold: an anomaly has at least this mean probability.
+        """
+        rule = self.decider.rule
+        plain = replace(self, calibrated=replace(self.calibrated, correction=None))
+        prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
+        before = plain.scored(prepared).uncertainty.probability
+        units = self.inputs.in_units_of_the_range(prepared.values)
+        correction = Correction.fit(units, before, checked_labels(y, len(before)), spread)
+        new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
+        good = new.scored(like_new).uncertainty
+        return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
+
+    def ready(self) -> None:
+        """Make what the first example would have to wait for."""
+        blank = np.zeros((1, *self.inputs.input_shape))
+        self.assess(Rows(values=blank, names=self.inputs.schema.encoded_names), [""])
+
+    def scored_block(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
+        """What the scores of a block of the examples say."""
+        moved, groups = None, prepared.beside.groups
+        if self.calibrated.correction is not None:
+            moved = self.calibrated.correction.log_odds(self.inputs.in_units_of_the_range(prepared.values[block]))
+        return self.calibrated.scored(nll, None if groups is None else groups[block], moved)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Watched:
+    """An assessment to look on at: a block after the other, then the whole.
+
+    Args:
+        chain: what assesses.
+        prepared: what is assessed.
+        scored: what the scores of the blocks say that were seen.
+        decisions: on these; none where the rule decides over all examples at once.
+    """
+
+    chain: FittedChain
+    prepared: Prepared
+    scored: list[Scored] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def blocks(self) -> Iterator[tuple[ValueScores, Bool[np.ndarray, " block"]]]:
+        """The score of every value, and which examples may need a look: all that are no plain inliers.
+
+        Where the rule decides over all examples at once, each of them may.
+        """
+        chain, inspected, start = self.chain, self.prepared.inspected, 0
+        for nll, values in chain.scorer.blocks_apart(self.prepared.values):
+            block = slice(start, start + nll.shape[1])
+            start = block.stop
+            scored = chain.scored_block(nll, self.prepared, block)
+            self.scored.append(scored)
+            if chain.decider.rule.OVER_BATCH:
+                yield values, np.ones(nll.shape[1], dtype=bool)
+                continue
+            decision = chain.decider.decision(scored)
+            self.decisions.append(decision)
+            bad = inspected.bad[block] | inspected.outside[block]
+            yield values, decision.prediction | decision.uncertain | bad
+
+    def assessment(self) -> Assessment:
+        """What was found, once all blocks were seen."""
+        scored, prepared = Scored.joined(self.scored), self.prepared
+        return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
+
+
+def refuse_ranks(rule: Referral) -> None:
+    """Refuse a rule that cannot judge by group, for a detector that does."""
+    if rule.NEEDS_RANKS:
+        raise ConfigError(
+            f"{type(rule).__name__} ranks an example among all groups, and this detector judges by group. Choose "
+            "another rule, or leave out `smallest_group`."
+        )
+
+
+def checked_labels(y: Any, examples: int) -> Bool[np.ndarray, " examples"]:
+    """The labels as True for an anomaly."""
+    labels = np.asarray(y)
+    if labels.shape != (examples,) or not np.isin(labels, (0, 1)).all():
+        raise DataError(
+            f"`y` must be 0 or 1 for each of the {examples} examples, 1 for an anomaly, got the shape "
+            f"{labels.shape} with the values {np.unique(labels)[:5].tolist()}."
+        )
+    return labels.astype(bool)

@@ -1,0 +1,344 @@
+"""ChainEstimator: scikit-learn's face of a chain. It holds the settings and one fitted chain, and delegates to it.
+
+Signs: every native name is high for anomalous (`nll`, `probability`). Only the methods of scikit-learn's contract
+keep its signs: `predict` gives +1 for inliers and -1 for outliers, `score_samples` and `decision_function` are low
+for outliers.
+
+A fitted detector is never changed: `refer_by`, `learn` and `update` give a new one.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cache
+from operator import attrgetter
+from typing import Any, Protocol, Self, get_args
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from sklearn.base import OutlierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from indubio.assessment import Assessment
+from indubio.conformal import Reference
+from indubio.decision import Referral
+from indubio.drift import DriftMonitor, DriftReference, DriftTest
+from indubio.errors import ConfigError, quoted
+from indubio.inputs import Intake, Missing, Schema, Unseen
+from indubio.inputs.reading import Reading
+from indubio.pipeline.chain import FittedChain, Watched
+from indubio.pipeline.parameters import WithSettings
+from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
+from indubio.settings import Settings
+from indubio.uncertainty import Uncertainty
+
+SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSettings(Settings):
+    """What every detector is set to, the defaults put in, and checked."""
+
+    conversion: Conversion
+    referral: Referral
+
+
+class _Parameters(Protocol):
+    def __call__(self, estimator: "ChainEstimator", /) -> tuple[Any, ...]: ...
+
+
+class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
+    """Base of the detectors.
+
+    A subclass takes the parameters below among its own. Its `fit` makes a chain and hands it to `_keep`.
+
+    Args:
+        conversion: from scores to probabilities.
+        referral: which verdicts go to a person.
+        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
+            too, and refers every such example with the reason `bad_input`.
+        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        anomaly_threshold: an anomaly has at least this mean probability.
+        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
+            of their own; None judges all by the same.
+        range_margin: refer examples with a value further outside its training range than this many ranges.
+
+    Attributes:
+        chain_: all that was learned; the attributes below are parts of it, None where there is none.
+    """
+
+    conversion: Conversion | None
+    referral: Referral | None
+    missing: Missing
+    unseen: Unseen
+    anomaly_threshold: float
+    smallest_group: int | None
+    range_margin: float | None = None
+    seed: int
+
+    chain_: FittedChain
+    _kept: tuple[tuple[Any, ...], FittedChain]  # the parameters, and the chain that follows them
+
+    @abstractmethod
+    def settings_in_use(self) -> ChainSettings:
+        """The settings with the defaults put in, checked."""
+
+    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
+        """Verdict, probability and uncertainties of every example, in one pass through the model.
+
+        Args:
+            X: as for `fit`.
+            groups: the group of each example, for a model that is calibrated by group; None takes the group column of
+                a `Table`.
+        """
+        return self._in_use().assess(X, groups)
+
+    def watched(self, X: Any, *, groups: Any = None) -> Watched:
+        """The same, to look on while the score of every value is there; how `explain` does it."""
+        chain = self._in_use()
+        return Watched(chain=chain, prepared=chain.inputs.prepared(X, groups))
+
+    def monitored(
+        self,
+        X: Any,
+        p_value: Float[np.ndarray, " examples"],
+        monitor: DriftMonitor | None = None,
+        *,
+        test: DriftTest | None = None,
+    ) -> DriftMonitor | None:
+        """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
+
+        Args:
+            X: examples, in the order they came; without known anomalies.
+            p_value: theirs, from `assess`; NaN where the model has none.
+            monitor: the one from before; None starts a new one.
+            test: how strict a new one is.
+
+        Returns:
+            None for a model that was saved before references were kept.
+        """
+        return self.fitted_chain.monitored(X, p_value, monitor, test)
+
+    def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
+        """Score of every example under every draw; high means anomalous."""
+        chain = self.fitted_chain
+        return np.concatenate(list(chain.scorer.blocks(chain.inputs.prepared(X).values)), axis=1)
+
+    def predict(self, X: Any) -> Int[np.ndarray, " examples"]:
+        """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def decision_function(self, X: Any) -> Float[np.ndarray, " examples"]:
+        """Negative for anomalies, as scikit-learn wants it: `score_samples` minus `offset_`."""
+        return self.score_samples(X) - self.offset_
+
+    def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
+        """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
+        chain = self.fitted_chain
+        return -chain.scored(chain.inputs.prepared(X)).uncertainty.probability
+
+    def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
+        """A new detector with another referral rule, without training again; this one stays as it is.
+
+        Args:
+            rule: the new rule.
+            X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
+                examples.
+            y: their labels, 1 or True for an anomaly, for a rule that needs them.
+            groups: as for `assess`.
+        """
+        new = copy.copy(self)
+        new.referral = rule
+        return new._keep(self._in_use().referring_by(rule, X, y, groups, self.anomaly_threshold))
+
+    def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
+        """A new detector that has learned from labels, good ones and anomalies; this one stays as it is.
+
+        Nothing is trained: the log-odds of an anomaly are corrected, see `probability.correction`. So verdicts,
+        probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
+
+        Args:
+            X: all examples that people have labelled, whatever they were chosen by; what was learned before is replaced
+                and not built upon.
+            y: 1 or True for an anomaly; both kinds are needed.
+            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. The referral
+                rule is fitted on these again, since all uncertainties change; a budget is then a share of such.
+            groups: of X and then of `recent`, as for `assess`.
+            spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
+        """
+        chain = self._in_use()
+        rule = chain.decider.rule
+        if rule.NEEDS_LABELS:
+            raise ConfigError(
+                f"{type(rule).__name__} was fitted on probabilities that would change. Choose another rule "
+                "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
+            )
+        both = (None, None) if groups is None else (groups[: len(X)], groups[len(X) :])
+        return self.of_chain(chain.corrected_by(X, y, recent, both, spread, self.anomaly_threshold))
+
+    def read_by(self, reading: Reading) -> Self:
+        """A new detector that also knows how the files were read that it was fitted on."""
+        chain = self._in_use()
+        return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
+
+    def of_chain(self, chain: FittedChain) -> Self:
+        """A fitted detector with these settings and this chain, such as one that was read from a file."""
+        return copy.copy(self)._keep(chain)
+
+    def ready(self) -> Self:
+        """This detector, after making what its first example would have to wait for."""
+        self._in_use().ready()
+        return self
+
+    @property
+    def decision_threshold(self) -> float:
+        """The mean probability from which on an example is an anomaly: `anomaly_threshold`, unless costs decide it."""
+        rule = self.referral if self.referral is not None else self.DEFAULTS["referral"]
+        assert isinstance(rule, Referral)
+        return rule.anomaly_threshold(self.anomaly_threshold)
+
+    @property
+    def offset_(self) -> float:
+        """What `decision_function` subtracts from `score_samples`.
+
+        An example at the threshold is an anomaly here, and 0 is an inlier in scikit-learn: hence the next smaller
+        number.
+        """
+        return -float(np.nextafter(self.decision_threshold, -1.0))
+
+    @property
+    def schema_(self) -> Schema:
+        """Names, kinds, ranges and categories of the training columns."""
+        return self.fitted_chain.inputs.schema
+
+    @property
+    def intake_(self) -> Intake:
+        """What is done to rows before they are scored: filling in, scaling."""
+        return self.fitted_chain.inputs.intake
+
+    @property
+    def input_shape_(self) -> tuple[int, ...]:
+        """Shape of one example."""
+        return self.fitted_chain.inputs.input_shape
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of a table, or the length of a window."""
+        return self.fitted_chain.inputs.input_shape[0]
+
+    @property
+    def feature_names_in_(self) -> Shaped[np.ndarray, " features"]:
+        """Column names; scikit-learn asks whether there is this attribute, so there is none without names."""
+        names = self.fitted_chain.inputs.names
+        if names is None:
+            raise AttributeError("the training data had no names of features.")
+        return np.array(names, dtype=object)
+
+    @property
+    def reading_(self) -> Reading | None:
+        """How the files were read that it was fitted on; None where it was not fitted on files, see `read_by`."""
+        return self.fitted_chain.inputs.reading
+
+    @property
+    def conversion_(self) -> FittedConversion:
+        """The conversion, fitted on the scores of the reference examples."""
+        return self.fitted_chain.calibrated.conversion
+
+    @property
+    def group_conversions_(self) -> GroupConversions | None:
+        """The same of each group that has enough; None without `smallest_group`."""
+        return self.fitted_chain.calibrated.by_group
+
+    @property
+    def correction_(self) -> Correction | None:
+        """What was learned from labels; None before `learn`."""
+        return self.fitted_chain.calibrated.correction
+
+    @property
+    def reference_(self) -> Reference | None:
+        """Mean scores of the reference examples, which p-values come from; None for models saved without."""
+        return self.fitted_chain.calibrated.reference
+
+    @property
+    def largest_reference_nll_(self) -> float:
+        """The largest mean score of a reference example."""
+        return self.fitted_chain.calibrated.largest
+
+    @property
+    def n_reference_(self) -> int:
+        """How many reference examples there are."""
+        return self.fitted_chain.calibrated.n_reference
+
+    @property
+    def n_training_(self) -> int:
+        """How many examples `fit` was given."""
+        return self.fitted_chain.n_training
+
+    @property
+    def reference_uncertainty_(self) -> Uncertainty:
+        """Probability and uncertainties of the reference examples; after `learn`, of the recent ones."""
+        return self.fitted_chain.good
+
+    @property
+    def drift_reference_(self) -> DriftReference | None:
+        """The distributions of the training data; None for models that were saved before they were kept."""
+        return self.fitted_chain.drift_reference
+
+    @property
+    def referral_threshold_(self) -> float:
+        """Uncertainty above which a verdict is referred."""
+        return self.fitted_chain.decider.referral_threshold
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
+
+    def _keep(self, chain: FittedChain) -> Self:
+        """This detector, fitted."""
+        self.chain_ = chain
+        self._kept = _parameters(type(self))(self), chain
+        return self
+
+    @property
+    def fitted_chain(self) -> FittedChain:
+        """All that was learned; refused before `fit`."""
+        if "chain_" not in vars(self):  # scikit-learn's own look at all attributes takes longer
+            check_is_fitted(self)
+        return self.chain_
+
+    def _in_use(self) -> FittedChain:
+        """The chain, with what the parameters say now of its verdicts: scikit-learn lets them be changed at any time.
+
+        Checked when they are not what they were: to check them takes as long as to prepare an example.
+        """
+        if "chain_" not in vars(self):
+            check_is_fitted(self)
+        now = _parameters(type(self))(self)
+        if self._kept[0] != now:
+            rule, fitted = self.settings_in_use().referral, self.chain_
+            chain = fitted.deciding_by(rule, self.anomaly_threshold, fitted.decider.referral_threshold)
+            self._kept = now, chain
+        return self._kept[1]
+
+    def _check_scalars(self) -> None:
+        for name, value, known in (
+            ("missing", self.missing, get_args(Missing)),
+            ("unseen", self.unseen, get_args(Unseen)),
+        ):
+            if value not in known:
+                raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {value!r}.")
+        if not 0 <= self.anomaly_threshold <= 1:
+            raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
+        if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
+            raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
+        if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
+            raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
+
+
+@cache
+def _parameters(model: type[ChainEstimator]) -> _Parameters:
+    """Gives the values of all parameters of such a detector."""
+    read: _Parameters = attrgetter(*model._get_param_names())
+    return read

@@ -1,0 +1,182 @@
+"""Inputs: examples in any form -> rows that are checked, filled in and scaled, with notes on what was wrong with them.
+
+Arrays, frames, `Table` and `Windows` are matched by name with what was trained on. What is wrong with a row is found
+here or nowhere: after it there are only numbers.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from indubio.errors import DataError, ShapeError
+from indubio.inputs import Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
+from indubio.inputs.checks import require_numbers
+from indubio.inputs.named_rows import groups_of, named_examples, named_rows, training_schema
+from indubio.inputs.reading import Reading
+from indubio.inputs.windows import Windows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingExamples:
+    """Good examples, as numbers, and what they say of themselves.
+
+    Args:
+        rows: the values.
+        schema: names, kinds, ranges and categories of the columns.
+        names: of the features, where the examples came with names.
+    """
+
+    rows: Rows
+    schema: Schema
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, X: Any, detector: str) -> "TrainingExamples":
+        """Training data in any form.
+
+        Args:
+            X: array, frame, `Table` or `Windows`.
+            detector: whose, for messages.
+        """
+        if isinstance(X, Table | Windows):
+            schema = training_schema(X)
+            rows = named_rows(X, schema)
+            return cls(rows=rows, schema=schema, names=rows.names)
+        checks = _checks(detector)
+        values = _checked(checks, X, fitting=True)
+        found = vars(checks).get("feature_names_in_")
+        names = None if found is None else tuple(found)
+        return cls(rows=Rows(values=values, names=names), schema=Schema.of_values(values, names), names=names)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inputs:
+    """From examples to what is scored.
+
+    Args:
+        schema: names, kinds, ranges and categories of the training columns.
+        intake: what is done to rows before they are scored: filling in, scaling.
+        input_shape: shape of one example.
+        names: of the features, where the training data came with names.
+        scaled: whether values are scaled; else they stay in the units of the data.
+        reading: how the files were read that it was fitted on; None where it was not fitted on files.
+        detector: whose, for messages.
+    """
+
+    schema: Schema
+    intake: Intake
+    input_shape: tuple[int, ...]
+    names: tuple[str, ...] | None
+    scaled: bool = True
+    reading: Reading | None = None
+    detector: str = "Detector"
+
+    @classmethod
+    def fit(
+        cls,
+        examples: TrainingExamples,
+        trained: Int[np.ndarray, " trained"],
+        *,
+        scaling: MinMax,
+        missing: Missing,
+        unseen: Unseen,
+        margin: float | None = None,
+        scaled: bool = True,
+        detector: str = "Detector",
+    ) -> "Inputs":
+        """Learn what is to be done to new examples.
+
+        Args:
+            examples: all good examples.
+            trained: those that ranges and medians are learned from.
+            scaling: how values are scaled.
+            missing: what happens to missing values.
+            unseen: what happens to new categories.
+            margin: how far outside its training range a value may be.
+            scaled: whether values are scaled.
+            detector: whose, for messages.
+        """
+        return cls(
+            schema=examples.schema,
+            intake=Intake.fit(
+                examples.rows.taken(trained), scaling=scaling, missing=missing, unseen=unseen, margin=margin
+            ),
+            input_shape=examples.rows.values.shape[1:],
+            names=examples.names,
+            scaled=scaled,
+            detector=detector,
+        )
+
+    def prepared(self, X: Any, groups: Any = None) -> Prepared:
+        """What is scored.
+
+        Args:
+            X: examples in any form; `Rows` are in the order of the schema.
+            groups: the group of each; None takes the group column of a `Table`.
+        """
+        rows = self.rows(X)
+        found = self.intake.prepare(rows) if self.scaled else self.intake.completed(rows)
+        if groups is None:
+            return found
+        return replace(found, beside=replace(found.beside, groups=groups_of(X, groups)))
+
+    def rows(self, X: Any) -> Rows:
+        """Examples in any form as numbers, in the order of the schema; not checked or filled in yet."""
+        if isinstance(X, Table | Windows):
+            rows = named_examples(X, self.schema)
+        elif isinstance(X, Rows):  # in the order of the schema already
+            rows = X
+        else:
+            rows = Rows(values=self._array(X), names=self.names)
+        if rows.values.shape[1:] != self.input_shape:
+            raise ShapeError(
+                f"this detector was fitted on examples of shape {self.input_shape}, got {rows.values.shape[1:]}."
+            )
+        return rows
+
+    def in_units_of_the_range(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        """Prepared values in units of the training range."""
+        return values if self.scaled else self.intake.scaling.scaled(values)
+
+    def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:
+        if self._needs_no_checks(X):
+            return np.asarray(X)
+        checks = _checks(self.detector)
+        checks.n_features_in_ = self.input_shape[0]
+        if self.names is not None:
+            checks.feature_names_in_ = np.array(self.names, dtype=object)
+        return _checked(checks, X, fitting=False)
+
+    def _needs_no_checks(self, X: Any) -> bool:
+        # scikit-learn's checks cost as much as the network does on one row, and here they have nothing to find: numbers
+        # as we want them, of the fitted shape, and no names to compare. Values are checked after, as always.
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and len(X.shape) > 1
+            and len(X) > 0
+            and X.shape[1:] == self.input_shape
+            and self.names is None
+        )
+
+
+def _checks(detector: str) -> Any:
+    """What scikit-learn's checks read names and numbers of features from, and write them to; called as the detector."""
+    return type(detector, (BaseEstimator,), {})()
+
+
+def _checked(checks: Any, X: Any, *, fitting: bool) -> Float[np.ndarray, "examples ..."]:
+    require_numbers(X)
+    if getattr(X, "ndim", 2) > 3:
+        raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
+    try:
+        values: np.ndarray = validate_data(
+            checks, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False
+        )
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    return values
