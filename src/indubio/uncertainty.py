@@ -63,6 +63,16 @@ def quantify(
         largest_reference_nll: largest score of a reference example, each averaged over the draws. The paper's are the
             training examples.
         reference_examples: how many reference examples there were, N.
+
+    Example:
+        Two draws. They agree that the first example is an inlier and are both torn over the second: aleatoric. Over the
+        third they contradict each other: epistemic.
+
+        >>> import numpy as np
+        >>> p = np.array([[0.1, 0.5, 0.0], [0.1, 0.5, 1.0]])
+        >>> found = quantify(p, nll=p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found.aleatoric.round(2), found.epistemic.round(2)
+        (array([0.09, 0.25, 0.  ]), array([0.  , 0.  , 0.25]))
     """
     if p.ndim != 2 or p.shape != nll.shape or len(p) == 0:
         raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")

@@ -51,7 +51,13 @@ def predictions(
 def verdicts(
     prediction: Bool[np.ndarray, " examples"], reason: Shaped[np.ndarray, " examples"]
 ) -> Shaped[np.ndarray, " examples"]:
-    """A `Verdict` for every example, as an array of strings: REFER where there is a reason to."""
+    """A `Verdict` for every example, as an array of strings: REFER where there is a reason to.
+
+    Example:
+        >>> import numpy as np
+        >>> verdicts(np.array([False, True, True]), np.array(["", "", "uncertain-epistemic"]))
+        array(['INLIER', 'ANOMALY', 'REFER'], dtype='<U7')
+    """
     return _VERDICTS[np.where(reason != "", 2, prediction.astype(np.intp))]
 
 

@@ -4,6 +4,7 @@ Every public function passes its arrays through here once, at the border; inside
 everything else is float64.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,8 +13,11 @@ from numpy.typing import ArrayLike
 
 from indubio.errors import ConfigError, DataError, ShapeError
 
-Binary: TypeAlias = Bool[np.ndarray, " examples"] | Num[np.ndarray, " examples"]
+Binary: TypeAlias = Bool[np.ndarray, " examples"] | Num[np.ndarray, " examples"] | Sequence[int]
 """0 or False: inlier, 1 or True: anomaly."""
+
+Values: TypeAlias = Num[np.ndarray, " examples"] | Sequence[float]
+"""One score or uncertainty for each example."""
 
 
 def checked_binary(name: str, values: ArrayLike) -> Bool[np.ndarray, " examples"]:

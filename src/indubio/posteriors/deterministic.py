@@ -16,7 +16,18 @@ from indubio.training.network_fits import FitContext, fit_network
 
 @dataclass(frozen=True, kw_only=True)
 class Deterministic(Posterior):
-    """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`."""
+    """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`.
+
+    Example:
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape
+        (1, 40)
+    """
 
     COUNT: ClassVar[str | None] = None
 

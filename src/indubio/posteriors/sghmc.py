@@ -39,6 +39,18 @@ class SGHMC(Posterior):
         burn_in: steps before the first draw, after training.
         thinning: steps from one draw to the next.
         temperature: T; 0 gives plain gradient descent with momentum.
+
+    Example:
+        The chain makes 10 moves, and 5 more before each draw.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = SGHMC(draws=6, burn_in=10, thinning=5).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape
+        (6, 40)
     """
 
     draws: AtLeastOne = 100
