@@ -12,7 +12,8 @@ from indubio.engine.compiled import CompiledEngine
 from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
-from indubio.posteriors import draws, posterior, sghmc
+from indubio.posteriors import draws, sghmc
+from indubio.training import network_fits
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
 CORE = core()  # None on a machine without a compiler, where torch is the only engine
@@ -88,5 +89,5 @@ NOISES = {"torch": StreamNoise, "core": CoreNoise}
 
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
     """Train and score on this engine, whichever would be chosen."""
-    for module in (draws, posterior, sghmc):
+    for module in (draws, network_fits, sghmc):
         patch.setattr(module, "engine_for", ENGINES[engine])

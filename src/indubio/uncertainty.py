@@ -133,13 +133,13 @@ def exceed(
     return np.asarray(np.where(below_largest, np.exp(exponent), np.abs(np.expm1(exponent))))
 
 
-def mean_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def mean_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     """E_m[nll]: the score of an example when every draw has one vote."""
     with np.errstate(over="ignore"):  # the mean of scores at the end of the float range may be infinite
         return _mean(nll)
 
 
-def var_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def var_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     """Var_m[nll]: how far the scores disagree; infinite where a score is, since no variance describes that."""
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(nll)
@@ -153,22 +153,22 @@ def _total(
     return np.asarray(np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL))
 
 
-def _mean(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     return _in_blocks(lambda part: _added(part) / len(part), values)
 
 
-def _variance(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     return _in_blocks(_block_variance, values)
 
 
-def _block_variance(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _block_variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     # Deviations from the first draw: draws that agree then have exactly 0, and a large common part cancels early.
     apart = values - values[0]
     squares: np.ndarray = (apart - _added(apart) / len(apart)) ** 2
     return _added(squares) / len(apart)
 
 
-def _added(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _added(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     if values.shape[1] <= FEW:
         return np.asarray(np.add.accumulate(values, axis=0)[-1])
     added: np.ndarray = values[0].copy()
@@ -178,9 +178,9 @@ def _added(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " e
 
 
 def _in_blocks(
-    function: Callable[[Float[np.ndarray, "draws block"]], Float[np.ndarray, " block"]],
-    values: Float[np.ndarray, "draws examples"],
-) -> Float[np.ndarray, " examples"]:
+    function: Callable[[Float[np.ndarray, "draws block ..."]], Float[np.ndarray, "block ..."]],
+    values: Float[np.ndarray, "draws examples ..."],
+) -> Float[np.ndarray, "examples ..."]:
     """The function of some examples at a time, in double precision: what is in between stays in the cache."""
     examples = values.shape[1]
     if examples <= BLOCK:

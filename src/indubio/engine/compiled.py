@@ -94,7 +94,7 @@ class CompiledEngine:
         self,
         count: int,
         values: Float[np.ndarray, "m p"],
-        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        masks: Sequence[Float[np.ndarray, "draws _"]] | None,
         noise: Float[np.ndarray, "draws ..."] | None,
     ) -> "CompiledScorer":
         """What scores rows under these draws."""
@@ -131,7 +131,7 @@ class CompiledTrainer:
         self._steps, self._power1, self._power2 = 0, 1.0, 1.0
 
     def steps(
-        self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "networks n"], rates: Sequence[float]
+        self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "networks ordered"], rates: Sequence[float]
     ) -> Float[np.ndarray, " networks"]:
         """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
         flat = np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
@@ -175,11 +175,13 @@ class CompiledTrainer:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads)  # its threads end when the trainer is gone
 
-    def _worth_threads(self, order: Int[np.ndarray, "networks n"]) -> bool:
+    def _worth_threads(self, order: Int[np.ndarray, "networks ordered"]) -> bool:
         products = order.size * self._values.shape[1]
         return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
 
-    def _steps_of(self, member: int, rows: Values, order: Int[np.ndarray, " n"], over: Values, roots: Values) -> float:
+    def _steps_of(
+        self, member: int, rows: Values, order: Int[np.ndarray, " ordered"], over: Values, roots: Values
+    ) -> float:
         objective = self._objective
         job = TrainJob(
             values=address(self._values[member]),
@@ -220,7 +222,7 @@ class CompiledSampler:
         self._momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
 
-    def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 n"]) -> float:
+    def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
         """A move for each batch of the rows in this order; the last batch's loss."""
         chain, flat = self._chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
         order = np.ascontiguousarray(order[0])
@@ -261,7 +263,7 @@ class CompiledScorer:
         engine: CompiledEngine,
         count: int,
         values: Float[np.ndarray, "m p"],
-        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        masks: Sequence[Float[np.ndarray, "draws _"]] | None,
         noise: Float[np.ndarray, "draws ..."] | None,
     ) -> None:
         self._engine, self._count = engine, count
