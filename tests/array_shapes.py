@@ -4,7 +4,7 @@
 "n" is the same number in both places. Other annotations are mypy's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -56,10 +56,18 @@ def _is_array(hint: Any) -> bool:
 
 
 def _checkable(hint: Any) -> Any:
-    """The annotation with `object` for protocols and functions within it, which no instance can be asked about."""
+    """What of an annotation can be asked of a value.
+
+    Nothing of protocols and functions. Nothing of what is in a list of any length: of that beartype would look at one,
+    chosen with the global random numbers, which tests watch.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return Union[tuple(map(_checkable, inner))]  # noqa: UP007 - made of what is only known now
     if origin is Callable or is_protocol(hint):
         return object
-    return origin[tuple(map(_checkable, inner))] if origin and not _is_array(hint) else hint
+    if not origin or _is_array(hint):
+        return hint
+    if ... in inner or (issubclass(origin, Sequence) and origin is not tuple):
+        return origin
+    return origin[tuple(map(_checkable, inner))]
