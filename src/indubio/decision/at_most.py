@@ -46,7 +46,7 @@ class AtMost(Referral):
     least: float = 0.0
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """What is no more uncertain than this is never referred."""
+        """Nothing is learned: `least` is the uncertainty up to which nothing is ever referred."""
         return float(self.least)
 
     def refers(self, found: Evidence, threshold: float) -> Bool[np.ndarray, " examples"]:

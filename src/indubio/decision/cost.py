@@ -50,7 +50,7 @@ class Cost(Referral):
     review: Positive
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """The cost of a review."""
+        """The cost of a review: a verdict that is expected to cost more is referred."""
         return float(self.review)
 
     def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:

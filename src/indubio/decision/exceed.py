@@ -49,11 +49,11 @@ class Exceed(Referral):
     confidence: Share = 0.9
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """1 - confidence."""
+        """Nothing is learned: what is in more doubt than 1 - confidence is referred."""
         return 1 - float(self.confidence)
 
     def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:
-        """1 - the confidence of each prediction."""
+        """1 - confidence, for each prediction."""
         anomaly, inlier = stabilities(found, self.contamination)
         return np.where(found.prediction, inlier, anomaly)
 

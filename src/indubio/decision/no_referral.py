@@ -16,5 +16,5 @@ class NoReferral(Referral):
     """
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """Infinity."""
+        """No doubt is larger than infinity, so nothing is referred."""
         return float("inf")

@@ -31,5 +31,5 @@ class UncertaintyThreshold(Referral):
     threshold: NotNegative
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """The threshold as it was given."""
+        """The number that was given; nothing is learned from the reference examples."""
         return float(self.threshold)

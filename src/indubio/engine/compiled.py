@@ -105,7 +105,7 @@ class CompiledEngine:
         return self.scorer(len(values), values, None, None).nll(rows)
 
     def flat(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n features"]:
-        """The rows as the core takes them."""
+        """The rows with all values of an example side by side, as the core reads them."""
         return np.ascontiguousarray(rows).reshape(len(rows), -1)
 
 
@@ -159,7 +159,7 @@ class CompiledTrainer:
         return self._values
 
     def put(self, values: Float[np.ndarray, "networks p"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values; Adam keeps its memory."""
         self._values[...] = values
 
     def _corrected(self, rates: Sequence[float]) -> tuple[Values, Values]:
@@ -251,7 +251,7 @@ class CompiledSampler:
         return float(job.last_loss)
 
     def values(self) -> Float[np.ndarray, "1 p"]:
-        """Where the chain is."""
+        """The weights that the chain has reached, as the live array."""
         return self._values
 
 

@@ -36,7 +36,7 @@ class Trainer(Protocol):
         """What is trained, as it is now; maybe the live array, so copy what is kept."""
 
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values, for instance the best so far."""
 
 
 class Sampler(Protocol):

@@ -72,7 +72,7 @@ class TorchEngine:
         masks: tuple[Float[np.ndarray, "m _"], ...] | None,
         noise: Float[np.ndarray, "m ..."] | None,
     ) -> "_TorchScorer":
-        """Draws of these weights."""
+        """What scores rows under draws with these weights; arguments as in `Engine.scorer`."""
         return _TorchScorer(self._autoencoder, self._stacked, count, values, masks, noise)
 
 
@@ -139,7 +139,7 @@ class _TorchTrainer:
         return array_of(self._values)
 
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values; Adam keeps its memory."""
         with torch.no_grad():
             self._values.copy_(tensor_of(values, self._values.device))
 
@@ -172,7 +172,7 @@ class _TorchSampler:
         values.add_(self._momentum.add_(kick, alpha=chain.spread))
 
     def values(self) -> Float[np.ndarray, "1 p"]:
-        """Where the chain is."""
+        """The weights that the chain has reached, as the live array."""
         return array_of(self._values)
 
 

@@ -77,12 +77,12 @@ class Confusion:
 
     @property
     def anomalies(self) -> Points:
-        """TP + FN."""
+        """TP + FN: how many examples are anomalies, whatever they are called."""
         return np.asarray(self.tp + self.fn)
 
     @property
     def inliers(self) -> Points:
-        """TN + FP."""
+        """TN + FP: how many examples are inliers, whatever they are called."""
         return np.asarray(self.tn + self.fp)
 
     @property
@@ -92,7 +92,7 @@ class Confusion:
 
     @property
     def specificity(self) -> Points:
-        """TN / (TN + FP): the share of the inliers that is left in peace."""
+        """TN / (TN + FP): the share of the inliers that is not called anomalous."""
         return ratio(self.tn, self.inliers)
 
 
@@ -175,7 +175,7 @@ def _cells(
 
 
 def ratio(part: Points, whole: Points) -> Points:
-    """The part of the whole; NaN where there is no whole."""
+    """Part / whole; NaN where the whole is 0."""
     share = np.full(np.shape(whole), np.nan)
     np.divide(part, whole, out=share, where=whole > 0)
     return share

@@ -96,7 +96,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Names of the columns, in the order of training."""
         return tuple(column.name for column in self.columns)
 
     @property

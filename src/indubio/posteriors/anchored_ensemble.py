@@ -47,7 +47,7 @@ class AnchoredEnsemble(Posterior):
 
     @property
     def count(self) -> int:
-        """Every member is a draw."""
+        """As many draws as members."""
         return self.members
 
     def draws_of(self, context: FitContext) -> Draws:

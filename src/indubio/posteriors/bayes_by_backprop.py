@@ -64,7 +64,7 @@ class BayesByBackprop(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of weight samples kept."""
+        """As many draws as weight samples that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

@@ -33,11 +33,11 @@ class Deterministic(Posterior):
 
     @property
     def count(self) -> int:
-        """One draw."""
+        """Always 1: there is a single network."""
         return 1
 
     def draws_of(self, context: FitContext) -> Draws:
-        """Train one network."""
+        """Train one network; it is the only draw."""
         weights, _ = fit_network(
             PointWeights(prior_scale=self.prior_scale),
             context,

@@ -49,7 +49,7 @@ class MCDropout(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of masks."""
+        """As many draws as masks that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

@@ -62,7 +62,7 @@ class SGHMC(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of weights kept."""
+        """As many draws as places of the chain that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:
@@ -77,7 +77,7 @@ class SGHMC(Posterior):
         return Draws(context.autoencoder, self.draws, context.autoencoder.named(weights))
 
     def chain(self, examples: int) -> Chain:
-        """The chain's moves for so many training rows."""
+        """The settings of the chain's moves, for so many training rows."""
         return Chain(
             prior_scale=self.prior_scale,
             step_size=self.step_size,

@@ -46,7 +46,7 @@ class VAE(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of noises."""
+        """As many draws as noises that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

@@ -46,7 +46,7 @@ class Ecdf(Conversion):
     def cdfs(
         self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
     ) -> Float[np.ndarray, "draws examples"]:
-        """The same for every draw."""
+        """As `cdf`, for every draw; the ties are found once for all."""
         known = [draw["scores"] for draw in parameters]
         reached = rounded_down(upper_tie(nll), known[0].dtype)
         shares = np.empty(nll.shape)

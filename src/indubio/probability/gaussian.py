@@ -37,5 +37,5 @@ class Gaussian(LocationScale):
         return float(nll.mean()), float(nll.std())
 
     def standard_cdf(self, z: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
-        """Phi(z)."""
+        """Phi(z), the CDF of the standard normal."""
         return np.asarray(ndtr(z))
