@@ -8,7 +8,7 @@ import pytest
 
 from indubio import decision
 from indubio.decision import REFERRALS, Evidence, Labelled, Referral
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, DataError
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 from tests import skeletons
 
@@ -102,7 +102,10 @@ def test_only_a_rule_that_says_so_looks_at_what_else_is_assessed(rule, threshold
 
 def test_only_a_rule_that_says_so_needs_ranks(rule, threshold):
     found = evidence_of()
-    if not rule.NEEDS_RANKS:
+    if rule.NEEDS_RANKS:
+        with pytest.raises(DataError, match="scores of its reference examples"):
+            rule.refers(replace(found, below=None), threshold)
+    else:
         np.testing.assert_array_equal(rule.refers(replace(found, below=None), threshold), rule.refers(found, threshold))
 
 
