@@ -8,8 +8,19 @@ import hypothesis
 import pytest
 import torch
 
-from tests.data_folder import data_folder
-from tests.server_databases import database_url, migrated_file, postgres_server, sqlite_store, sqlite_url, store
+from tests import array_shapes
+
+array_shapes.check()  # before anything of indubio is imported
+
+from tests.data_folder import data_folder  # noqa: E402
+from tests.server_databases import (  # noqa: E402
+    database_url,
+    migrated_file,
+    postgres_server,
+    sqlite_store,
+    sqlite_url,
+    store,
+)
 
 __all__ = ["data_folder", "database_url", "migrated_file", "postgres_server", "sqlite_store", "sqlite_url", "store"]
 

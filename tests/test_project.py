@@ -3,10 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
+
+from indubio.uncertainty import aleatoric
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def lines_with(pattern: str) -> list[str]:
@@ -44,6 +49,25 @@ def test_every_public_name_can_be_imported():
         assert getattr(indubio, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'Detecter'"):
         indubio.Detecter  # noqa: B018 - the access is the test
+
+
+def test_every_file_that_the_documents_name_is_there():
+    folders = [ROOT / name for name in ("src", "tests", "docs", "benchmarks", "experiments", "examples")]
+    files = [path for folder in folders for path in folder.rglob("*.*")] + list(ROOT.glob("*.*"))
+    there = [f"/{path.relative_to(ROOT)}" for path in files]
+    missing = [
+        f"{document.relative_to(ROOT)}: {name}"
+        for document in DOCUMENTS
+        for name in re.findall(r"(?<![\w/.:<>*+-])[\w./+-]*\w\.(?:py|h|cpp|md)\b", document.read_text())
+        if not any(path.endswith(f"/{name.removeprefix('../')}") for path in there)
+    ]
+    assert not missing
+
+
+def test_the_shapes_in_signatures_are_checked_while_tests_run():
+    assert aleatoric(np.zeros((2, 3))).shape == (3,)
+    with pytest.raises(TypeCheckError, match=r"uncertainty\.aleatoric"):
+        aleatoric(np.zeros((2, 3, 4)))
 
 
 def test_every_version_in_the_constraints_is_pinned():

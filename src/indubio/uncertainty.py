@@ -63,6 +63,16 @@ def quantify(
         largest_reference_nll: largest score of a reference example, each averaged over the draws. The paper's are the
             training examples.
         reference_examples: how many reference examples there were, N.
+
+    Example:
+        Two draws. They agree that the first example is an inlier and are both torn over the second: aleatoric. Over the
+        third they contradict each other: epistemic.
+
+        >>> import numpy as np
+        >>> p = np.array([[0.1, 0.5, 0.0], [0.1, 0.5, 1.0]])
+        >>> found = quantify(p, nll=p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found.aleatoric.round(2), found.epistemic.round(2)
+        (array([0.09, 0.25, 0.  ]), array([0.  , 0.  , 0.25]))
     """
     if p.ndim != 2 or p.shape != nll.shape or len(p) == 0:
         raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")
@@ -123,13 +133,13 @@ def exceed(
     return np.asarray(np.where(below_largest, np.exp(exponent), np.abs(np.expm1(exponent))))
 
 
-def mean_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def mean_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     """E_m[nll]: the score of an example when every draw has one vote."""
     with np.errstate(over="ignore"):  # the mean of scores at the end of the float range may be infinite
         return _mean(nll)
 
 
-def var_nll(nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def var_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     """Var_m[nll]: how far the scores disagree; infinite where a score is, since no variance describes that."""
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(nll)
@@ -143,22 +153,22 @@ def _total(
     return np.asarray(np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL))
 
 
-def _mean(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     return _in_blocks(lambda part: _added(part) / len(part), values)
 
 
-def _variance(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     return _in_blocks(_block_variance, values)
 
 
-def _block_variance(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _block_variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     # Deviations from the first draw: draws that agree then have exactly 0, and a large common part cancels early.
     apart = values - values[0]
     squares: np.ndarray = (apart - _added(apart) / len(apart)) ** 2
     return _added(squares) / len(apart)
 
 
-def _added(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
+def _added(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     if values.shape[1] <= FEW:
         return np.asarray(np.add.accumulate(values, axis=0)[-1])
     added: np.ndarray = values[0].copy()
@@ -168,9 +178,9 @@ def _added(values: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " e
 
 
 def _in_blocks(
-    function: Callable[[Float[np.ndarray, "draws block"]], Float[np.ndarray, " block"]],
-    values: Float[np.ndarray, "draws examples"],
-) -> Float[np.ndarray, " examples"]:
+    function: Callable[[Float[np.ndarray, "draws block ..."]], Float[np.ndarray, "block ..."]],
+    values: Float[np.ndarray, "draws examples ..."],
+) -> Float[np.ndarray, "examples ..."]:
     """The function of some examples at a time, in double precision: what is in between stays in the cache."""
     examples = values.shape[1]
     if examples <= BLOCK:

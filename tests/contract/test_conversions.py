@@ -10,22 +10,14 @@ import pytest
 import indubio.probability
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian
+from tests import skeletons
 
-SHARED_FILES = {
-    "__init__",
-    "by_group",
-    "conformal",
-    "conversion",
-    "correction",
-    "location_scale",
-    "ranks",
-    "scaling",
-    "ties",
-}
+SHARED_FILES = {"__init__", "by_group", "conversion", "correction", "location_scale", "ranks", "scaling", "ties"}
+KINDS = CONVERSIONS | skeletons.CONVERSIONS
 
 SETTINGS = [
     pytest.param(setting(scaled=scaled, level=level), id=f"{name}-{'scaled' if scaled else 'plain'}-{level}")
-    for name, setting in CONVERSIONS.items()
+    for name, setting in KINDS.items()
     for scaled in (True, False)
     for level in ("cdf_of_mean", "mean_of_cdf")
 ]
@@ -44,6 +36,7 @@ STEPS = {
     "exponential": [0.0, 0.0, 1.0],
     "uniform": [0.0, 0.0, 1.0],
     "ecdf": [0.0, 1.0, 1.0],
+    "logistic": [0.0, 0.5, 1.0],
 }
 
 
@@ -145,7 +138,7 @@ def test_no_test_examples_give_no_probabilities(conversion, train):
 
 
 def test_scaling_gives_zero_up_to_an_average_training_score(train):
-    for conversion in CONVERSIONS.values():
+    for conversion in KINDS.values():
         fitted = conversion(scaled=True, level="cdf_of_mean").fit(train)
         mean = train.mean(axis=1, keepdims=True)
         np.testing.assert_array_equal(fitted.probability(np.hstack([mean - 0.1, mean])), 0.0)
@@ -153,12 +146,10 @@ def test_scaling_gives_zero_up_to_an_average_training_score(train):
 
 
 @pytest.mark.parametrize("scores", ALL_EQUAL.values(), ids=ALL_EQUAL.keys())
-@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_training_scores_that_do_not_vary_make_a_step(name, scores):
     score = scores[0]
-    found = (
-        CONVERSIONS[name](scaled=False).fit(scores[None]).probability(np.array([[score - 0.01, score, score + 0.01]]))
-    )
+    found = KINDS[name](scaled=False).fit(scores[None]).probability(np.array([[score - 0.01, score, score + 0.01]]))
     np.testing.assert_array_equal(found, [STEPS[name]])
 
 
@@ -170,12 +161,12 @@ def test_what_scores_as_every_training_example_has_probability_zero_when_scaled(
     np.testing.assert_array_equal(scaled.probability(around), [[0.0, 1.0]])
 
 
-@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_step_does_not_turn_on_the_rounding_of_a_score(name):
     score = np.float32(0.7)
     nearly = np.array([[score * (1 - TIE_TOLERANCE / 2), score, score * (1 + TIE_TOLERANCE / 2)]])
     clearly = np.array([[score * (1 - TIE_TOLERANCE * 2), score, score * (1 + TIE_TOLERANCE * 2)]])
-    fitted = CONVERSIONS[name](scaled=False).fit(np.full((1, 5), score))
+    fitted = KINDS[name](scaled=False).fit(np.full((1, 5), score))
     np.testing.assert_array_equal(fitted.probability(nearly), [[STEPS[name][1]] * 3])
     np.testing.assert_array_equal(fitted.probability(clearly), [STEPS[name]])
 

@@ -31,6 +31,13 @@ class CrossFit(Calibration):
 
     Args:
         folds: K; with fewer draws or rows, as many folds as there are of these.
+
+    Example:
+        Five times two draws are trained on 16 of the 20 rows and compared with the other 4.
+
+        >>> plan = CrossFit(folds=5).plan(examples=20, draws=10, seed=0)
+        >>> [(part.draws, len(part.trained), len(part.calibrated)) for part in plan.parts]
+        [(2, 16, 4), (2, 16, 4), (2, 16, 4), (2, 16, 4), (2, 16, 4)]
     """
 
     folds: AtLeastTwo = 5

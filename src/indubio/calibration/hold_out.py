@@ -24,6 +24,13 @@ class HoldOut(Calibration):
         share: of the rows that is kept out.
         rows: which: "random" ones, or the "last" ones. Take the last where neighbours are alike, as windows that
             overlap are: a random window's neighbours would have been trained on, and it would look too good.
+
+    Example:
+        Of 20 rows the last 5 are kept for the scores of all 10 draws to be compared with.
+
+        >>> (part,) = HoldOut(share=0.25, rows="last").plan(examples=20, draws=10, seed=0).parts
+        >>> part.draws, len(part.trained), part.calibrated.tolist()
+        (10, 15, [15, 16, 17, 18, 19])
     """
 
     share: Fraction = 0.25

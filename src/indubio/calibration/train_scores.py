@@ -15,7 +15,13 @@ from indubio.calibration.calibration import Calibration, Groups, Part, Plan
 
 @dataclass(frozen=True, kw_only=True)
 class TrainScores(Calibration):
-    """Calibrate on the training rows, as the paper does."""
+    """Calibrate on the training rows, as the paper does.
+
+    Example:
+        >>> plan = TrainScores().plan(examples=20, draws=10, seed=0)
+        >>> [(part.draws, len(part.trained), len(part.calibrated)) for part in plan.parts], plan.unseen
+        ([(10, 20, 20)], False)
+    """
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:  # noqa: ARG002 - all are called alike
         """One part: all draws, all rows, twice."""

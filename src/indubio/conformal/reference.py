@@ -24,6 +24,14 @@ class Reference:
         unseen: whether no draw was trained on the examples it scored here.
         groups: names of the groups; None without groups.
         group: which group each of `scores` belongs to; None without groups.
+
+    Example:
+        Of 9 good examples 2 score at least 8: the p-value is (1 + 2) / (9 + 1).
+
+        >>> import numpy as np
+        >>> reference = Reference.of(np.arange(1.0, 10.0)[None], part=np.array([0]), unseen=True)
+        >>> reference.p_value(reference.part_means(np.array([[2.5, 8.0, 30.0]])))
+        array([0.8, 0.3, 0.1])
     """
 
     scores: Float[np.ndarray, "parts examples"]

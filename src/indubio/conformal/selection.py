@@ -18,6 +18,11 @@ def alarms(
         p_value: of every example.
         level: largest false-alarm rate.
         smallest_p: 1 / (n + 1); a level below it is refused, since it could raise no alarm at all.
+
+    Example:
+        >>> import numpy as np
+        >>> alarms(np.array([0.01, 0.05, 0.4]), level=0.05, smallest_p=0.01)
+        array([ True,  True, False])
     """
     if not 0 < level < 1:
         raise ConfigError(f"`level` must be between 0 and 1, got {level}.")
@@ -46,6 +51,11 @@ def select_anomalies(
         p_value: of every example of the batch; select once, over all of it, not part by part.
         fdr: largest expected share of good examples among those selected.
         smallest_p: 1 / (n + 1); an `fdr` below it is refused, since nothing could be selected.
+
+    Example:
+        >>> import numpy as np
+        >>> select_anomalies(np.array([0.001, 0.02, 0.04, 0.5, 0.9]), fdr=0.1)
+        array([ True,  True,  True, False, False])
     """
     if not 0 < fdr < 1:
         raise ConfigError(f"`fdr` must be between 0 and 1, got {fdr}.")

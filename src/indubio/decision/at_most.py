@@ -26,6 +26,17 @@ class AtMost(Referral):
         per: "batch" counts over the examples assessed in one call, "day" over each calendar day among them, by the
             table's time column.
         least: refer nothing that is not more uncertain than this, however quiet the day.
+
+    Example:
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.array([[0.1, 0.4, 0.7, 0.9]])
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)
+        >>> rule = AtMost(count=1)
+        >>> rule.refers(found, rule.fit(sure))
+        array([False,  True, False, False])
     """
 
     OVER_BATCH: ClassVar[bool] = True
@@ -35,7 +46,7 @@ class AtMost(Referral):
     least: float = 0.0
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """What is no more uncertain than this is never referred."""
+        """Nothing is learned: `least` is the uncertainty up to which nothing is ever referred."""
         return float(self.least)
 
     def refers(self, found: Evidence, threshold: float) -> Bool[np.ndarray, " examples"]:

@@ -15,6 +15,13 @@ class Budget(Referral):
 
     Args:
         share: largest share to refer.
+
+    Example:
+        One of four examples may be referred, so the threshold is the second largest uncertainty.
+
+        >>> import numpy as np
+        >>> Budget(share=0.25).fit({"total": np.array([0.02, 0.20, 0.10, 0.07])})
+        0.1
     """
 
     share: Share = 0.05

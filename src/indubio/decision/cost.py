@@ -27,6 +27,22 @@ class Cost(Referral):
         missed_anomaly: cost of an anomaly that is accepted as an inlier.
         false_alarm: cost of an inlier that is called an anomaly.
         review: cost of a person looking at an example.
+
+    Example:
+        A missed anomaly costs ten times a false alarm, so an example is called an anomaly early: from 1/11 on. The
+        first two are referred: a review costs less than either verdict is expected to cost.
+
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.array([[0.1, 0.4, 0.6, 0.9]])
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)
+        >>> rule = Cost(missed_anomaly=100, false_alarm=10, review=5)
+        >>> round(rule.anomaly_threshold(0.5), 2)
+        0.09
+        >>> rule.refers(found, rule.fit(sure))
+        array([ True,  True, False, False])
     """
 
     missed_anomaly: Positive
@@ -34,7 +50,7 @@ class Cost(Referral):
     review: Positive
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """The cost of a review."""
+        """The cost of a review: a verdict that is expected to cost more is referred."""
         return float(self.review)
 
     def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:

@@ -27,6 +27,20 @@ class Exceed(Referral):
     Args:
         contamination: gamma, the share of anomalies that is expected.
         confidence: least confidence of an accepted verdict.
+
+    Example:
+        Of 100 reference examples, 50, 85, 90 and 100 score at most as high. With a share of anomalies of 0.1 the one
+        at 90 could as well have come out the other way.
+
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.array([[0.1, 0.4, 0.6, 0.9]])
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=np.array([50, 85, 90, 100]), reference=100)
+        >>> rule = Exceed(contamination=0.1)
+        >>> rule.refers(found, rule.fit(sure))
+        array([False, False,  True, False])
     """
 
     NEEDS_RANKS: ClassVar[bool] = True
@@ -35,11 +49,11 @@ class Exceed(Referral):
     confidence: Share = 0.9
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """1 - confidence."""
+        """Nothing is learned: what is in more doubt than 1 - confidence is referred."""
         return 1 - float(self.confidence)
 
     def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:
-        """1 - the confidence of each prediction."""
+        """1 - confidence, for each prediction."""
         anomaly, inlier = stabilities(found, self.contamination)
         return np.where(found.prediction, inlier, anomaly)
 

@@ -7,8 +7,14 @@ from indubio.decision.referral import Labelled, Referral, Uncertainties
 
 @dataclass(frozen=True, kw_only=True)
 class NoReferral(Referral):
-    """Nothing is referred; `by` only says which uncertainty to show beside the verdict."""
+    """Nothing is referred; `by` only says which uncertainty to show beside the verdict.
+
+    Example:
+        >>> import numpy as np
+        >>> NoReferral().fit({"total": np.array([0.1, 0.2])})
+        inf
+    """
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """Infinity."""
+        """No doubt is larger than infinity, so nothing is referred."""
         return float("inf")

@@ -17,7 +17,7 @@ from indubio.errors import ConfigError
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty, UncertaintyName
 
-Uncertainties = Mapping[str, Float[np.ndarray, " examples"]] | Uncertainty
+Uncertainties = Mapping[str, Shaped[np.ndarray, " examples"]] | Uncertainty
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,20 @@ class RejEx(Referral):
     Args:
         contamination: gamma, the share of anomalies that is expected.
         tolerance: T; the larger, the more is referred.
+
+    Example:
+        Of 100 reference examples, 50, 85, 90 and 100 score at most as high. Only what is far below the share of
+        anomalies expected is left to the detector.
+
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.array([[0.1, 0.4, 0.6, 0.9]])
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=np.array([50, 85, 90, 100]), reference=100)
+        >>> rule = RejEx(contamination=0.1)
+        >>> rule.refers(found, rule.fit(sure))
+        array([False,  True,  True,  True])
     """
 
     NEEDS_RANKS: ClassVar[bool] = True

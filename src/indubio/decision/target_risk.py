@@ -36,6 +36,26 @@ class TargetRisk(Referral):
     Args:
         alpha: largest error rate among the accepted.
         delta: probability of a labelled set that misleads.
+
+    Example:
+        At most 5 % errors with 90 % confidence: even without a single error, that takes 45 accepted examples.
+
+        >>> TargetRisk(alpha=0.05, delta=0.1).fewest
+        45
+
+        Here 200 labelled examples are given, of which the 20 most uncertain have a wrong verdict.
+
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence, Labelled
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.linspace(0.5, 1.0, 200)[None]
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> evidence = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)
+        >>> labelled = Labelled(evidence=evidence, wrong=p[0] < 0.55)
+        >>> threshold = TargetRisk(alpha=0.05).fit(sure, labelled)
+        >>> accepted = sure.total <= threshold
+        >>> bool(accepted.mean() > 0.9), bool(labelled.wrong[accepted].mean() < 0.05)
+        (True, True)
     """
 
     NEEDS_LABELS: ClassVar[bool] = True

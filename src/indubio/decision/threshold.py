@@ -12,10 +12,24 @@ class UncertaintyThreshold(Referral):
 
     Args:
         threshold: refer what is above it, in the units of the uncertainty itself (the total ranges over [0, 1/4]).
+
+    Example:
+        The total uncertainty p (1 - p) is largest at p = 1/2.
+
+        >>> import numpy as np
+        >>> from indubio.decision import Evidence
+        >>> from indubio.uncertainty import quantify
+        >>> p = np.array([[0.1, 0.4, 0.6, 0.9]])
+        >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
+        >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)
+        >>> found.uncertainty.total.round(2)
+        array([0.09, 0.24, 0.24, 0.09])
+        >>> UncertaintyThreshold(threshold=0.2).refers(found, 0.2)
+        array([False,  True,  True, False])
     """
 
     threshold: NotNegative
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
-        """The threshold as it was given."""
+        """The number that was given; nothing is learned from the reference examples."""
         return float(self.threshold)

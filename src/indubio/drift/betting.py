@@ -47,7 +47,7 @@ def plain_wealth_over_time(
     unit: Float[np.ndarray, "stakes series"],
     weights: Float[np.ndarray, " examples"],
 ) -> tuple[Float[np.ndarray, "examples series"], Float[np.ndarray, "stakes series"]]:
-    """The same in numpy."""
+    """What `wealth_over_time` gives, computed by numpy where there is no core."""
     missing: Bool[np.ndarray, "examples series"] = np.isnan(off)
     bets = stakes * np.where(missing, 0.0, off)[:, None, :]
     bets += 1

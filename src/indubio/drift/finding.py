@@ -96,7 +96,7 @@ class Drift:
         return f"DRIFT since example {first} of {self.examples}: {named}{more} ({self.promise})"
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data for JSON."""
+        """The finding as a dictionary of numbers and text, ready for JSON."""
         changed = [
             {"name": one.name, "kind": one.kind, "since": one.since, "mean_rank": one.rank} for one in self.changed
         ]

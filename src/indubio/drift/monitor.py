@@ -69,7 +69,7 @@ class DriftMonitor:
         return monitor
 
     def drift(self) -> Drift:
-        """What is known by now."""
+        """Which series have changed so far, and the evidence for each."""
         evidence = self.largest / self._needed
         known = self.rank_count > 0
         rank = np.divide(self.rank_sum, self.rank_count, out=np.zeros(len(known)), where=known)

@@ -85,7 +85,7 @@ class DriftReference:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What of it each series is."""
+        """What each series follows: values, their scatter, the spread within windows, or scores."""
         kinds: tuple[Kind, ...] = ("value", "scatter", "within") if self.windows else ("value", "scatter")
         score: tuple[Kind, ...] = ("score",) if self.has_score else ()
         return (*(kind for kind in kinds for _ in self.features), *score)

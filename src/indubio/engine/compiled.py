@@ -94,7 +94,7 @@ class CompiledEngine:
         self,
         count: int,
         values: Float[np.ndarray, "m p"],
-        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        masks: Sequence[Float[np.ndarray, "draws _"]] | None,
         noise: Float[np.ndarray, "draws ..."] | None,
     ) -> "CompiledScorer":
         """What scores rows under these draws."""
@@ -105,7 +105,7 @@ class CompiledEngine:
         return self.scorer(len(values), values, None, None).nll(rows)
 
     def flat(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n features"]:
-        """The rows as the core takes them."""
+        """The rows with all values of an example side by side, as the core reads them."""
         return np.ascontiguousarray(rows).reshape(len(rows), -1)
 
 
@@ -131,7 +131,7 @@ class CompiledTrainer:
         self._steps, self._power1, self._power2 = 0, 1.0, 1.0
 
     def steps(
-        self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "networks n"], rates: Sequence[float]
+        self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "networks ordered"], rates: Sequence[float]
     ) -> Float[np.ndarray, " networks"]:
         """One step for each rate, on the rows in this order; the sum of the steps' losses of each network."""
         flat = np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
@@ -159,7 +159,7 @@ class CompiledTrainer:
         return self._values
 
     def put(self, values: Float[np.ndarray, "networks p"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values; Adam keeps its memory."""
         self._values[...] = values
 
     def _corrected(self, rates: Sequence[float]) -> tuple[Values, Values]:
@@ -175,11 +175,13 @@ class CompiledTrainer:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._threads)  # its threads end when the trainer is gone
 
-    def _worth_threads(self, order: Int[np.ndarray, "networks n"]) -> bool:
+    def _worth_threads(self, order: Int[np.ndarray, "networks ordered"]) -> bool:
         products = order.size * self._values.shape[1]
         return self._threads > 1 and len(order) > 1 and products > THREAD_PRODUCTS
 
-    def _steps_of(self, member: int, rows: Values, order: Int[np.ndarray, " n"], over: Values, roots: Values) -> float:
+    def _steps_of(
+        self, member: int, rows: Values, order: Int[np.ndarray, " ordered"], over: Values, roots: Values
+    ) -> float:
         objective = self._objective
         job = TrainJob(
             values=address(self._values[member]),
@@ -220,7 +222,7 @@ class CompiledSampler:
         self._momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
 
-    def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 n"]) -> float:
+    def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
         """A move for each batch of the rows in this order; the last batch's loss."""
         chain, flat = self._chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
         order = np.ascontiguousarray(order[0])
@@ -249,7 +251,7 @@ class CompiledSampler:
         return float(job.last_loss)
 
     def values(self) -> Float[np.ndarray, "1 p"]:
-        """Where the chain is."""
+        """The weights that the chain has reached, as the live array."""
         return self._values
 
 
@@ -261,7 +263,7 @@ class CompiledScorer:
         engine: CompiledEngine,
         count: int,
         values: Float[np.ndarray, "m p"],
-        masks: Sequence[Float[np.ndarray, "draws units"]] | None,
+        masks: Sequence[Float[np.ndarray, "draws _"]] | None,
         noise: Float[np.ndarray, "draws ..."] | None,
     ) -> None:
         self._engine, self._count = engine, count

@@ -186,7 +186,7 @@ class Core:
         return int(handle)
 
     def forget(self, handle: int) -> None:
-        """Free a network."""
+        """Free the memory of a network; its handle is of no use afterwards."""
         self._library.indubio_forget(handle)
 
     def network_sizes(self, handle: int) -> tuple[int, int, int]:

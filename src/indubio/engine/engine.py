@@ -23,7 +23,7 @@ Rows = Float[np.ndarray, "n ..."]
 class Trainer(Protocol):
     """C networks in training by Adam."""
 
-    def steps(self, rows: Rows, order: Int[np.ndarray, "c n"], rates: Sequence[float]) -> Float[np.ndarray, " c"]:
+    def steps(self, rows: Rows, order: Int[np.ndarray, "c ordered"], rates: Sequence[float]) -> Float[np.ndarray, " c"]:
         """One step for each rate, on batches of the rows in each network's order; sums of the steps' losses.
 
         The loss is without the part of the prior that has a closed form. Rows beyond the last rate are left out.
@@ -36,13 +36,13 @@ class Trainer(Protocol):
         """What is trained, as it is now; maybe the live array, so copy what is kept."""
 
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values, for instance the best so far."""
 
 
 class Sampler(Protocol):
     """A chain of one network's weights."""
 
-    def steps(self, rows: Rows, order: Int[np.ndarray, "1 n"]) -> float:
+    def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch of the rows in this order; the last batch's mean NLL."""
 
     def values(self) -> Float[np.ndarray, "1 p"]:
@@ -102,7 +102,7 @@ class Engine(Protocol):
         self,
         count: int,
         values: Float[np.ndarray, "w p"],
-        masks: tuple[Float[np.ndarray, "m units"], ...] | None,
+        masks: tuple[Float[np.ndarray, "m _"], ...] | None,
         noise: Float[np.ndarray, "m ..."] | None,
     ) -> Scorer:
         """Draws of these weights.

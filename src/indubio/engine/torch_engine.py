@@ -69,10 +69,10 @@ class TorchEngine:
         self,
         count: int,
         values: Float[np.ndarray, "w p"],
-        masks: tuple[Float[np.ndarray, "m units"], ...] | None,
+        masks: tuple[Float[np.ndarray, "m _"], ...] | None,
         noise: Float[np.ndarray, "m ..."] | None,
     ) -> "_TorchScorer":
-        """Draws of these weights."""
+        """What scores rows under draws with these weights; arguments as in `Engine.scorer`."""
         return _TorchScorer(self._autoencoder, self._stacked, count, values, masks, noise)
 
 
@@ -83,7 +83,7 @@ class _Batches:
         self._size, self._like = size, like
         self._kept: tuple[Rows, Tensor] | None = None
 
-    def __call__(self, rows: Rows, order: Int[np.ndarray, "c n"]) -> Iterator[Float[Tensor, "c b ..."]]:
+    def __call__(self, rows: Rows, order: Int[np.ndarray, "c ordered"]) -> Iterator[Float[Tensor, "c b ..."]]:
         if self._kept is None or self._kept[0] is not rows:
             self._kept = rows, tensor_of(rows, self._like.device).to(self._like.dtype)
         sent = self._kept[1]
@@ -111,7 +111,7 @@ class _TorchTrainer:
         # weights anyway.
         self._adam = torch.optim.Adam([self._values], fused=True, weight_decay=loss.decay)
 
-    def steps(self, rows: Rows, order: Int[np.ndarray, "c n"], rates: Sequence[float]) -> Float[np.ndarray, " c"]:
+    def steps(self, rows: Rows, order: Int[np.ndarray, "c ordered"], rates: Sequence[float]) -> Float[np.ndarray, " c"]:
         """One step for each rate; sums of the steps' losses."""
         total = torch.zeros(len(order), dtype=self._values.dtype, device=self._values.device)
         with _threads(self._threads):
@@ -139,7 +139,7 @@ class _TorchTrainer:
         return array_of(self._values)
 
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
-        """Go on from these values."""
+        """Go on training from these values; Adam keeps its memory."""
         with torch.no_grad():
             self._values.copy_(tensor_of(values, self._values.device))
 
@@ -153,7 +153,7 @@ class _TorchSampler:
         self._momentum = torch.zeros_like(self._values)
         self._batches = _Batches(batch, self._values)
 
-    def steps(self, rows: Rows, order: Int[np.ndarray, "1 n"]) -> float:
+    def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch; the last batch's mean NLL."""
         last = float("nan")
         with _threads(1 if self._values.shape[1] <= SMALL_NETWORK else None):
@@ -172,7 +172,7 @@ class _TorchSampler:
         values.add_(self._momentum.add_(kick, alpha=chain.spread))
 
     def values(self) -> Float[np.ndarray, "1 p"]:
-        """Where the chain is."""
+        """The weights that the chain has reached, as the live array."""
         return array_of(self._values)
 
 
@@ -183,7 +183,7 @@ class _TorchScorer:
         stacked: StackedAutoencoder,
         count: int,
         values: Float[np.ndarray, "w p"],
-        masks: tuple[Float[np.ndarray, "m units"], ...] | None,
+        masks: tuple[Float[np.ndarray, "m _"], ...] | None,
         noise: Float[np.ndarray, "m ..."] | None,
     ) -> None:
         device = autoencoder.device

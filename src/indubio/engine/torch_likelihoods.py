@@ -1,4 +1,12 @@
-"""Negative log-likelihoods on torch; the formulas are those of `autoencoders.likelihoods`."""
+"""Negative log-likelihoods on torch; the formulas are those of `networks.likelihoods`.
+
+A likelihood of your own registers its formula here, and then runs with every network and posterior, on torch:
+
+    @nll_of_values.register
+    def _(likelihood: MyLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor: ...
+"""
+
+from functools import singledispatch
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,19 +22,37 @@ from indubio.networks.likelihoods import (
 from indubio.networks.tensors import Decoded, TensorWeights
 
 
-def nll_of_values(likelihood: Likelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:
-    """Negative log-likelihood of every value, (A, B, ...), up to a constant."""
-    match likelihood:
-        case GaussianLikelihood():
-            squared, variance = (x - decoded.location).square(), _variance(likelihood, decoded, weights)
-            return squared / 2 if variance is None else (squared / variance + variance.log()) / 2
-        case LaplaceLikelihood():
-            distance, variance = (x - decoded.location).abs(), _variance(likelihood, decoded, weights)
-            return distance if variance is None else distance / variance.sqrt() + variance.log() / 2
-        case BernoulliLikelihood():
-            return F.binary_cross_entropy(decoded.location, x.expand_as(decoded.location), reduction="none")
-        case _:
-            raise TypeError(f"{type(likelihood).__name__} has no formula on torch.")
+@singledispatch
+def nll_of_values(likelihood: Likelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:  # noqa: ARG001 - for those that have a formula
+    """Negative log-likelihood of every value, (A, B, ...), up to a constant.
+
+    Args:
+        likelihood: its settings choose the formula.
+        x: the values.
+        decoded: their reconstructions, and the log variances where the likelihood has `output_noise`.
+        weights: all weights by name, the likelihood's own among them.
+    """
+    raise TypeError(
+        f"{type(likelihood).__name__} has no formula on torch: register one with "
+        "`indubio.engine.torch_likelihoods.nll_of_values.register`."
+    )
+
+
+@nll_of_values.register
+def _gaussian(likelihood: GaussianLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:
+    squared, variance = (x - decoded.location).square(), _variance(likelihood, decoded, weights)
+    return squared / 2 if variance is None else (squared / variance + variance.log()) / 2
+
+
+@nll_of_values.register
+def _laplace(likelihood: LaplaceLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:
+    distance, variance = (x - decoded.location).abs(), _variance(likelihood, decoded, weights)
+    return distance if variance is None else distance / variance.sqrt() + variance.log() / 2
+
+
+@nll_of_values.register
+def _bernoulli(likelihood: BernoulliLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:  # noqa: ARG001 - as every formula
+    return F.binary_cross_entropy(decoded.location, x.expand_as(decoded.location), reduction="none")
 
 
 def _variance(likelihood: NoisyLikelihood, decoded: Decoded, weights: TensorWeights) -> Tensor | None:

@@ -114,7 +114,7 @@ def _program(network: Network) -> Program:
 
 
 class _Blocks:
-    """A network of blocks."""
+    """A built-in network, block after block, C of them at once."""
 
     def __init__(self, network: BlockNetwork) -> None:
         self._network = network

@@ -4,6 +4,7 @@ Every public function passes its arrays through here once, at the border; inside
 everything else is float64.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,8 +13,11 @@ from numpy.typing import ArrayLike
 
 from indubio.errors import ConfigError, DataError, ShapeError
 
-Binary: TypeAlias = Bool[np.ndarray, " examples"] | Num[np.ndarray, " examples"]
+Binary: TypeAlias = Bool[np.ndarray, " examples"] | Num[np.ndarray, " examples"] | Sequence[int]
 """0 or False: inlier, 1 or True: anomaly."""
+
+Values: TypeAlias = Num[np.ndarray, " examples"] | Sequence[float]
+"""One score or uncertainty for each example."""
 
 
 def checked_binary(name: str, values: ArrayLike) -> Bool[np.ndarray, " examples"]:
@@ -42,7 +46,7 @@ def checked_values(name: str, values: ArrayLike) -> Float[np.ndarray, " examples
 
 
 def check_same_length(**arrays: np.ndarray | None) -> None:
-    """One entry per example in every array that is given."""
+    """Refuse arrays of different lengths; those that are None are passed over."""
     lengths = {name: array.size for name, array in arrays.items() if array is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
@@ -50,7 +54,7 @@ def check_same_length(**arrays: np.ndarray | None) -> None:
 
 
 def check_at_least_one(**settings: int) -> None:
-    """The smallest numbers of examples are counts from 1."""
+    """Refuse settings below 1, by name."""
     for name, value in settings.items():
         if value < 1:
             raise ConfigError(f"`{name}` must be at least 1, got {value}.")

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from indubio.errors import ConfigError, quoted
-from indubio.evaluation.checks import Binary
+from indubio.evaluation.checks import Binary, Values
 from indubio.evaluation.rejection import RejectionCurve
 from indubio.evaluation.summary import Evaluation, evaluate
 
@@ -44,9 +43,9 @@ class Comparison:
 def compare(
     labels: Binary,
     predictions: Mapping[str, Binary],
-    uncertainties: Mapping[str, Float[np.ndarray, " examples"]],
+    uncertainties: Mapping[str, Values],
     *,
-    scores: Mapping[str, Float[np.ndarray, " examples"]] | None = None,
+    scores: Mapping[str, Values] | None = None,
     min_anomalies: int = 3,
     min_inliers: int = 1,
 ) -> Comparison:
@@ -59,6 +58,20 @@ def compare(
         scores: by the same names; high means anomalous; adds AUROC.
         min_anomalies: fewest retained anomalies of a defined point of a curve.
         min_inliers: fewest retained inliers of a defined point of a curve.
+
+    Example:
+        Both detectors are wrong on the same two examples, but only one is unsure of them.
+
+        >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
+        >>> knowing = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]
+        >>> compared = compare(
+        ...     labels,
+        ...     {"constant": predictions, "knowing": predictions},
+        ...     {"constant": [0.5] * 8, "knowing": knowing},
+        ... )
+        >>> [(row["detector"], round(row["gss_gain"], 2)) for row in compared.table()]
+        [('knowing', 0.11), ('constant', 0.0)]
     """
     if not predictions:
         raise ConfigError("`predictions` must be of at least one detector, got none.")

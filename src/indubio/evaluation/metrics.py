@@ -16,13 +16,15 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from numpy.typing import NDArray
 
-from indubio.evaluation.checks import Binary, check_same_length, checked_binary, checked_values
+from indubio.evaluation.checks import Binary, Values, check_same_length, checked_binary, checked_values
 
 Points: TypeAlias = Float[NDArray[np.float64], "*points"]
 """One number per point of a curve."""
+
+Counts: TypeAlias = Num[np.ndarray, "*points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +38,19 @@ class Confusion:
         fp: inliers called anomalies.
         tn: inliers called inliers.
         fn: anomalies called inliers.
+
+    Example:
+        >>> counts = Confusion.of(labels=[0, 0, 0, 1, 1], predictions=[0, 0, 1, 1, 0])
+        >>> counts.sensitivity.item(), round(counts.specificity.item(), 2)
+        (0.5, 0.67)
+        >>> {name: round(metric(counts).item(), 2) for name, metric in METRICS.items()}
+        {'gss': 0.58, 'f1': 0.5, 'mcc': 0.17, 'balanced_accuracy': 0.58}
     """
 
-    tp: Points
-    fp: Points
-    tn: Points
-    fn: Points
+    tp: Counts
+    fp: Counts
+    tn: Counts
+    fn: Counts
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,13 +77,13 @@ class Confusion:
 
     @property
     def anomalies(self) -> Points:
-        """TP + FN."""
-        return self.tp + self.fn
+        """TP + FN: how many examples are anomalies, whatever they are called."""
+        return np.asarray(self.tp + self.fn)
 
     @property
     def inliers(self) -> Points:
-        """TN + FP."""
-        return self.tn + self.fp
+        """TN + FP: how many examples are inliers, whatever they are called."""
+        return np.asarray(self.tn + self.fp)
 
     @property
     def sensitivity(self) -> Points:
@@ -83,7 +92,7 @@ class Confusion:
 
     @property
     def specificity(self) -> Points:
-        """TN / (TN + FP): the share of the inliers that is left in peace."""
+        """TN / (TN + FP): the share of the inliers that is not called anomalous."""
         return ratio(self.tn, self.inliers)
 
 
@@ -116,18 +125,32 @@ METRICS: Mapping[str, Callable[[Confusion], Points]] = MappingProxyType(
 )
 
 
-def auroc(labels: Binary, scores: Float[np.ndarray, " examples"]) -> float:
-    """P(score of an anomaly > score of an inlier), ties one half; NaN when all examples are of one class."""
+def auroc(labels: Binary, scores: Values) -> float:
+    """P(score of an anomaly > score of an inlier), ties one half; NaN when all examples are of one class.
+
+    Example:
+        Five of the six pairs of an anomaly and an inlier are in the right order, and the sixth ties.
+
+        >>> round(auroc([0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.3, 0.9]), 3)
+        0.917
+    """
     actual, values = checked_binary("labels", labels), checked_values("scores", scores)
     check_same_length(labels=actual, scores=values)
     return _share_in_order(actual, values)
 
 
-def error_detection_auroc(labels: Binary, predictions: Binary, uncertainty: Float[np.ndarray, " examples"]) -> float:
+def error_detection_auroc(labels: Binary, predictions: Binary, uncertainty: Values) -> float:
     """P(an error is more uncertain than a correct prediction), ties one half.
 
     1 is an uncertainty that names every error first, 0.5 one that knows nothing of them. NaN when all predictions
     are right or all are wrong: there is then nothing to tell apart.
+
+    Example:
+        >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
+        >>> uncertainty = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]
+        >>> error_detection_auroc(labels, predictions, uncertainty)
+        1.0
     """
     actual = checked_binary("labels", labels)
     predicted = checked_binary("predictions", predictions)
@@ -152,7 +175,7 @@ def _cells(
 
 
 def ratio(part: Points, whole: Points) -> Points:
-    """The part of the whole; NaN where there is no whole."""
+    """Part / whole; NaN where the whole is 0."""
     share = np.full(np.shape(whole), np.nan)
     np.divide(part, whole, out=share, where=whole > 0)
     return share

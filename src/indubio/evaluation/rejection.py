@@ -18,6 +18,7 @@ from indubio.errors import ConfigError
 from indubio.evaluation.certainty import certainty_order
 from indubio.evaluation.checks import (
     Binary,
+    Values,
     check_at_least_one,
     check_same_length,
     checked_binary,
@@ -87,10 +88,10 @@ class RejectionCurve:
 def accuracy_rejection_curve(
     labels: Binary,
     predictions: Binary | None,
-    uncertainty: Float[np.ndarray, " examples"],
+    uncertainty: Values,
     *,
     metric: str = "gss",
-    scores: Float[np.ndarray, " examples"] | None = None,
+    scores: Values | None = None,
     min_anomalies: int = 3,
     min_inliers: int = 1,
 ) -> RejectionCurve:
@@ -109,6 +110,18 @@ def accuracy_rejection_curve(
         scores: high means anomalous; needed by AUROC, not used by the others.
         min_anomalies: fewest retained anomalies of a defined point.
         min_inliers: fewest retained inliers of a defined point.
+
+    Example:
+        >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
+        >>> uncertainty = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]
+        >>> curve = accuracy_rejection_curve(labels, predictions, uncertainty)
+        >>> curve.rejection_rate
+        array([0.   , 0.125, 0.25 , 0.375, 0.625])
+        >>> curve.value.round(2)
+        array([0.75, 0.87, 1.  ,  nan,  nan])
+        >>> round(curve.base, 2), round(curve.weighted_average, 2), round(curve.gain, 2)
+        (0.75, 0.86, 0.11)
     """
     if metric not in CURVE_METRICS:
         raise ConfigError(f"`metric` must be one of {', '.join(CURVE_METRICS)}, got {metric!r}.")

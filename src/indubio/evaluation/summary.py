@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Float
-
-from indubio.evaluation.checks import Binary, checked_binary
+from indubio.evaluation.checks import Binary, Values, checked_binary
 from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
 from indubio.evaluation.rejection import RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage
@@ -51,9 +48,9 @@ class Evaluation:
 def evaluate(
     labels: Binary,
     predictions: Binary,
-    uncertainty: Float[np.ndarray, " examples"],
+    uncertainty: Values,
     *,
-    scores: Float[np.ndarray, " examples"] | None = None,
+    scores: Values | None = None,
     rejection_rates: Sequence[float] = (0.1, 0.2, 0.4),
     min_anomalies: int = 3,
     min_inliers: int = 1,
@@ -71,6 +68,16 @@ def evaluate(
         rejection_rates: where to read off GSS, each the largest share that may be rejected.
         min_anomalies: fewest retained anomalies of a defined point.
         min_inliers: fewest retained inliers of a defined point.
+
+    Example:
+        Two of eight predictions are wrong, and they are the most uncertain ones: without them nothing is wrong.
+
+        >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
+        >>> uncertainty = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]
+        >>> found = evaluate(labels, predictions, uncertainty, rejection_rates=(0.25,))
+        >>> found.metrics["gss"], found.gss_at[0.25], found.error_detection_auroc
+        (0.75, 1.0, 1.0)
     """
 
     def curve(metric: str) -> RejectionCurve:

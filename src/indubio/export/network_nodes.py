@@ -153,7 +153,8 @@ class NetworkNodes:
         graph, likelihood = self._graph, autoencoder.likelihood
         if isinstance(likelihood, BernoulliLikelihood):
             return self._bernoulli(x, location)
-        assert isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood)
+        if not isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood):
+            raise ConfigError(f"{type(likelihood).__name__} cannot be exported: only the built-in likelihoods can.")
         distance = graph.add("Sub", x, location)
 
         variance = None

@@ -42,7 +42,7 @@ class Order:
     seed: int
 
     def rows_of(self, rows: TrainingRows) -> TrainingRows:
-        """The rows to train on."""
+        """Those of all rows that this fit trains on."""
         if self.trained is None or not isinstance(rows, np.ndarray) or len(self.trained) == len(rows):
             return rows
         own: np.ndarray = rows[self.trained]

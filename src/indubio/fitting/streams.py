@@ -96,18 +96,18 @@ class Split:
         return np.asarray(self.number(places, CALIBRATING) < self.held)
 
     def is_reference(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
-        """Which examples calibrate."""
+        """Which examples the scores of new ones are compared with."""
         if self.held:
             return self._held(places)
         chosen = np.asarray(self.number(places, CALIBRATING) < self.reference)
         return chosen & self._held(places) if self.unseen else chosen
 
     def is_stopping(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
-        """Which examples say when to stop."""
+        """Which examples are held out to say when training stops."""
         return np.asarray(~self._held(places) & (self.number(places, STOPPING) < self.stopping))
 
     def is_trained(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
-        """Which examples train."""
+        """Which examples the networks are trained on: those held out neither for calibration nor for stopping."""
         return np.asarray(~self._held(places) & (self.number(places, STOPPING) >= self.stopping))
 
 

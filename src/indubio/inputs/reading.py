@@ -33,7 +33,7 @@ class Reading(Settings):
             raise ConfigError("give either `table`, or `layout` and `windowing`.")
 
     def read(self, source: Any) -> Table | Windows:
-        """All of it, in memory."""
+        """All rows or windows of the source, in memory."""
         if self.layout is not None and self.windowing is not None:
             return read_windows(source, self.layout, self.windowing)
         parts = list(self.stream(source))
@@ -42,7 +42,7 @@ class Reading(Settings):
         return Table.concatenated([part for part in parts if isinstance(part, Table)])
 
     def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows]:
-        """The same part by part.
+        """All rows or windows of the source, a part at a time.
 
         Args:
             source: file, folder, pattern, frame or table.

@@ -97,7 +97,7 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Names of the columns, in the order of training."""
         return tuple(column.name for column in self.columns)
 
     @cached_property

@@ -40,7 +40,7 @@ class Table:
         return int(self.features.num_rows)
 
     def select(self, chosen: Bool[np.ndarray, " rows"]) -> "Table":
-        """The chosen rows."""
+        """The table with those of its rows where the mask is true."""
         mask = pa.array(chosen)
         return replace(
             self,
@@ -132,7 +132,7 @@ class Roles(Settings):
         return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
 
     def part(self, table: pa.Table, where: str = "the table") -> Table:
-        """The table parted by role."""
+        """The table with its columns divided by role: features, columns to pass through, labels."""
         names = table.column_names
         asked = [*(self.columns or ()), *self.passed, *([self.label] if self.label else []), *self.categorical]
         unknown = [name for name in dict.fromkeys(asked) if name not in names]

@@ -104,7 +104,7 @@ class LayerNorm:
         return {f"{self.name}.gain": self.shape, f"{self.name}.shift": self.shape}
 
     def initial(self) -> Weights:
-        """Gain 1 and shift 0."""
+        """A gain of 1 and a shift of 0, with which the norm only normalises."""
         return {
             f"{self.name}.gain": np.ones(self.shape, np.float32),
             f"{self.name}.shift": np.zeros(self.shape, np.float32),

@@ -52,7 +52,7 @@ class BlockNetwork(Network):
 
     @property
     def dropout_units(self) -> tuple[int, ...]:  # type: ignore[override]
-        """After every block but the output."""
+        """Units of each mask: there is one after every block but the output."""
         return tuple(block.units for block in (*self.encoder, *self.decoder[:-1]))
 
     @property

@@ -25,6 +25,20 @@ class AnchoredEnsemble(Posterior):
 
     Args:
         members: size of the ensemble, M.
+
+    Example:
+        Every member is a network with weights of its own.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = AnchoredEnsemble(members=4).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape
+        (4, 40)
+        >>> len(draws.weights["encoder.0.weight"])
+        4
     """
 
     COUNT: ClassVar[str | None] = "members"
@@ -33,7 +47,7 @@ class AnchoredEnsemble(Posterior):
 
     @property
     def count(self) -> int:
-        """Every member is a draw."""
+        """As many draws as members."""
         return self.members
 
     def draws_of(self, context: FitContext) -> Draws:

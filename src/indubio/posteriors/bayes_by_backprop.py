@@ -38,6 +38,18 @@ class BayesByBackprop(Posterior):
         narrow: tau2, standard deviation of the other.
         initial_spread: standard deviation of the initial means.
         initial_rho: initial rho; -3 makes sigma about 0.05.
+
+    Example:
+        One distribution of weights is trained; every draw is a sample of it.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = BayesByBackprop(draws=6, samples=2).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape, len(draws.weights["encoder.0.weight"])
+        ((6, 40), 6)
     """
 
     warm_start: ClassVar[bool] = False
@@ -52,7 +64,7 @@ class BayesByBackprop(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of weight samples kept."""
+        """As many draws as weight samples that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

@@ -31,7 +31,7 @@ class Draws:
     autoencoder: Autoencoder
     count: int
     weights: Weights
-    masks: tuple[Float[np.ndarray, "draws 1 units"], ...] | None = None
+    masks: tuple[Float[np.ndarray, "draws 1 _"], ...] | None = None
     noise: Float[np.ndarray, "draws 1 ..."] | None = None
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n"]:

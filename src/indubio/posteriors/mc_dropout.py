@@ -28,6 +28,20 @@ class MCDropout(Posterior):
     Args:
         draws: number of masks, M.
         dropout: probability that a unit is switched off.
+
+    Example:
+        There is one network. A draw is a mask for each layer, over its 12, 12 and 1 units and back.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = MCDropout(draws=6, dropout=0.1).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape
+        (6, 40)
+        >>> [mask.shape[2] for mask in draws.masks], len(draws.weights["encoder.0.weight"])
+        ([12, 12, 1, 12, 12], 1)
     """
 
     draws: AtLeastOne = 100
@@ -35,7 +49,7 @@ class MCDropout(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of masks."""
+        """As many draws as masks that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

@@ -31,7 +31,7 @@ class Posterior(Settings, ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Number of draws, M."""
+        """How many draws a fit gives, M."""
 
     def with_count(self, draws: int) -> Self:
         """The same posterior with another number of draws."""

@@ -39,6 +39,18 @@ class SGHMC(Posterior):
         burn_in: steps before the first draw, after training.
         thinning: steps from one draw to the next.
         temperature: T; 0 gives plain gradient descent with momentum.
+
+    Example:
+        The chain makes 10 moves, and 5 more before each draw.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
+        >>> draws = SGHMC(draws=6, burn_in=10, thinning=5).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape
+        (6, 40)
     """
 
     draws: AtLeastOne = 100
@@ -50,7 +62,7 @@ class SGHMC(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of weights kept."""
+        """As many draws as places of the chain that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:
@@ -65,7 +77,7 @@ class SGHMC(Posterior):
         return Draws(context.autoencoder, self.draws, context.autoencoder.named(weights))
 
     def chain(self, examples: int) -> Chain:
-        """The chain's moves for so many training rows."""
+        """The settings of the chain's moves, for so many training rows."""
         return Chain(
             prior_scale=self.prior_scale,
             step_size=self.step_size,

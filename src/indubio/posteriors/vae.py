@@ -25,6 +25,18 @@ class VAE(Posterior):
     Args:
         draws: number of noises, M.
         kl_weight: weight of the code's KL divergence from the standard normal.
+
+    Example:
+        The network needs a second output of the encoder, the spread of the code: `code_noise`.
+
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+        >>> from indubio.posteriors import Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,), code_noise=VAE.code_noise), GaussianLikelihood())
+        >>> draws = VAE(draws=6).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> draws.nll(rows).shape, draws.noise.shape
+        ((6, 40), (6, 1, 1))
     """
 
     code_noise: ClassVar[bool] = True
@@ -34,7 +46,7 @@ class VAE(Posterior):
 
     @property
     def count(self) -> int:
-        """Number of noises."""
+        """As many draws as noises that are kept."""
         return self.draws
 
     def draws_of(self, context: FitContext) -> Draws:

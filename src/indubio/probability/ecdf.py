@@ -20,7 +20,16 @@ from indubio.probability.ties import upper_tie
 
 @dataclass(frozen=True, kw_only=True)
 class Ecdf(Conversion):
-    """Empirical distribution of the training scores, which it keeps, sorted."""
+    """Empirical distribution of the training scores, which it keeps, sorted.
+
+    Example:
+        Three of the five training scores are at most 3.
+
+        >>> import numpy as np
+        >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
+        >>> Ecdf(scaled=False).fit(training).probability(new)
+        array([[0.4, 0.6, 0.8, 1. , 1. ]])
+    """
 
     PARAMETERS: ClassVar[Mapping[str, int]] = {"scores": 2}
 
@@ -37,7 +46,7 @@ class Ecdf(Conversion):
     def cdfs(
         self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
     ) -> Float[np.ndarray, "draws examples"]:
-        """The same for every draw."""
+        """As `cdf`, for every draw; the ties are found once for all."""
         known = [draw["scores"] for draw in parameters]
         reached = rounded_down(upper_tie(nll), known[0].dtype)
         shares = np.empty(nll.shape)

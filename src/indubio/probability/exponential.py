@@ -17,7 +17,14 @@ from indubio.probability.location_scale import LocationScale
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(LocationScale):
-    """Exponential distribution of the training scores, from the smallest of them."""
+    """Exponential distribution of the training scores, from the smallest of them.
+
+    Example:
+        >>> import numpy as np
+        >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
+        >>> Exponential().fit(training).probability(new).round(2)
+        array([[0.  , 0.  , 0.39, 0.63, 0.95]])
+    """
 
     AT_THE_STEP: ClassVar[float] = 0.0  # the CDF is 0 at its location, whatever the scale
 

@@ -17,7 +17,18 @@ from indubio.probability.location_scale import LocationScale
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(LocationScale):
-    """Normal distribution of the training scores."""
+    """Normal distribution of the training scores.
+
+    Example:
+        Scores up to the training mean of 3 have probability 0.
+
+        >>> import numpy as np
+        >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
+        >>> Gaussian().fit(training).probability(new).round(2)
+        array([[0.  , 0.  , 0.52, 0.84, 1.  ]])
+        >>> Gaussian(scaled=False).fit(training).probability(new).round(2)
+        array([[0.24, 0.5 , 0.76, 0.92, 1.  ]])
+    """
 
     AT_THE_STEP: ClassVar[float] = 0.5  # Phi(0), whatever the scale
 
@@ -26,5 +37,5 @@ class Gaussian(LocationScale):
         return float(nll.mean()), float(nll.std())
 
     def standard_cdf(self, z: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
-        """Phi(z)."""
+        """Phi(z), the CDF of the standard normal."""
         return np.asarray(ndtr(z))

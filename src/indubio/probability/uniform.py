@@ -16,7 +16,14 @@ from indubio.probability.location_scale import LocationScale
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(LocationScale):
-    """Uniform distribution between the smallest and the largest training score."""
+    """Uniform distribution between the smallest and the largest training score.
+
+    Example:
+        >>> import numpy as np
+        >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
+        >>> Uniform().fit(training).probability(new).round(2)
+        array([[0. , 0. , 0.5, 1. , 1. ]])
+    """
 
     AT_THE_STEP: ClassVar[float] = 0.0  # the CDF is 0 at its location, whatever the scale
 

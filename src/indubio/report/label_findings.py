@@ -31,12 +31,12 @@ class Errors:
 
     @property
     def wrong(self) -> int:
-        """Both kinds of errors."""
+        """Missed anomalies and false alarms together."""
         return self.missed + self.false_alarms
 
     @property
     def share(self) -> float:
-        """Of the verdicts; NaN where there are none."""
+        """The share of the verdicts that is wrong; NaN where there are none."""
         return self.wrong / self.verdicts if self.verdicts else float("nan")
 
 

@@ -64,7 +64,7 @@ def plot_score_over_time(
 
 
 def time_label(rate: float | None) -> str:
-    """Label of the time axis."""
+    """The label of the time axis: seconds where the sampling rate is known, else steps."""
     return "time [steps]" if rate is None else "time [s]"
 
 

@@ -1,1 +1,1 @@
-"""From rows to trained weights: the loop, learning rates, folds, workers, and streams larger than memory."""
+"""From rows to trained weights: the rows, the loop, learning rates, and networks side by side."""

@@ -84,7 +84,7 @@ Report = Callable[[Progress], None]
 
 
 def silent(_: Progress) -> None:
-    """Report to nobody."""
+    """A report that tells nobody of the progress."""
 
 
 def members_at_once(
@@ -252,5 +252,5 @@ class _Best:
         return bool((self._waited >= self._patience).all())
 
     def restore(self) -> None:
-        """Put the best values back."""
+        """Put the best values back, at the end of training."""
         self._trainer.put(self._values)

@@ -1,4 +1,4 @@
-"""Search for an architecture and a learning rate, without labels: see `judging` for what is good here, and why."""
+"""Search for an architecture and a learning rate, without labels: see `criterion` for what is good here, and why."""
 
 from indubio.tuning.criterion import Judged, judged
 from indubio.tuning.sample import Sample, sampled

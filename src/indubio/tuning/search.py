@@ -38,7 +38,7 @@ class Search(Settings):
     Args:
         trials: settings to try, with those of earlier runs of the same study.
         timeout: seconds after which no new trial begins; None for no limit.
-        by: "separation" tells held-out rows from broken ones; "nll" is the held-out NLL alone, see `judging`.
+        by: "separation" tells held-out rows from broken ones; "nll" is the held-out NLL alone, see `criterion`.
         draws: of the posterior, at most, in a trial: few are enough to compare networks.
         seed: of the suggestions. With one worker the same seed tries the same settings; with more, what comes next
             depends on which trial is done first.

@@ -1,16 +1,13 @@
 """Verdicts and the rules by which they are referred to a person."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio import decision
 from indubio.decision import (
-    REFERRALS,
     AtMost,
     Budget,
     Cost,
@@ -30,9 +27,6 @@ from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 # Few different values, so that most lists are full of ties.
 TIED_VALUES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.2, 0.25]), min_size=1, max_size=60)
 SHARES = st.one_of(st.floats(0, 1), st.sampled_from([0.05, 0.07, 0.1, 0.29, 0.3, 0.57, 1 / 3]))
-
-
-SHARED_FILES = {"__init__", "referral", "verdict"}
 
 
 def evidence(probability, epistemic=None, aleatoric=None, **known) -> Evidence:
@@ -56,12 +50,6 @@ def verdicts_of(rule, found: Evidence, threshold: float | None = None):
     threshold = rule.fit(found.uncertainty) if threshold is None else threshold
     none = np.zeros(len(found), dtype=bool)
     return judged(found.prediction, rule.refers(found, threshold), found.uncertainty, none, none)[0]
-
-
-def test_the_list_of_referral_rules_names_every_file_of_the_folder():
-    files = {path.stem for path in Path(decision.__file__).parent.glob("*.py")} - SHARED_FILES
-    assert {rule.__module__.rpartition(".")[2] for rule in REFERRALS.values()} == files
-    assert len(REFERRALS) == len(files)
 
 
 @given(TIED_VALUES, SHARES)

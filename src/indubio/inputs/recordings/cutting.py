@@ -31,15 +31,15 @@ class Samples:
         return len(self.values)
 
     def since(self, first: int) -> "Samples":
-        """All but the first so many."""
+        """The samples without the first so many."""
         return Samples(self.values[first:], self.at[first:], self.file[first:])
 
     def before(self, end: int) -> "Samples":
-        """The first so many."""
+        """The first samples, so many of them."""
         return Samples(self.values[:end], self.at[:end], self.file[:end])
 
     def followed_by(self, other: "Samples") -> "Samples":
-        """These, then the others."""
+        """These samples and then the others, of the same group, as one."""
         if not len(self):
             return other
         return Samples(
@@ -146,7 +146,7 @@ class Collector:
         self._count = 0
 
     def add(self, cut: Cut) -> None:
-        """Keep some more windows."""
+        """Keep the windows of a cut until there are enough."""
         self._pending.append(cut)
         self._count += len(cut.values)
 
@@ -156,7 +156,7 @@ class Collector:
             yield self._taken(self._at_once, time_type)
 
     def rest(self, time_type: pa.DataType) -> Iterator[Windows]:
-        """What is left at the end."""
+        """The windows that are left at the end, fewer than a full part."""
         yield from self.full(time_type)
         if self._count:
             yield self._taken(self._count, time_type)

@@ -40,7 +40,7 @@ class Reader:
 
     @property
     def time_type(self) -> pa.DataType:
-        """Of the time stamps, or of sample numbers where there are none."""
+        """The type of the time stamps, or of the sample numbers where there are none."""
         return self._clock or pa.int64()
 
     def pieces(self) -> Iterator[Piece]:

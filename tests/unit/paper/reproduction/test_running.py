@@ -16,8 +16,17 @@ import pytest
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.paper import presets
-from indubio.paper.reproduction import Cell, Store, experiments, grid, quick_grid, run, run_grid, write_results
-from indubio.paper.reproduction import published as paper
+from indubio.paper.reproduction import (
+    Cell,
+    Store,
+    experiments,
+    grid,
+    published,
+    quick_grid,
+    run,
+    run_grid,
+    write_results,
+)
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.judgements import conversions, judge, within
 from indubio.paper.reproduction.variants import VARIANTS
@@ -46,7 +55,7 @@ def scores(store: Store) -> dict[str, bytes]:
 def test_the_whole_grid_of_odds_is_the_papers_400_runs_and_our_own():
     cells = grid(["odds"], protocols=["authors"])
     assert len(cells) == len(set(cells)) == 8 * (5 + 1 + 3) * 10
-    assert sum(cell.model in paper.MODELS_OF_THE_PAPER for cell in cells) == 400  # the paper's count of runs
+    assert sum(cell.model in published.MODELS_OF_THE_PAPER for cell in cells) == 400  # the paper's count of runs
 
 
 def test_seeds_come_one_after_the_other():
