@@ -13,9 +13,10 @@ for outliers.
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -25,10 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 from indubio.assessment import Assessment, Decider, Scored
 from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftTest
-from indubio.errors import ConfigError, DataError, quoted
-from indubio.inputs import Missing, Prepared, Unseen
+from indubio.errors import ConfigError, DataError
+from indubio.inputs import Prepared
 from indubio.inputs.named_rows import groups_of
 from indubio.pipeline.judging import JudgesScores, joined_scores
+from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
@@ -205,15 +207,7 @@ class ScoringModel(OutlierMixin, JudgesScores):  # type: ignore[misc]
         return -float(np.nextafter(self.decision_threshold, -1.0))
 
     def _check_scalars(self) -> None:
-        for name, known in (("missing", get_args(Missing)), ("unseen", get_args(Unseen))):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {getattr(self, name)!r}.")
-        if not 0 <= self.anomaly_threshold <= 1:
-            raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
-        if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
-            raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
-        if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
-            raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
+        Scalars(**{field.name: getattr(self, field.name) for field in fields(Scalars)})
 
     def _found(
         self, prepared: Prepared, watch: Watch | None = None, groups: Shaped[np.ndarray, " examples"] | None = None

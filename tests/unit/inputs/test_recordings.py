@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.recordings import Long, Wide, read_windows, sources, stream_windows
+from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
 from indubio.inputs.windows import Windowing, Windows
+from indubio.io import sources
 from tests.reference.plain_resampling import cut, resampled
 
 LONG = Long(time="time", tag="tag", value="value")

@@ -24,7 +24,7 @@ from indubio.uncertainty import UNCERTAINTIES, Uncertainty
 from tests.golden.make import parts
 from tests.stored_models import ROWS, TINY, assert_same, data_file, reseal, tiny
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 @pytest.fixture(scope="module")
