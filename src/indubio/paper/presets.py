@@ -4,9 +4,10 @@
 value. The differences, one by one, are in docs/decisions/paper-settings.md.
 """
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from indubio.calibration import TrainScores
+from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax
 from indubio.networks import Architecture, Conv1d, Dense
@@ -39,11 +40,13 @@ MODELS: dict[str, Posterior] = {
 }
 
 
-def preset(collection: Collection, task: str | None = None, *, protocol: Protocol = "text") -> dict[str, Any]:
-    """Keyword arguments for `Detector`: architecture, training, scaling and calibration of the paper.
+def preset(collection: Collection, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
+    """An unfitted detector with the paper's architecture, training, scaling and calibration.
 
-    >>> sorted(preset("odds"))
-    ['architecture', 'calibration', 'scaling', 'training']
+    Put in a model, of `MODELS` or any other; `indubio.config.detector_to_plain` makes a configuration of it.
+
+    >>> preset("odds").set_params(posterior=MODELS["VAE"]).training.batches
+    3
 
     Args:
         collection: "odds", "zema" or "strath".
@@ -54,12 +57,12 @@ def preset(collection: Collection, task: str | None = None, *, protocol: Protoco
     _check("protocol", protocol, get_args(Protocol))
     if task is not None or collection == "strath":
         _check("task", task, DATASETS[collection].tasks)
-    return {
-        "architecture": _architecture(collection, task, protocol),
-        "training": _training(collection, protocol),
-        "scaling": MinMax(clip=True),
-        "calibration": TrainScores(),
-    }
+    return Detector(
+        architecture=_architecture(collection, task, protocol),
+        training=_training(collection, protocol),
+        scaling=MinMax(clip=True),
+        calibration=TrainScores(),
+    )
 
 
 def _architecture(collection: Collection, task: str | None, protocol: Protocol) -> Architecture:

@@ -70,10 +70,11 @@ class Cell:
         """The detector of this cell, not fitted."""
         if self.model in BASELINES:
             return BASELINES[self.model](self.seed)
-        settings = preset(self.collection, self.task, protocol=self.protocol)
+        detector = preset(self.collection, self.task, protocol=self.protocol)
+        detector.set_params(posterior=MODELS[self.model], seed=self.seed)
         if self.epochs is not None:
-            settings["training"] = settings["training"].replaced(epochs=self.epochs)
-        return Detector(posterior=MODELS[self.model], seed=self.seed, **changed(settings, self.variant))
+            detector.set_params(training__epochs=self.epochs)
+        return changed(detector, self.variant)
 
     def data(self) -> Task:
         """The task, split by this cell's seed."""

@@ -16,7 +16,8 @@ import pytest
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.paper import presets
-from indubio.paper.reproduction import Cell, Store, experiments, grid, paper, quick_grid, run, run_grid, write_results
+from indubio.paper.reproduction import Cell, Store, experiments, grid, quick_grid, run, run_grid, write_results
+from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.judgements import conversions, judge, within
 from indubio.paper.reproduction.variants import VARIANTS
