@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from indubio.batch import Advance, Batch, Outcome, run_batch
-from indubio.io.sinks import json_text
+from indubio.io.json_text import json_text
 from indubio.workers import Workers
 
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks

@@ -220,7 +220,7 @@ def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Pa
 
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.windows import Windows
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     cut = data.report if isinstance(data, Windows) else None

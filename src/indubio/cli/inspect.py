@@ -18,7 +18,7 @@ def inspect(
     from rich.console import Console
     from rich.table import Column, Table
 
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
     from indubio.storage import load, read_manifest
 
     manifest = read_manifest(model)

@@ -87,7 +87,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
     from indubio.cli.configuration import DATA
     from indubio.cli.default_toml import written_toml
     from indubio.config import detector_to_plain
-    from indubio.io.sinks import whole_file
+    from indubio.io.whole_files import whole_file
 
     tuned = detector_to_plain(found.detector) | ({DATA: settings[DATA]} if settings.get(DATA) else {})
     with whole_file(out) as file:
@@ -97,7 +97,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     if as_json:
         told = {"trials": found.done, "failed": found.failed, "config": str(out)}

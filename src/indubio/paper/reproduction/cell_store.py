@@ -20,7 +20,8 @@ from safetensors.numpy import load, save
 
 from indubio import __version__
 from indubio.errors import DataError
-from indubio.io.sinks import json_text, whole_file
+from indubio.io.json_text import json_text
+from indubio.io.whole_files import whole_file
 from indubio.paper.reproduction.archive import Plain, key, read_archive, write_archive
 from indubio.paper.reproduction.cells import Cell, Outcome, described
 from indubio.paper.reproduction.judgements import Judged, judge

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, quoted
-from indubio.io.sinks import json_text
+from indubio.io.json_text import json_text
 from indubio.paper.collections import DATASETS, Task, odds, strath, zema
 from indubio.paper.presets import MODELS, Collection, Protocol, preset
 from indubio.paper.reproduction.baselines import BASELINES

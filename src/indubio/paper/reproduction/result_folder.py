@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from indubio.io.sinks import whole_file
+from indubio.io.whole_files import whole_file
 from indubio.paper.collections import ZEMA_SENSORS
 from indubio.paper.presets import Collection
 from indubio.paper.reproduction.cell_store import Store
