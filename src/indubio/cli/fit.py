@@ -120,7 +120,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Learn what good examples look like, and save the model."""
-    from indubio.cli.configuration import detector_of, merged, read_config, reading_of
+    from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
     from indubio.errors import ModelFileError

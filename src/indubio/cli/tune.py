@@ -52,7 +52,7 @@ def tune(
     """Search for an architecture and a learning rate, without labels."""
     from rich.console import Console
 
-    from indubio.cli.configuration import detector_of, merged, read_config, reading_of
+    from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.fit import _roles
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
@@ -84,7 +84,7 @@ def tune(
 
 
 def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
-    from indubio.cli.configuration import DATA
+    from indubio.cli.config_file import DATA
     from indubio.cli.default_toml import written_toml
     from indubio.config import detector_to_plain
     from indubio.io.whole_files import whole_file

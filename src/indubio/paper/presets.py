@@ -24,7 +24,7 @@ from indubio.posteriors import (
     Training,
 )
 
-Collection = Literal["odds", "zema", "strath"]
+CollectionName = Literal["odds", "zema", "strath"]
 Protocol = Literal["text", "authors"]
 
 WITHOUT_SKIPS = ("L_ACTpos", "A_ACTspd")  # paper, model hyperparameters: STRATH tasks (i) and (ii)
@@ -40,7 +40,7 @@ MODELS: dict[str, Posterior] = {
 }
 
 
-def preset(collection: Collection, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
+def preset(collection: CollectionName, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
     """An unfitted detector with the paper's architecture, training, scaling and calibration.
 
     Put in a model, of `MODELS` or any other; `indubio.config.detector_to_plain` makes a configuration of it.
@@ -65,7 +65,7 @@ def preset(collection: Collection, task: str | None = None, *, protocol: Protoco
     )
 
 
-def _architecture(collection: Collection, task: str | None, protocol: Protocol) -> Architecture:
+def _architecture(collection: CollectionName, task: str | None, protocol: Protocol) -> Architecture:
     skips = task not in WITHOUT_SKIPS
     match collection:
         case "odds":
@@ -77,7 +77,7 @@ def _architecture(collection: Collection, task: str | None, protocol: Protocol) 
             return Conv1d(layer_norm=True, skips=skips)
 
 
-def _training(collection: Collection, protocol: Protocol) -> Training:
+def _training(collection: CollectionName, protocol: Protocol) -> Training:
     if collection == "strath":
         return Training(epochs=100, batches=5, learning_rate=0.001)
     found = RangeTest(use="fixed" if protocol == "text" else "triangular")

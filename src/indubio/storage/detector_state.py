@@ -20,8 +20,8 @@ from indubio.posteriors import Draws, MCDropout
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.migrations import Stored
-from indubio.storage.summary import Summary
 from indubio.storage.tree import flattened, rebuilt
+from indubio.storage.uncertainty_ranks import UncertaintyRanks
 
 # Fitted attribute of the detector -> what it is in a model file. A test compares them with a fitted detector.
 FITTED: dict[str, Any] = {
@@ -34,7 +34,7 @@ FITTED: dict[str, Any] = {
     "n_training_": int,
     "n_reference_": int,
     "largest_reference_nll_": float,
-    "reference_uncertainty_": Summary,
+    "reference_uncertainty_": UncertaintyRanks,
     "reference_": Reference | None,
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
@@ -62,7 +62,7 @@ def taken_apart(detector: Detector) -> Stored:
     if unknown:
         raise ModelFileError(f"a model file has no place for the attributes {unknown} of this detector.")
     draws: Draws = attributes["draws_"]
-    attributes["reference_uncertainty_"] = Summary.of(
+    attributes["reference_uncertainty_"] = UncertaintyRanks.of(
         attributes["reference_uncertainty_"], detector.settings_in_use().referral, attributes["referral_threshold_"]
     )
     arrays: dict[str, np.ndarray] = {}

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from indubio import Conv1d, Dense, Detector
-from indubio.cli.configuration import detector_of
+from indubio.cli.config_file import detector_of
 from indubio.cli.default_toml import written_toml
 from indubio.config import detector_to_plain
 from indubio.errors import ConfigError
