@@ -28,7 +28,7 @@ from rich.console import Console
 
 from benchmarks.report import DOCS, Section
 from indubio import AnchoredEnsemble, Detector, Training
-from indubio.batch import Advance, Batch, run_batch
+from indubio.batch import Batch, BatchAdvance, run_batch
 from indubio.inputs import read_table
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
@@ -64,7 +64,7 @@ class Watch:
     latest: tuple[float, float, int] = (0.0, 0.0, 0)
     peak: float = 0.0
 
-    def __call__(self, advance: Advance) -> None:
+    def __call__(self, advance: BatchAdvance) -> None:
         """Told by the run."""
         pids = [int(name.rpartition(":")[2]) for name in advance.workers]
         if len(pids) < self.workers:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from indubio import AnchoredEnsemble, Dense, Detector, Training
-from indubio.storage.manifest import data_name
+from indubio.storage.model_manifest import data_name
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(40, 1)) + 0.3 * RNG.normal(size=(40, 3))

@@ -5,12 +5,15 @@ same classes are the schema of a configuration file. Checking is strict: "10", 1
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, Self, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, quoted
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
@@ -20,21 +23,37 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
+KIND = "kind"
+NO_KIND = "no_kind"  # an error whose context has the `known` ones
+_WORDS = {
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "an object": "a table of settings",
+    "a valid array": "a list",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
     """Base of all settings: every field is checked against its annotation."""
 
     def __post_init__(self) -> None:
-        for name, rule in _rules(type(self)).items():
-            value = getattr(self, name)
-            try:
-                rule.validate_python(value, strict=True)
-            except ValidationError as error:
-                reasons = dict.fromkeys(
-                    detail["msg"].replace("Input should be", "must be") for detail in error.errors()
-                )
-                raise ConfigError(f"`{name}` {', or '.join(reasons)}, got {value!r}.") from None
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        try:
+            self._rules().validate_python(tuple(values.values()), strict=True)
+        except ValidationError as error:
+            place = error.errors()[0]["loc"][0]
+            name, value = list(values.items())[int(place)]
+            rules = broken_rules(detail for detail in error.errors() if detail["loc"][0] == place)
+            raise ConfigError(f"`{name}` {rules}, got {value!r}.") from None
+
+    @classmethod
+    @cache
+    def _rules(cls) -> TypeAdapter[Any]:
+        hints = get_type_hints(cls, include_extras=True)
+        values: Any = tuple.__class_getitem__(tuple(hints[field.name] for field in dataclasses.fields(cls)))
+        return TypeAdapter(values, config=ConfigDict(arbitrary_types_allowed=True))
 
     def replaced(self, **changes: Any) -> Self:
         """A copy with some fields changed; unknown names are refused."""
@@ -43,18 +62,77 @@ class Settings:
             raise ConfigError(f"{type(self).__name__} has no setting {', '.join(sorted(map(repr, unknown)))}.")
         return dataclasses.replace(self, **changes)
 
-
-_known_rules: dict[type[Any], Mapping[str, TypeAdapter[Any]]] = {}
-
-
-def _rules(settings: type[Settings]) -> Mapping[str, TypeAdapter[Any]]:
-    if settings not in _known_rules:
-        hints = get_type_hints(settings, include_extras=True)
-        _known_rules[settings] = {field.name: _adapter(hints[field.name]) for field in dataclasses.fields(settings)}
-    return _known_rules[settings]
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In Python an instance; in JSON a table of its fields."""
+        return core_schema.json_or_python_schema(_table(cls, handler), core_schema.is_instance_schema(cls))
 
 
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    if dataclasses.is_dataclass(hint):  # carries its own configuration, and pydantic refuses a second one
-        return TypeAdapter(hint)
-    return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+@dataclasses.dataclass(frozen=True, eq=False)
+class ByKind:
+    """Marks an annotation whose settings are told apart in JSON by `kind`; the only one there is needs none.
+
+    Args:
+        choices: the settings by kind.
+    """
+
+    choices: Mapping[str, type[Settings]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In Python what the annotation says; in JSON a table with its kind."""
+        arms = {kind: _table(settings, handler, kind) for kind, settings in self.choices.items()}
+        data = core_schema.tagged_union_schema(
+            arms,
+            KIND,
+            custom_error_type=NO_KIND,
+            custom_error_message=NO_KIND,
+            custom_error_context={"known": " ".join(arms)},
+        )
+        return core_schema.json_or_python_schema(data if len(arms) > 1 else arms.popitem()[1], handler(source))
+
+
+def _table(settings: type[Settings], handler: GetCoreSchemaHandler, kind: str | None = None) -> CoreSchema:
+    """The settings as a table of their fields, and of their kind where they have one."""
+    hints = get_type_hints(settings, include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(settings)}
+
+    def made(given: dict[str, Any]) -> Settings:
+        if kind is not None and given.pop(KIND, kind) != kind:
+            raise ConfigError(f"`{KIND}` must be {kind!r}.")
+        for name in given:
+            refuse_unknown(name, fields)
+        for name, field in fields.items():
+            if name not in given and field.default is field.default_factory is dataclasses.MISSING:
+                raise ConfigError(f"`{name}` is missing: {settings.__name__} has no default for it.")
+        return settings(**given)
+
+    items = {name: core_schema.typed_dict_field(handler.generate_schema(hints[name])) for name in fields}
+    table = core_schema.typed_dict_schema(items, total=False, extra_behavior="allow")
+    return core_schema.no_info_after_validator_function(made, table)
+
+
+def refuse_unknown(name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and say the nearest one that is."""
+    if name not in list(known):
+        raise ConfigError(f"`{name}` is no setting. {nearest(name, known)}")
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The nearest name, or all there are."""
+    names = list(known)
+    near = get_close_matches(str(name), names, n=1)
+    return f'Did you mean "{near[0]}"?' if near else f"There are {quoted(names)}."
+
+
+def broken_rules(details: Iterable[ErrorDetails]) -> str:
+    """What a value must be, in the words of a message."""
+    return ", or ".join(dict.fromkeys(_rule(detail) for detail in details))
+
+
+def _rule(detail: ErrorDetails) -> str:
+    if detail["type"] == "literal_error":
+        return f"must be one of {detail['ctx']['expected']}"
+    said = detail["msg"]
+    for theirs, ours in _WORDS.items():
+        said = said.replace(theirs, ours)
+    return said

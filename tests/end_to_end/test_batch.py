@@ -13,7 +13,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from indubio.batch import Batch, run_batch
-from indubio.batch.manifest import NAME
+from indubio.batch.batch_manifest import NAME
 from indubio.cli import main
 from indubio.export import export_onnx
 from indubio.storage import load

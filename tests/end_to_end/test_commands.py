@@ -181,7 +181,7 @@ def test_inspect_shows_settings_columns_and_checksums(folder):
 
 def test_the_default_configuration_is_toml_that_gives_the_default_detector(folder):
     from indubio import Detector
-    from indubio.cli.configuration import detector_of
+    from indubio.cli.config_file import detector_of
 
     text = run("config").stdout
     (folder / "default.toml").write_text(text)

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from indubio.paper.reproduction import Store, grid, run_grid
+from indubio.paper.reproduction import CellStore, grid, run_grid
 from indubio.paper.reproduction.figures import FIGURES, Results, write_figures
 from tests.strath_traces import write_measurements, write_traces
 
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 def results(folder, tmp_path_factory) -> Results:
     models = ["Deterministic AE", "BAE-Ensemble"]
     cells = grid(["strath"], models=models, tasks=["all"], seeds=range(2), epochs=2, folder=str(folder))
-    store = Store(tmp_path_factory.mktemp("results"))
+    store = CellStore(tmp_path_factory.mktemp("results"))
     with ThreadPoolExecutor(1) as executor:
         run_grid(cells, store, executor=executor)
     return Results.of(store, cells)

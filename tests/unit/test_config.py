@@ -51,6 +51,13 @@ NESTED = [
 ]
 
 
+def of_family(family, plain):
+    """The settings of a family from plain data, where they stand in a configuration."""
+    if family == "layout":
+        return from_plain(Reading, {"layout": plain, "windowing": {"length": 3}}).layout
+    return getattr(detector_from_plain({family: plain}), family)
+
+
 def through_json(plain):
     return json.loads(json.dumps(plain, allow_nan=False))
 
@@ -62,7 +69,7 @@ def through_json(plain):
 def test_settings_of_every_family_come_back_from_json(family, settings):
     plain = to_plain(settings)
     assert FAMILIES[family][plain["kind"]] is type(settings)
-    assert from_plain(family, through_json(plain)) == settings
+    assert of_family(family, through_json(plain)) == settings
 
 
 @pytest.mark.parametrize("settings", NESTED, ids=lambda settings: type(settings).__name__)
@@ -84,16 +91,16 @@ def test_no_field_is_called_kind():
 
 
 def test_what_is_left_out_has_its_default():
-    assert from_plain("posterior", {"kind": "mc_dropout", "draws": 5}) == MCDropout(draws=5)
+    assert of_family("posterior", {"kind": "mc_dropout", "draws": 5}) == MCDropout(draws=5)
     assert from_plain(Training, {}) == Training()
 
 
 def test_a_text_is_a_kind_with_its_defaults():
-    assert from_plain("conversion", "gaussian") == Gaussian()
+    assert of_family("conversion", "gaussian") == Gaussian()
 
 
 def test_a_family_of_one_needs_no_kind():
-    assert from_plain("scaling", {"clip": True}) == from_plain("scaling", {"kind": "min_max", "clip": True})
+    assert of_family("scaling", {"clip": True}) == of_family("scaling", {"kind": "min_max", "clip": True})
 
 
 def test_a_base_class_stands_for_its_family():
@@ -103,7 +110,7 @@ def test_a_base_class_stands_for_its_family():
 
 def test_whole_numbers_do_for_fractions():
     assert from_plain(Training, {"learning_rate": 1}).learning_rate == 1
-    assert from_plain("architecture", {"kind": "dense", "expansions": [4, 2]}).expansions == (4, 2)
+    assert of_family("architecture", {"kind": "dense", "expansions": [4, 2]}).expansions == (4, 2)
 
 
 def test_a_learning_rate_is_a_number_or_a_table():
@@ -131,12 +138,14 @@ def test_a_learning_rate_is_a_number_or_a_table():
         ("architecture", {"kind": "conv1d", "channels": [1, 2, 3]}, "`architecture.channels`, .* of one length"),
         ("architecture", {"kind": "dense", "widths": "wide"}, "`architecture.widths` must be"),
         ("conversion", {"kind": "ecdf", "scaled": {"a": 1}}, "`conversion.scaled` must be"),
-        ("postirior", {}, r'no family of settings .* Did you mean "posterior"\?'),
+        ("postirior", {}, r'`postirior` is no setting. Did you mean "posterior"\?'),
+        ("layout", {"kind": "wied"}, r'`layout.kind` must not be .* Did you mean "wide"\?'),
+        ("layout", {"kind": "long", "time": "t", "tag": "n"}, "`layout.value` is missing"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_refused_with_its_place_and_the_way_out(family, plain, message):
     with pytest.raises(ConfigError, match=message):
-        from_plain(family, plain)
+        of_family(family, plain)
 
 
 @pytest.mark.parametrize(

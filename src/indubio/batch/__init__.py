@@ -6,7 +6,7 @@ A shard's file of results appears whole or not at all, under a name made of the 
 hash. So a run may be killed at any moment and run again, and what comes out never depends on the workers.
 """
 
-from indubio.batch.progress import Advance, WorkerState
-from indubio.batch.run import Batch, Outcome, run_batch
+from indubio.batch.batch_progress import BatchAdvance, WorkerState
+from indubio.batch.run import Batch, BatchOutcome, run_batch
 
-__all__ = ["Advance", "Batch", "Outcome", "WorkerState", "run_batch"]
+__all__ = ["Batch", "BatchAdvance", "BatchOutcome", "WorkerState", "run_batch"]

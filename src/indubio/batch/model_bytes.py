@@ -33,7 +33,7 @@ class SentModel:
                 raise ModelFileError(f"{model}: cannot be read ({error.strerror}).") from None
             return cls(hashlib.sha256(content).hexdigest(), {model.name: content})
         from indubio.storage import read_manifest
-        from indubio.storage.manifest import MANIFEST
+        from indubio.storage.model_manifest import MANIFEST
 
         manifest = read_manifest(model)
         names = [MANIFEST, *(file.name for file in manifest.files.values())]

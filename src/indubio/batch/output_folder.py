@@ -6,7 +6,7 @@ from pathlib import Path
 
 from indubio.errors import OutputError
 from indubio.io.remote import RemotePath, is_remote, local_path
-from indubio.io.sinks import whole_file
+from indubio.io.whole_files import whole_file
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.\w+\.\w+\.part")  # what a worker that was killed was writing
 

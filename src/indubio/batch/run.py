@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from indubio.batch.manifest import Manifest
+from indubio.batch.batch_manifest import BatchManifest
+from indubio.batch.batch_progress import BatchAdvance, Counting
 from indubio.batch.model_bytes import SentModel
 from indubio.batch.output_folder import OutFolder
 from indubio.batch.part_results import Assessor
-from indubio.batch.progress import Advance, Counting
 from indubio.batch.shards import SHARD_ROWS, InputFile, Looked, Shard, shards
-from indubio.batch.worker import Order, Refused, Report, assess_shard, keep, look_at
+from indubio.batch.worker import BatchOrder, Refused, ShardReport, assess_shard, keep, look_at
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
 from indubio.io.remote import RemotePath, is_remote, local_path
@@ -59,7 +59,7 @@ class Batch(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class BatchOutcome:
     """What a folder of results holds when a run ends.
 
     Args:
@@ -85,8 +85,8 @@ def run_batch(
     workers: Workers | None = None,
     *,
     executor: Executor | None = None,
-    tell: Callable[[Advance], None] = lambda _: None,
-) -> Outcome:
+    tell: Callable[[BatchAdvance], None] = lambda _: None,
+) -> BatchOutcome:
     """Assess what is not assessed yet. What cannot be is put aside with a reason, and the rest goes on.
 
     Killed or interrupted at any moment, the next run goes on from there, and all files of results are the same to the
@@ -107,11 +107,11 @@ def run_batch(
     files = _files(_absolute(batch.source))
     folder = OutFolder(_absolute(batch.out))
     made_by = {"model": sent.digest} | {name: getattr(batch, name) for name in OPTIONS}
-    manifest = Manifest.opened(folder, made_by | {"passed": list(batch.passed)})
+    manifest = BatchManifest.opened(folder, made_by | {"passed": list(batch.passed)})
     folder.clear()
     manifest.keep(folder.sizes())
     manifest.write(folder)  # a target that cannot be written to is found now
-    order = Order(uuid.uuid4().hex, sent, folder, batch.format, batch.passed, batch.top, batch.contributions)
+    order = BatchOrder(uuid.uuid4().hex, sent, folder, batch.format, batch.passed, batch.top, batch.contributions)
     with _executor(order, workers, executor) as pool, _saving(manifest, folder) as save:
         known = _looked(pool, files, assessor, manifest)
         wanted = shards(known, batch.shard_rows, assessor.grouped_by)
@@ -123,7 +123,7 @@ def run_batch(
 
 
 @contextmanager
-def _executor(order: Order, workers: Workers | None, executor: Executor | None) -> Iterator[Executor]:
+def _executor(order: BatchOrder, workers: Workers | None, executor: Executor | None) -> Iterator[Executor]:
     if executor is None:
         with (workers or Workers()).executor(keep, (order,)) as pool:
             yield pool
@@ -136,7 +136,7 @@ def _executor(order: Order, workers: Workers | None, executor: Executor | None) 
 
 
 @contextmanager
-def _saving(manifest: Manifest, folder: OutFolder) -> Iterator[Callable[[], None]]:
+def _saving(manifest: BatchManifest, folder: OutFolder) -> Iterator[Callable[[], None]]:
     """Gives a function that writes the manifest now and then; it is written at the end, whatever happens."""
     due = 0.0
 
@@ -154,7 +154,7 @@ def _saving(manifest: Manifest, folder: OutFolder) -> Iterator[Callable[[], None
 
 
 def _looked(
-    pool: Executor, files: list[InputFile], assessor: Assessor, manifest: Manifest
+    pool: Executor, files: list[InputFile], assessor: Assessor, manifest: BatchManifest
 ) -> list[tuple[InputFile, Looked]]:
     """What has to be known of the files, of those that can be read."""
     found: dict[str, Looked] = {}
@@ -174,17 +174,17 @@ def _assessed(
     pool: Executor,
     key: str,
     all_shards: list[Shard],
-    manifest: Manifest,
+    manifest: BatchManifest,
     save: Callable[[], None],
-    tell: Callable[[Advance], None],
-) -> Outcome:
+    tell: Callable[[BatchAdvance], None],
+) -> BatchOutcome:
     waiting = [shard for shard in all_shards if not manifest.has(shard)]
     before = len(all_shards) - len(waiting)
     counting = Counting(all_shards, waiting)
     tell(counting.advance())
     for shard, report in _results(lambda shard: pool.submit(assess_shard, key, shard), waiting):
         if isinstance(report, Refused):
-            report = Report(report, "?", 0.0)
+            report = ShardReport(report, "?", 0.0)
         if isinstance(report.outcome, Refused):
             manifest.quarantined[shard.name] = report.outcome.reason
         else:
@@ -196,7 +196,9 @@ def _assessed(
     for one in manifest.done.values():
         verdicts.update(one.verdicts)
     counts = {name.value: verdicts[name] for name in Verdict}
-    return Outcome(shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined))
+    return BatchOutcome(
+        shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined)
+    )
 
 
 def _results(begun: Callable[[Item], Future[T]], items: Sequence[Item]) -> Iterator[tuple[Item, T | Refused]]:

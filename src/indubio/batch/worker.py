@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 
-from indubio.batch.manifest import Done
+from indubio.batch.batch_manifest import Done
 from indubio.batch.model_bytes import SentModel
 from indubio.batch.output_folder import OutFolder
 from indubio.batch.part_results import Assessor
@@ -24,7 +24,7 @@ from indubio.io.sources import Source
 
 
 @dataclass(frozen=True)
-class Order:
+class BatchOrder:
     """What every worker has to know of a batch.
 
     Args:
@@ -64,7 +64,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Report:
+class ShardReport:
     """What became of a shard.
 
     Args:
@@ -78,11 +78,11 @@ class Report:
     seconds: float
 
 
-_kept: dict[str, Order] = {}
+_kept: dict[str, BatchOrder] = {}
 _loading = threading.Lock()
 
 
-def keep(order: Order) -> Callable[[], object]:
+def keep(order: BatchOrder) -> Callable[[], object]:
     """Called once on every worker; what comes back forgets the order again."""
     _kept[order.key] = order
     return partial(_kept.pop, order.key, None)
@@ -96,7 +96,7 @@ def look_at(source: Source, grouped_by: str | None, row_by_row: bool) -> Looked 
         return Refused(str(error))
 
 
-def assess_shard(key: str, shard: Shard) -> Report:
+def assess_shard(key: str, shard: Shard) -> ShardReport:
     """Assess a shard and write its results."""
     begun = time.perf_counter()
     order = _kept[key]
@@ -116,10 +116,10 @@ def assess_shard(key: str, shard: Shard) -> Report:
         raise  # nothing is wrong with the shard
     except DataError as error:
         outcome = Refused(str(error))
-    return Report(outcome, f"{socket.gethostname()}:{os.getpid()}", time.perf_counter() - begun)
+    return ShardReport(outcome, f"{socket.gethostname()}:{os.getpid()}", time.perf_counter() - begun)
 
 
-def _tables(order: Order, shard: Shard) -> Iterator[tuple[pa.Table, dict[str, int]]]:
+def _tables(order: BatchOrder, shard: Shard) -> Iterator[tuple[pa.Table, dict[str, int]]]:
     """Tables of results, and how many of each verdict are in them."""
     assessor = order.assessor
     try:

@@ -7,7 +7,7 @@ promises too much; `TrainScores` does that, as the paper does, and the others ke
 every way; the command line, configuration files and contract tests read it.
 """
 
-from indubio.calibration.calibration import Calibration, Part, Plan
+from indubio.calibration.calibration import Calibration, Fold, Plan
 from indubio.calibration.cross_fit import CrossFit
 from indubio.calibration.hold_out import HoldOut
 from indubio.calibration.train_scores import TrainScores
@@ -18,4 +18,4 @@ CALIBRATIONS: dict[str, type[Calibration]] = {
     "cross": CrossFit,
 }
 
-__all__ = ["CALIBRATIONS", "Calibration", "CrossFit", "HoldOut", "Part", "Plan", "TrainScores"]
+__all__ = ["CALIBRATIONS", "Calibration", "CrossFit", "Fold", "HoldOut", "Plan", "TrainScores"]

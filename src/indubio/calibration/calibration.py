@@ -13,8 +13,8 @@ SPLIT = 7  # marks the random stream of the split: no network of the same seed d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
-    """Some of the draws, and their rows.
+class Fold:
+    """Some of the draws, the rows that train them and the rows that calibrate them.
 
     Args:
         draws: how many draws.
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """The draws in parts; every part has the same number of calibration rows.
+    """The draws in folds; every fold has the same number of calibration rows.
 
     Args:
         parts: together they are all draws, in order.
@@ -37,14 +37,14 @@ class Plan:
         added: how many rows at the end train all draws and calibrate none.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Fold, ...]
     unseen: bool
     added: int = 0
 
     @property
     def trained(self) -> Int[np.ndarray, " rows"]:
         """Rows that some draw is trained on: what is learned for all draws together, the scaling, is of these."""
-        return np.unique(np.concatenate([part.trained for part in self.parts]))
+        return np.unique(np.concatenate([fold.trained for fold in self.parts]))
 
     def with_added(self, examples: int, added: int) -> "Plan":
         """The same with rows after these examples that train all draws and calibrate none.
@@ -52,40 +52,40 @@ class Plan:
         Rows that were chosen for how they score are not like those to come, and would move every quantile.
         """
         more = np.arange(examples, examples + added)
-        parts = tuple(replace(part, trained=np.concatenate([part.trained, more])) for part in self.parts)
+        parts = tuple(replace(fold, trained=np.concatenate([fold.trained, more])) for fold in self.parts)
         return replace(self, parts=parts, added=added)
 
     def of_draws(self, draws: int) -> "Plan":
-        """The same with another number of draws, where there is only one part: a function may give several."""
+        """The same with another number of draws, where there is only one fold: a function may give several."""
         if len(self.parts) > 1 or self.parts[0].draws == draws:
             return self
         return replace(self, parts=(replace(self.parts[0], draws=draws),))
 
-    def slices(self) -> list[tuple[slice, Part]]:
-        """Each part with the place of its draws among all draws."""
-        first = np.cumsum([0, *(part.draws for part in self.parts)]).tolist()
-        return [(slice(first[place], first[place + 1]), part) for place, part in enumerate(self.parts)]
+    def slices(self) -> list[tuple[slice, Fold]]:
+        """Each fold with the place of its draws among all draws."""
+        first = np.cumsum([0, *(fold.draws for fold in self.parts)]).tolist()
+        return [(slice(first[place], first[place + 1]), fold) for place, fold in enumerate(self.parts)]
 
     @property
     def part_of_draw(self) -> Int[np.ndarray, " draws"]:
-        """The part that each draw belongs to."""
-        return np.repeat(np.arange(len(self.parts)), [part.draws for part in self.parts])
+        """The fold that each draw belongs to."""
+        return np.repeat(np.arange(len(self.parts)), [fold.draws for fold in self.parts])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Settings, ABC):
-    """A way to part rows into those that train and those that calibrate."""
+    """A way to divide rows into those that train and those that calibrate."""
 
     @abstractmethod
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
-        """The parts for so many examples and draws.
+        """The folds for so many examples and draws.
 
         Args:
             examples: N.
             draws: M.
             seed: of the shuffling; the same seed gives the same plan.
             groups: the group of each example: each is then divided as the whole would be, and has as many calibration
-                rows in every part; None divides the whole.
+                rows in every fold; None divides the whole.
         """
 
 

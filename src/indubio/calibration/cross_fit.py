@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Groups, Part, Plan, shuffled, strata
+from indubio.calibration.calibration import Calibration, Fold, Groups, Plan, shuffled, strata
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastTwo
 
@@ -57,5 +57,5 @@ class CrossFit(Calibration):
         for fold, count in enumerate(counts):
             held = np.concatenate([rows[fold * size : (fold + 1) * size] for rows, size in divided])
             trained = np.setdiff1d(order, held)
-            parts.append(Part(draws=count, trained=trained, calibrated=np.sort(held)))
+            parts.append(Fold(draws=count, trained=trained, calibrated=np.sort(held)))
         return Plan(parts=tuple(parts), unseen=True)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Groups, Part, Plan, shuffled, strata
+from indubio.calibration.calibration import Calibration, Fold, Groups, Plan, shuffled, strata
 from indubio.errors import ConfigError
 from indubio.settings import Fraction
 
@@ -37,7 +37,7 @@ class HoldOut(Calibration):
     rows: Literal["random", "last"] = "random"
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
-        """One part: all draws, trained on what is left."""
+        """One fold: all draws, trained on what is left."""
         order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
         kept = [rows[len(rows) - round(self.share * len(rows)) :] for rows in strata(order, groups)]
         calibrated = np.sort(np.concatenate(kept))
@@ -48,4 +48,4 @@ class HoldOut(Calibration):
                 'Give more rows, or calibrate with CrossFit() ("cross") or TrainScores() ("train").'
             )
         trained = np.setdiff1d(np.arange(examples), calibrated)
-        return Plan(parts=(Part(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)
+        return Plan(parts=(Fold(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)

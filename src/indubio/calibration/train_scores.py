@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Groups, Part, Plan
+from indubio.calibration.calibration import Calibration, Fold, Groups, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,6 @@ class TrainScores(Calibration):
     """
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:  # noqa: ARG002 - all are called alike
-        """One part: all draws, all rows, twice."""
+        """One fold: all draws, all rows, twice."""
         rows = np.arange(examples)
-        return Plan(parts=(Part(draws=draws, trained=rows, calibrated=rows),), unseen=False)
+        return Plan(parts=(Fold(draws=draws, trained=rows, calibrated=rows),), unseen=False)

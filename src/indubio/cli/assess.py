@@ -90,7 +90,8 @@ def assess(
     from indubio.cli.progress import counter
     from indubio.cli.selection import Selecting
     from indubio.cli.standard_input import named_source
-    from indubio.io.sinks import json_text, sink
+    from indubio.io.json_text import json_text
+    from indubio.io.sinks import sink
 
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")

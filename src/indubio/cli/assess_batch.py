@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from indubio.batch import Advance, Batch, Outcome, run_batch
-from indubio.io.sinks import json_text
+from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
+from indubio.io.json_text import json_text
 from indubio.workers import Workers
 
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks
@@ -31,7 +31,7 @@ def assess_batch(
     refused: Sequence[str],
     as_json: bool,
     **options: Any,
-) -> Outcome:
+) -> BatchOutcome:
     """Run it, show how far it is, and say what came of it.
 
     Args:
@@ -52,10 +52,10 @@ def assess_batch(
     given = {name: value for name, value in options.items() if value is not None}
     batch = Batch(source=source, model=model, out=out, **given)
     console = Console(stderr=True)
-    last: list[Advance] = []
+    last: list[BatchAdvance] = []
     with _display(console) as show:
 
-        def tell(advance: Advance) -> None:
+        def tell(advance: BatchAdvance) -> None:
             last[:] = [advance]
             show(advance)
 
@@ -73,7 +73,7 @@ def assess_batch(
     return found
 
 
-def _words(found: Outcome, out: str) -> Iterator[str]:
+def _words(found: BatchOutcome, out: str) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
     earlier = f", {found.before} of them by earlier runs" if found.before else ""
     yield f"{found.examples:,} examples: {counts}."
@@ -88,7 +88,7 @@ def _words(found: Outcome, out: str) -> Iterator[str]:
 
 
 @contextmanager
-def _display(console: Console) -> Iterator[Callable[[Advance], None]]:
+def _display(console: Console) -> Iterator[Callable[[BatchAdvance], None]]:
     """A bar with a line for each worker, or now and then a line where nobody looks."""
     if console.is_terminal:
         with Live(console=console, transient=True, refresh_per_second=4) as live:
@@ -96,7 +96,7 @@ def _display(console: Console) -> Iterator[Callable[[Advance], None]]:
         return
     due = TELL_EVERY
 
-    def tell(advance: Advance) -> None:
+    def tell(advance: BatchAdvance) -> None:
         nonlocal due
         if advance.seconds >= due:
             due = advance.seconds + TELL_EVERY
@@ -105,7 +105,7 @@ def _display(console: Console) -> Iterator[Callable[[Advance], None]]:
     yield tell
 
 
-def _line(advance: Advance) -> str:
+def _line(advance: BatchAdvance) -> str:
     left = "" if advance.left is None else f", about {_time(advance.left)} left"
     aside = f", {advance.refused} put aside" if advance.refused else ""
     return (
@@ -114,7 +114,7 @@ def _line(advance: Advance) -> str:
     )
 
 
-def _drawn(advance: Advance) -> Table:
+def _drawn(advance: BatchAdvance) -> Table:
     grid = Table.grid(padding=(0, 1))
     for _ in range(2):
         grid.add_column(no_wrap=True)

@@ -32,7 +32,7 @@ def verified(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Find whatever was changed, removed, moved or cut off; exit code 4 where there is any."""
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     if export is not None:
         from indubio.server.store.verification import verify_export
@@ -80,7 +80,7 @@ def exported(
 ) -> None:
     """Write the entries of a period; `indubio audit verify --export FILE` verifies them by themselves."""
     with opened(db, state) as store:
-        from indubio.io.sinks import whole_file
+        from indubio.io.whole_files import whole_file
         from indubio.server.store.verification import export
 
         count = -1

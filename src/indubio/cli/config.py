@@ -10,7 +10,7 @@ def config(
     check: Annotated[Path | None, typer.Option(help="Check this TOML file instead of printing the default.")] = None,
 ) -> None:
     """Print the default configuration as commented TOML, or check one."""
-    from indubio.cli.configuration import detector_of, read_config, reading_of
+    from indubio.cli.config_file import detector_of, read_config, reading_of
     from indubio.cli.default_toml import default_toml
 
     if check is None:

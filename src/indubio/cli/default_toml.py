@@ -1,18 +1,22 @@
 """The default configuration as TOML, with what the docstrings say beside every setting."""
 
 import inspect
-import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import tomlkit
+
+from indubio.calibration import HoldOut
 from indubio.config import FAMILIES, to_plain
 from indubio.detector import _DEFAULTS, Detector
+from indubio.networks import Dense
 from indubio.posteriors import Training
 from indubio.settings import Settings
 
 WIDTH = 118
+EXAMPLES = {"architecture": Dense(), "calibration": HoldOut()}
 LEFT_OUT = {
     "architecture": "# Left out, the network is `dense` for tables and `conv1d` for windows.",
     "calibration": "# Left out, the calibration is chosen by the number of rows.",
@@ -25,33 +29,21 @@ def default_toml() -> str:
     scalars = {name: value for name, value in Detector().get_params(deep=False).items() if value is not None}
     notes = _notes(Detector)
     for name, value in scalars.items():
-        lines += [*_comment(notes.get(name, "")), f"{name} = {_literal(value)}"]
-    for name, settings in (*_DEFAULTS.items(), *_examples()):
+        lines += [*_comment(notes.get(name, "")), f"{name} = {tomlkit.item(value).as_string()}"]
+    for name, settings in {**_DEFAULTS, **EXAMPLES}.items():
         lines += ["", *_section(name, settings)]
     return "\n".join([*lines, "", *_data_section(), ""])
 
 
 def written_toml(config: Mapping[str, Any]) -> str:
     """A configuration as TOML; what is None is left out."""
-    scalars = [
-        f"{name} = {_literal(value)}"
-        for name, value in config.items()
-        if value is not None and not isinstance(value, Mapping)
-    ]
-    lines = [*scalars]
-    for name, table in config.items():
-        if isinstance(table, Mapping):
-            given = {key: value for key, value in table.items() if value is not None}
-            lines += ["", f"[{name}]", *(f"{key} = {_literal(value)}" for key, value in given.items())]
-    return "\n".join([*lines, ""])
+    return tomlkit.dumps(_given(config))
 
 
-def _examples() -> Iterator[tuple[str, Settings]]:
-    from indubio.calibration import HoldOut
-    from indubio.networks import Dense
-
-    yield "architecture", Dense()
-    yield "calibration", HoldOut()
+def _given(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _given(inner) for name, inner in value.items() if inner is not None}
 
 
 def _section(name: str, settings: Settings) -> Iterator[str]:
@@ -59,13 +51,13 @@ def _section(name: str, settings: Settings) -> Iterator[str]:
     if name in LEFT_OUT:
         yield LEFT_OUT[name]
     if len(kinds) > 1:
-        yield from _comment("kind: " + ", ".join(kind for kind in kinds if kind != "own"))
+        yield from _comment("kind: " + ", ".join(kinds))
     off = "# " if name in LEFT_OUT else ""
     yield f"{off}[{name}]"
     notes = _notes(type(settings))
     for key, value in to_plain(settings).items():
         yield from _comment(notes.get(key, ""))
-        yield f"# {key} is not set" if value is None else f"{off}{key} = {_literal(value)}"
+        yield f"# {key} is not set" if value is None else f"{off}{key} = {tomlkit.item(value).as_string()}"
     if isinstance(settings, Training):
         yield '# learning_rate may be a table instead: learning_rate = { use = "fixed" }, found by a range test'
         yield "# early_stopping = { held_out = 0.2, patience = 10 }"
@@ -94,7 +86,7 @@ def _notes(settings: type[Any]) -> dict[str, str]:
     """What the docstrings of a class and its bases say of each argument."""
     found: dict[str, str] = {}
     for base in reversed(inspect.getmro(settings)):
-        doc = inspect.cleandoc(base.__doc__ or "") if base.__doc__ else ""
+        doc = inspect.cleandoc(base.__doc__ or "")
         entries = doc.partition("Args:")[2].partition("\n\n")[0]
         name = None
         for line in entries.splitlines():
@@ -109,19 +101,3 @@ def _notes(settings: type[Any]) -> dict[str, str]:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="#   ") if text else []
-
-
-def _literal(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case list() | tuple():
-            return "[" + ", ".join(_literal(item) for item in value) + "]"
-        case dict():
-            return (
-                "{ " + ", ".join(f"{key} = {_literal(item)}" for key, item in value.items() if item is not None) + " }"
-            )
-        case _:
-            return repr(value)

@@ -63,7 +63,7 @@ def demo(
         console.print(table)
         console.print()
     if report is not None:
-        from indubio.io.sinks import whole_file
+        from indubio.io.whole_files import whole_file
         from indubio.report import html_report
 
         page = html_report(detector, test, found=found, labels=labels, title="Breast cancer Wisconsin")

@@ -52,7 +52,7 @@ class DriftWatch:
             why = "an ONNX model" if isinstance(self._scorer, OnnxModel) else "this model, of an earlier version,"
             return f"not tested: {why} keeps no reference", None, False
         if self._path is not None:
-            from indubio.io.sinks import whole_file
+            from indubio.io.whole_files import whole_file
 
             with whole_file(self._path) as file:
                 file.write(json.dumps(self._monitor.to_plain()).encode())

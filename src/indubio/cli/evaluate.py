@@ -39,7 +39,7 @@ def evaluate(
 
     from indubio import evaluation
     from indubio.inputs.tables import Roles
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     table = _read(source)
     scores = score or ("nll" if "nll" in table.column_names else None)

@@ -120,7 +120,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Learn what good examples look like, and save the model."""
-    from indubio.cli.configuration import detector_of, merged, read_config, reading_of
+    from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
     from indubio.errors import ModelFileError
@@ -220,7 +220,7 @@ def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Pa
 
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.windows import Windows
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     cut = data.report if isinstance(data, Windows) else None

@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from indubio.detector import Detector
-    from indubio.storage import Manifest
+    from indubio.storage import ModelManifest
 
 
 def inspect(
@@ -18,7 +18,7 @@ def inspect(
     from rich.console import Console
     from rich.table import Column, Table
 
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
     from indubio.storage import load, read_manifest
 
     manifest = read_manifest(model)
@@ -37,7 +37,7 @@ def inspect(
         console.print(table, highlight=False)
 
 
-def _sections(manifest: "Manifest", detector: "Detector") -> dict[str, dict[str, str]]:
+def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:
     from indubio.engine import engine_for
 
     fitted = manifest.fitted

@@ -33,7 +33,7 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Who has keys."""
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     with opened(db, state) as store:
         from indubio.server.store.keys import all_keys

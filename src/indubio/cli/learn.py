@@ -25,7 +25,7 @@ def learn(
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import reading_for
     from indubio.inputs.tables import Table
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
     from indubio.io.sources import opened
     from indubio.storage import load, save
 

@@ -22,7 +22,7 @@ def report(
 
     from indubio.cli.standard_input import named_source
     from indubio.inputs.reading import reading_for
-    from indubio.io.sinks import whole_file
+    from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 

@@ -13,8 +13,8 @@ from indubio.errors import TrainingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from indubio.paper.presets import Collection
-    from indubio.paper.reproduction import Advance
+    from indubio.paper.presets import CollectionName
+    from indubio.paper.reproduction import GridAdvance
 
 
 def reproduce(
@@ -50,11 +50,11 @@ def reproduce(
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
     from rich.console import Console
 
-    from indubio.paper.reproduction import Store, experiments, quick_grid, run_grid, sensor_names, write_results
+    from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, sensor_names, write_results
     from indubio.workers import Workers
 
     workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
-    chosen: list[Collection] = ["odds", "zema", "strath"] if collection == "all" else [collection]
+    chosen: list[CollectionName] = ["odds", "zema", "strath"] if collection == "all" else [collection]
     looked_at = sensor_names() if sensors == ["each"] else sensors
     cells = quick_grid(
         chosen,
@@ -67,7 +67,7 @@ def reproduce(
         seeds=range(seeds),
         folder=None if data is None else str(data),
     )
-    store, failed = Store(out), None
+    store, failed = CellStore(out), None
     if not remake:
         try:
             with _cell_bar() as tell:
@@ -83,7 +83,7 @@ def reproduce(
 
 
 @contextmanager
-def _cell_bar() -> "Iterator[Callable[[Advance], None]]":
+def _cell_bar() -> "Iterator[Callable[[GridAdvance], None]]":
     """A bar over the cells, and one line a cell where nobody is looking."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -93,7 +93,7 @@ def _cell_bar() -> "Iterator[Callable[[Advance], None]]":
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
 
-        def tell(advance: "Advance") -> None:
+        def tell(advance: "GridAdvance") -> None:
             left = "" if advance.cpu_left is None else f"{advance.cpu_left / 60:.0f} min of processor time left"
             bar.update(task, completed=advance.done, total=advance.total, description=left)
             if not console.is_terminal and advance.latest is not None:

@@ -52,7 +52,7 @@ def tune(
     """Search for an architecture and a learning rate, without labels."""
     from rich.console import Console
 
-    from indubio.cli.configuration import detector_of, merged, read_config, reading_of
+    from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.fit import _roles
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
@@ -84,10 +84,10 @@ def tune(
 
 
 def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
-    from indubio.cli.configuration import DATA
+    from indubio.cli.config_file import DATA
     from indubio.cli.default_toml import written_toml
     from indubio.config import detector_to_plain
-    from indubio.io.sinks import whole_file
+    from indubio.io.whole_files import whole_file
 
     tuned = detector_to_plain(found.detector) | ({DATA: settings[DATA]} if settings.get(DATA) else {})
     with whole_file(out) as file:
@@ -97,7 +97,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from indubio.io.sinks import json_text
+    from indubio.io.json_text import json_text
 
     if as_json:
         told = {"trials": found.done, "failed": found.failed, "config": str(out)}

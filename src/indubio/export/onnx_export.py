@@ -18,7 +18,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FAR, FittedMinMax
-from indubio.io.sinks import whole_file
+from indubio.io.whole_files import whole_file
 
 if TYPE_CHECKING:
     import onnx

@@ -24,7 +24,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt64
 
-from indubio.calibration import Calibration, CrossFit, HoldOut, Part, Plan
+from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Intake, MinMax, Missing, Unseen
@@ -153,7 +153,7 @@ class Surveyed:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
         everything = np.arange(nll.shape[1])
-        part = Part(draws=draws.count, trained=everything[:0], calibrated=everything)
+        part = Fold(draws=draws.count, trained=everything[:0], calibrated=everything)
         plan = Plan(parts=(part,), unseen=self.split.unseen)
         return nll, plan, np.concatenate(groups) if groups else None
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
+from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_windows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Roles, Table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
 from indubio.io.sources import opened
-from indubio.settings import Settings
+from indubio.settings import ByKind, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Reading(Settings):
     """
 
     table: Roles | None = None
-    layout: Wide | Long | None = None
+    layout: Annotated[Wide | Long, ByKind(LAYOUTS)] | None = None
     windowing: Windowing | None = None
 
     def __post_init__(self) -> None:

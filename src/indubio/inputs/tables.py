@@ -202,12 +202,5 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
-    waiting = pa.Table.from_batches([], pa.schema([(name, file.schema.field(name).type) for name in wanted]))
-    for batch in file.batches(types):
-        arrived = pa.Table.from_batches([batch])
-        waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
-        while waiting.num_rows >= rows_at_once:
-            yield roles.part(waiting.slice(0, rows_at_once), file.name)
-            waiting = waiting.slice(rows_at_once)
-    if waiting.num_rows:
-        yield roles.part(waiting, file.name)
+    for table in file.tables(types, rows_at_once):
+        yield roles.part(table, file.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
 
 from indubio.errors import DataError
 
@@ -87,16 +87,6 @@ def times(
     if kind == pa.float64() and not np.isfinite(stamps).all():
         raise DataError(f'{place(int(np.argmin(np.isfinite(stamps))))}: column "{name}" has no time.')
     return stamps, kind
-
-
-def good_quality(column: pa.Array, good: tuple[str | int, ...]) -> Bool[np.ndarray, " rows"]:
-    """Which rows have a quality that counts as good; text is compared without regard to case."""
-    column = plain(column)
-    if pa.types.is_floating(column.type):  # whole numbers beside nulls, as pandas has them
-        column = column.cast(pa.int64(), safe=False)
-    text = pc.utf8_lower(pc.utf8_trim_whitespace(column.cast(pa.string())))
-    listed = pc.is_in(text, value_set=pa.array([str(value).lower() for value in good], type=pa.string()))
-    return np.asarray(listed.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _spelled(text: str) -> pa.DataType:

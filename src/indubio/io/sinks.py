@@ -1,25 +1,22 @@
-"""Where results go: CSV, Parquet or JSON lines, written part by part, appearing only when they are whole.
+"""Where results go: CSV, Parquet or JSON lines, written table by table, appearing only when they are whole.
 
-A file is written under another name in the same folder, synced, and renamed when all is well; after an error or Ctrl-C
-nothing is left of it. A target may be a URL that fsspec knows. "-" is standard output.
+A target may be a URL that fsspec knows. "-" is standard output.
 """
 
 import json
-import os
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
-from indubio.errors import ConfigError, OutputError
-from indubio.io.remote import RemotePath, is_remote, local_path
+from indubio.errors import ConfigError
+from indubio.io.whole_files import whole_file
 
 Format = Literal["csv", "parquet", "jsonl"]
 FORMATS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -94,49 +91,3 @@ def sink(target: str | Path, chosen: Format | None = None) -> Iterator[Sink]:
         return
     with whole_file(target) as stream, closing(make(stream)) as out:
         yield out
-
-
-@contextmanager
-def whole_file(target: str | Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of the target when the block ends without an error, and never before."""
-    if is_remote(target):
-        with RemotePath(str(target)).whole() as stream:
-            yield stream
-        return
-    path = local_path(target)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.chmod(0o666 & ~_umask())
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def json_text(value: Any, *, compact: bool = False) -> str:
-    """JSON on one line; what is not a number (NaN) becomes null, since JSON has no word for it."""
-    separators = (",", ":") if compact else None
-    return json.dumps(_without_nan(value), default=str, allow_nan=False, separators=separators)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and value != value else value

@@ -1,6 +1,7 @@
-"""Where recordings come from: CSV and Parquet files, one, many or a folder, and tables in memory.
+"""Where tables and recordings come from: CSV and Parquet files, one, many or a folder, and tables in memory.
 
-Files are read batch by batch, and only the columns that are asked for. They may be remote: see `data.remote`.
+Files are read batch by batch, and only the columns that are asked for. They may be remote: see `io.remote`. What the
+columns mean is not known here.
 """
 
 import re
@@ -60,6 +61,18 @@ class Source(ABC):
         Args:
             types: by column; what a CSV file is read as. Other sources have their own types, and None leaves it open.
         """
+
+    def tables(self, types: Mapping[str, pa.DataType | None], rows: int) -> Iterator[pa.Table]:
+        """The same as tables of so many rows; the last has what is left."""
+        waiting = self.schema.empty_table()
+        for batch in self.batches(types):
+            arrived = pa.Table.from_batches([batch])
+            waiting = pa.concat_tables([waiting, arrived]) if waiting.num_rows else arrived
+            while waiting.num_rows >= rows:
+                yield waiting.slice(0, rows)
+                waiting = waiting.slice(rows)
+        if waiting.num_rows:
+            yield waiting
 
     def units(self) -> "list[Source]":
         """What can be read alone: the whole, or the row groups of a Parquet file."""

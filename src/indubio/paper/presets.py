@@ -4,9 +4,10 @@
 value. The differences, one by one, are in docs/decisions/paper-settings.md.
 """
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from indubio.calibration import TrainScores
+from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax
 from indubio.networks import Architecture, Conv1d, Dense
@@ -23,7 +24,7 @@ from indubio.posteriors import (
     Training,
 )
 
-Collection = Literal["odds", "zema", "strath"]
+CollectionName = Literal["odds", "zema", "strath"]
 Protocol = Literal["text", "authors"]
 
 WITHOUT_SKIPS = ("L_ACTpos", "A_ACTspd")  # paper, model hyperparameters: STRATH tasks (i) and (ii)
@@ -39,11 +40,13 @@ MODELS: dict[str, Posterior] = {
 }
 
 
-def preset(collection: Collection, task: str | None = None, *, protocol: Protocol = "text") -> dict[str, Any]:
-    """Keyword arguments for `Detector`: architecture, training, scaling and calibration of the paper.
+def preset(collection: CollectionName, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
+    """An unfitted detector with the paper's architecture, training, scaling and calibration.
 
-    >>> sorted(preset("odds"))
-    ['architecture', 'calibration', 'scaling', 'training']
+    Put in a model, of `MODELS` or any other; `indubio.config.detector_to_plain` makes a configuration of it.
+
+    >>> preset("odds").set_params(posterior=MODELS["VAE"]).training.batches
+    3
 
     Args:
         collection: "odds", "zema" or "strath".
@@ -54,15 +57,15 @@ def preset(collection: Collection, task: str | None = None, *, protocol: Protoco
     _check("protocol", protocol, get_args(Protocol))
     if task is not None or collection == "strath":
         _check("task", task, DATASETS[collection].tasks)
-    return {
-        "architecture": _architecture(collection, task, protocol),
-        "training": _training(collection, protocol),
-        "scaling": MinMax(clip=True),
-        "calibration": TrainScores(),
-    }
+    return Detector(
+        architecture=_architecture(collection, task, protocol),
+        training=_training(collection, protocol),
+        scaling=MinMax(clip=True),
+        calibration=TrainScores(),
+    )
 
 
-def _architecture(collection: Collection, task: str | None, protocol: Protocol) -> Architecture:
+def _architecture(collection: CollectionName, task: str | None, protocol: Protocol) -> Architecture:
     skips = task not in WITHOUT_SKIPS
     match collection:
         case "odds":
@@ -74,7 +77,7 @@ def _architecture(collection: Collection, task: str | None, protocol: Protocol) 
             return Conv1d(layer_norm=True, skips=skips)
 
 
-def _training(collection: Collection, protocol: Protocol) -> Training:
+def _training(collection: CollectionName, protocol: Protocol) -> Training:
     if collection == "strath":
         return Training(epochs=100, batches=5, learning_rate=0.001)
     found = RangeTest(use="fixed" if protocol == "text" else "triangular")

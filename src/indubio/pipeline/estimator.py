@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol, Self, get_args
+from typing import Any, Protocol, Self
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -24,11 +24,12 @@ from indubio.assessment import Assessment
 from indubio.conformal import Reference
 from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
-from indubio.errors import ConfigError, quoted
+from indubio.errors import ConfigError
 from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.reading import Reading
 from indubio.pipeline.chain import FittedChain, Watched
 from indubio.pipeline.parameters import WithSettings
+from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.uncertainty import Uncertainty
@@ -323,18 +324,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self._kept[1]
 
     def _check_scalars(self) -> None:
-        for name, value, known in (
-            ("missing", self.missing, get_args(Missing)),
-            ("unseen", self.unseen, get_args(Unseen)),
-        ):
-            if value not in known:
-                raise ConfigError(f"`{name}` must be one of {quoted(known)}, got {value!r}.")
-        if not 0 <= self.anomaly_threshold <= 1:
-            raise ConfigError(f"`anomaly_threshold` must be within [0, 1], got {self.anomaly_threshold}.")
-        if self.range_margin is not None and not 0 <= self.range_margin < np.inf:
-            raise ConfigError(f"`range_margin` must be at least 0, or None, got {self.range_margin}.")
-        if self.smallest_group is not None and not (isinstance(self.smallest_group, int) and self.smallest_group >= 2):
-            raise ConfigError(f"`smallest_group` must be at least 2, or None, got {self.smallest_group!r}.")
+        Scalars(
+            missing=self.missing,
+            unseen=self.unseen,
+            anomaly_threshold=self.anomaly_threshold,
+            range_margin=self.range_margin,
+            smallest_group=self.smallest_group,
+        )
 
 
 @cache

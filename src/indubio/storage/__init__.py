@@ -25,9 +25,9 @@ changed without growing the model with its training data.
 """
 
 from indubio.storage.loading import load
-from indubio.storage.manifest import Manifest
 from indubio.storage.migrations import FORMAT, MIGRATIONS
 from indubio.storage.model_folder import read_manifest
+from indubio.storage.model_manifest import ModelManifest
 from indubio.storage.saving import save
 
-__all__ = ["FORMAT", "MIGRATIONS", "Manifest", "load", "read_manifest", "save"]
+__all__ = ["FORMAT", "MIGRATIONS", "ModelManifest", "load", "read_manifest", "save"]

@@ -8,13 +8,13 @@ import numpy as np
 
 from indubio.detector import Detector
 from indubio.inputs import Column
-from indubio.storage.manifest import Manifest
+from indubio.storage.model_manifest import ModelManifest
 
 MOST_COLUMNS = 100  # listed one by one
 MOST_CATEGORIES = 20
 
 
-def card(detector: Detector, manifest: Manifest) -> bytes:
+def card(detector: Detector, manifest: ModelManifest) -> bytes:
     """The text of README.md."""
     schema, shape = detector.schema_, detector.input_shape_
     settings = manifest.settings

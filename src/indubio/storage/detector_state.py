@@ -25,8 +25,8 @@ from indubio.posteriors import Draws, MCDropout
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.migrations import Stored
-from indubio.storage.summary import Summary
 from indubio.storage.tree import flattened, rebuilt
+from indubio.storage.uncertainty_ranks import UncertaintyRanks
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {
@@ -39,7 +39,7 @@ FITTED: dict[str, Any] = {
     "n_training_": int,
     "n_reference_": int,
     "largest_reference_nll_": float,
-    "reference_uncertainty_": Summary,
+    "reference_uncertainty_": UncertaintyRanks,
     "reference_": Reference | None,
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
@@ -100,7 +100,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "n_training_": chain.n_training,
         "n_reference_": calibrated.n_reference,
         "largest_reference_nll_": calibrated.largest,
-        "reference_uncertainty_": Summary.of(chain.good, detector.settings_in_use().referral, threshold),
+        "reference_uncertainty_": UncertaintyRanks.of(chain.good, detector.settings_in_use().referral, threshold),
         "reference_": calibrated.reference,
         "referral_threshold_": threshold,
         "typical_nll_": detector.typical_nll_,

@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from indubio.errors import ModelFileError
+from indubio.io.whole_files import replacing
 
 if sys.platform == "win32":
     import msvcrt
@@ -22,16 +22,8 @@ MOST_ENTRIES = 1000  # in a model's folder: three or four, and what killed saves
 
 def write(folder: Path, name: str, content: bytes) -> None:
     """Put a file in place in one step: after a crash it is the old one, the new one, or not there."""
-    temporary = folder / f".{name}.{secrets.token_hex(4)}{TEMPORARY}"
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / name)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(folder / name, TEMPORARY) as file:
+        file.write(content)
 
 
 def flush_folder(folder: Path) -> None:

@@ -7,8 +7,8 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, IndubioError, ModelFileError
 from indubio.networks import OwnNetwork
 from indubio.storage.detector_state import OWN, PROBE, check_probe, put_together
-from indubio.storage.manifest import MANIFEST
 from indubio.storage.model_folder import read_stored
+from indubio.storage.model_manifest import MANIFEST
 
 # What numbers that no model has can lead to, beside the errors that are raised for them.
 _REFUSALS = (IndubioError, ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)

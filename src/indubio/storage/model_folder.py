@@ -11,13 +11,13 @@ import numpy as np
 from indubio.errors import ModelFileError, quoted
 from indubio.storage.array_bytes import unpacked
 from indubio.storage.files import entries, read
-from indubio.storage.manifest import LARGEST_MANIFEST, MANIFEST, DataFile, Manifest, is_expected, parsed
 from indubio.storage.migrations import Stored, migrated
+from indubio.storage.model_manifest import LARGEST_MANIFEST, MANIFEST, DataFile, ModelManifest, is_expected, parsed
 
 ATTEMPTS = 10  # times that a reader may meet a save in one go
 
 
-def read_manifest(path: str | PathLike[str]) -> Manifest:
+def read_manifest(path: str | PathLike[str]) -> ModelManifest:
     """The manifest of a model, checked against its own checksum; the data files are not read."""
     folder = Path(path)
     with _readable(folder):
@@ -50,7 +50,7 @@ def _readable(folder: Path) -> Iterator[None]:
         raise ModelFileError(f"{error.filename or folder} cannot be read: {error.strerror}.") from None
 
 
-def _manifest(folder: Path) -> Manifest:
+def _manifest(folder: Path) -> ModelManifest:
     names = entries(folder)
     if MANIFEST not in names:
         raise ModelFileError(f"there is no model in {folder}: {MANIFEST} is missing.")
@@ -63,7 +63,7 @@ def _manifest(folder: Path) -> Manifest:
     return parsed(read(folder / MANIFEST, LARGEST_MANIFEST), str(folder / MANIFEST))
 
 
-def _read(folder: Path, manifest: Manifest) -> Stored:
+def _read(folder: Path, manifest: ModelManifest) -> Stored:
     stored = Stored(
         settings=manifest.settings,
         draws=manifest.draws,

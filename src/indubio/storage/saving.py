@@ -15,7 +15,7 @@ from indubio.storage.array_bytes import packed
 from indubio.storage.card import card
 from indubio.storage.detector_state import taken_apart
 from indubio.storage.files import entries, flush_folder, locked, write
-from indubio.storage.manifest import CARD, MANIFEST, DataFile, Manifest, is_expected, is_stray, parsed
+from indubio.storage.model_manifest import CARD, MANIFEST, DataFile, ModelManifest, is_expected, is_stray, parsed
 
 
 def save(detector: Detector, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -51,7 +51,7 @@ class _Content:
         stored = taken_apart(detector)
         packs = {"weights": packed(stored.weights), "arrays": packed(stored.arrays)}
         entry = {role: DataFile.of(role, content) for role, content in packs.items()}
-        manifest = Manifest(settings=stored.settings, draws=stored.draws, fitted=stored.fitted, files=entry)
+        manifest = ModelManifest(settings=stored.settings, draws=stored.draws, fitted=stored.fitted, files=entry)
         self._data = {entry[role].name: content for role, content in packs.items()}
         self._manifest = manifest.rendered()
         self._card = card(detector, parsed(self._manifest, MANIFEST))

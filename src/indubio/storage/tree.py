@@ -26,7 +26,7 @@ from indubio.inputs import Column, FittedMinMax, Intake, Schema
 from indubio.inputs.quality import QualityLimits
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
-from indubio.storage.summary import Summary
+from indubio.storage.uncertainty_ranks import UncertaintyRanks
 
 CLASSES: dict[str, type[Any]] = {
     "intake": Intake,
@@ -38,7 +38,7 @@ CLASSES: dict[str, type[Any]] = {
     "reference": Reference,
     "correction": Correction,
     "group_conversions": GroupConversions,
-    "summary": Summary,
+    "summary": UncertaintyRanks,
     "drift_reference": DriftReference,
 }
 

@@ -1,7 +1,7 @@
 """Search for an architecture and a learning rate, without labels: see `criterion` for what is good here, and why."""
 
-from indubio.tuning.criterion import Judged, judged
+from indubio.tuning.criterion import SettingsQuality, judged
 from indubio.tuning.sample import Sample, sampled
 from indubio.tuning.search import Found, Search, Step, best_so_far, search
 
-__all__ = ["Found", "Judged", "Sample", "Search", "Step", "best_so_far", "judged", "sampled", "search"]
+__all__ = ["Found", "Sample", "Search", "SettingsQuality", "Step", "best_so_far", "judged", "sampled", "search"]

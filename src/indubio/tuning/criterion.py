@@ -31,7 +31,7 @@ BREAKING = 10  # marks the random stream of the broken rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class SettingsQuality:
     """How good settings are.
 
     Args:
@@ -43,7 +43,7 @@ class Judged:
     nll: float
 
 
-def judged(detector: Detector, sample: Sample) -> Judged:
+def judged(detector: Detector, sample: Sample) -> SettingsQuality:
     """Train on some rows and judge by the others.
 
     Args:
@@ -54,7 +54,7 @@ def judged(detector: Detector, sample: Sample) -> Judged:
     good = mean_nll(fitted.nll(sample.held_out))
     bad = mean_nll(fitted.nll(broken(sample, detector.seed)))
     labels = np.repeat([0, 1], [len(good), len(bad)])
-    return Judged(
+    return SettingsQuality(
         separation=float(roc_auc_score(labels, np.concatenate([good, bad]))),
         nll=float(good.mean()),
     )
@@ -79,11 +79,11 @@ def broken(sample: Sample, seed: int) -> Float[np.ndarray, "held ..."]:
     return out
 
 
-def value_of(found: Judged, by: By) -> float:
+def value_of(found: SettingsQuality, by: By) -> float:
     """What the search maximises."""
     return found.separation if by == "separation" else -found.nll
 
 
-def described(found: dict[str, Any]) -> Judged:
+def described(found: dict[str, Any]) -> SettingsQuality:
     """What a study keeps of a trial, as it was."""
-    return Judged(separation=float(found["separation"]), nll=float(found["nll"]))
+    return SettingsQuality(separation=float(found["separation"]), nll=float(found["nll"]))

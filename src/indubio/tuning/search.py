@@ -20,7 +20,7 @@ from indubio.config import detector_from_plain, detector_to_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
-from indubio.tuning.criterion import By, Judged, described, judged, value_of
+from indubio.tuning.criterion import By, SettingsQuality, described, judged, value_of
 from indubio.tuning.sample import Sample
 from indubio.tuning.space import suggested
 from indubio.workers import Workers
@@ -74,8 +74,8 @@ class Found:
     """
 
     detector: Detector
-    judged: Judged
-    usual: Judged | None
+    judged: SettingsQuality
+    usual: SettingsQuality | None
     done: int
     failed: int
 
@@ -133,7 +133,7 @@ class _Run:
 
     def through(self, executor: Executor, slots: int) -> None:
         """Keep the workers busy until there are enough trials."""
-        running: dict[Future[Judged], Any] = {}
+        running: dict[Future[SettingsQuality], Any] = {}
         while running or self.waiting(0):
             while len(running) < slots and self.waiting(len(running)):
                 trial = self._study.ask()
@@ -154,7 +154,7 @@ class _Run:
     def _suggested(self, trial: Any) -> Detector:
         return suggested(self._detector, self._shape, trial, self._wanted.by)
 
-    def _note(self, trial: Any, future: "Future[Judged]") -> None:
+    def _note(self, trial: Any, future: "Future[SettingsQuality]") -> None:
         import optuna
 
         try:
@@ -269,5 +269,5 @@ def _forget(key: str) -> None:
     _samples.pop(key, None)
 
 
-def _judge(key: str, settings: dict[str, Any]) -> Judged:
+def _judge(key: str, settings: dict[str, Any]) -> SettingsQuality:
     return judged(detector_from_plain(settings), _samples[key])

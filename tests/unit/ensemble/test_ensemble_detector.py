@@ -234,7 +234,7 @@ def test_the_rule_can_change_without_fitting_again():
         (StandardScaler(), {}, "`scored_by`, a function of the fitted model"),
         (object(), {"members": 1, "bootstrap": False}, "object has no score that is known"),
         (distance, {}, "set `members=1` and `bootstrap=False`"),
-        (Remembers(), {"members": 0}, "`members` must be greater than or equal to 1"),
+        (Remembers(), {"members": 0}, "`members` must be at least 1"),
         (Remembers(), {"bootstrap": "twice"}, "`bootstrap` must be"),
         (Remembers(), {"share": 1.5}, "`share` must be less than 1"),
         (Remembers(), {"scored_by": "distance"}, "`scored_by` must be a function"),

@@ -164,10 +164,10 @@ def test_arrays_that_do_not_fit_are_refused(arrays, settings, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"length": 0}, "`length` must be greater than or equal to 1, got 0"),
-        ({"length": 5, "step": 0}, "`step` must be greater than or equal to 1"),
+        ({"length": 0}, "`length` must be at least 1, got 0"),
+        ({"length": 5, "step": 0}, "`step` must be at least 1"),
         ({"length": 5, "rate": 0.0}, "`rate` must be greater than 0"),
-        ({"length": 5, "gaps": "drop"}, "`gaps` must be 'error', 'leave', 'hold' or 'linear', got 'drop'"),
+        ({"length": 5, "gaps": "drop"}, "`gaps` must be one of 'error', 'leave', 'hold' or 'linear', got 'drop'"),
         ({"length": 5, "longest_gap": 1.0}, "`longest_gap` has no meaning"),
     ],
 )

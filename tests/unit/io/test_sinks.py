@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from indubio.errors import ConfigError, DataError
-from indubio.io.sinks import json_text, sink, whole_file
+from indubio.io.sinks import sink
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 FIRST = pa.table({"a": [1, 2], "b": ["x", 'y "z"']}, SCHEMA)
@@ -48,13 +48,6 @@ def test_after_an_error_nothing_is_left_and_what_was_there_stays(tmp_path, name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_nothing_is_there_before_the_end(tmp_path):
-    with whole_file(tmp_path / "x") as stream:
-        stream.write(b"half")
-        assert not (tmp_path / "x").exists()
-    assert (tmp_path / "x").read_bytes() == b"half"
-
-
 def test_standard_output_takes_csv_or_json_lines(capfdbinary):
     with sink("-") as out:
         out.write(FIRST)
@@ -73,7 +66,3 @@ def test_an_unknown_ending_is_refused_with_the_known_ones():
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match="cannot be written"), sink(tmp_path / "no" / "out.csv"):
         pass
-
-
-def test_json_has_null_for_what_is_not_a_number():
-    assert json.loads(json_text({"w": float("nan"), "x": [1.5, float("nan")]})) == {"w": None, "x": [1.5, None]}

@@ -18,7 +18,7 @@ import pytest
 from scipy.io import savemat
 
 from indubio.errors import ConfigError, DownloadError
-from indubio.paper.collections import DATASETS, Archive, DataFile, cache_folder, data_folder, fetch, find, odds
+from indubio.paper.collections import DATASETS, Archive, CollectionFile, cache_folder, data_folder, fetch, find, odds
 from indubio.paper.collections.download import ATTEMPTS
 from indubio.paper.collections.odds import FILES
 
@@ -85,8 +85,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def file_at(*addresses: str, sha256: str | None = SHA256) -> DataFile:
-    return DataFile(path="odds/cardio.mat", sha256=sha256, addresses=addresses)
+def file_at(*addresses: str, sha256: str | None = SHA256) -> CollectionFile:
+    return CollectionFile(path="odds/cardio.mat", sha256=sha256, addresses=addresses)
 
 
 def left_behind(cache: Path) -> list[str]:
@@ -200,8 +200,8 @@ def test_a_cache_that_cannot_be_written_is_reported_with_the_way_out(server, tmp
 
 def test_processes_that_download_at_once_all_get_the_whole_file(server, cache):
     script = (
-        "import sys; from indubio.paper.collections import DataFile, fetch\n"
-        f"file = DataFile(path='odds/cardio.mat', sha256={SHA256!r}, addresses=(sys.argv[1],))\n"
+        "import sys; from indubio.paper.collections import CollectionFile, fetch\n"
+        f"file = CollectionFile(path='odds/cardio.mat', sha256={SHA256!r}, addresses=(sys.argv[1],))\n"
         "print(len(fetch(file).read_bytes()))"
     )
     command = [sys.executable, "-c", script, server.address("slow")]
@@ -214,8 +214,8 @@ def test_processes_that_download_at_once_all_get_the_whole_file(server, cache):
 def test_members_of_an_archive_come_from_one_download(server, cache):
     server.content["data.zip"] = zipped(TS1=b"1\t2\n", PS1=b"3\t4\n")
     archive = Archive(name="zema.zip", addresses=(server.address("good", "data.zip"),))
-    known = DataFile(path="zema/TS1.txt", sha256=hashlib.sha256(b"1\t2\n").hexdigest(), archive=archive)
-    unknown = DataFile(path="zema/PS1.txt", archive=archive)
+    known = CollectionFile(path="zema/TS1.txt", sha256=hashlib.sha256(b"1\t2\n").hexdigest(), archive=archive)
+    unknown = CollectionFile(path="zema/PS1.txt", archive=archive)
     assert fetch(known).read_bytes() == b"1\t2\n"
     assert fetch(unknown) == cache / "zema" / "PS1.txt"
     assert server.asked == {"good": 1}
@@ -225,7 +225,7 @@ def test_members_of_an_archive_come_from_one_download(server, cache):
 def test_an_archive_put_into_the_cache_by_hand_is_used(cache):
     (cache / "zema").mkdir(parents=True)
     (cache / "zema" / "zema.zip").write_bytes(zipped(TS1=b"1\t2\n"))
-    file = DataFile(path="zema/TS1.txt", archive=Archive(name="zema.zip", addresses=(CLOSED,)))
+    file = CollectionFile(path="zema/TS1.txt", archive=Archive(name="zema.zip", addresses=(CLOSED,)))
     assert fetch(file).read_bytes() == b"1\t2\n"
 
 
@@ -244,9 +244,9 @@ def test_a_wrong_archive_is_refused_not_kept_and_the_next_mirror_used(content, r
     first, second = server.address("good", "old.zip"), server.address("good", "data.zip")
     digest = hashlib.sha256(b"1\t2\n").hexdigest()
 
-    def file(*addresses: str) -> DataFile:
+    def file(*addresses: str) -> CollectionFile:
         archive = Archive(name="zema.zip", addresses=addresses)
-        return DataFile(path="zema/TS1.txt", sha256=digest, archive=archive)
+        return CollectionFile(path="zema/TS1.txt", sha256=digest, archive=archive)
 
     with pytest.raises(DownloadError, match=rf"\({reason}\)\. Get the zip and put it at .*zema\.zip"):
         fetch(file(first))
@@ -257,7 +257,7 @@ def test_a_wrong_archive_is_refused_not_kept_and_the_next_mirror_used(content, r
 def test_a_progress_bar_is_shown_only_when_asked_for_or_on_a_terminal(server, capsys):
     fetch(file_at(server.address("good")))
     assert capsys.readouterr().err == ""
-    fetch(DataFile(path="odds/other.mat", sha256=SHA256, addresses=(server.address("slow"),)), progress=True)
+    fetch(CollectionFile(path="odds/other.mat", sha256=SHA256, addresses=(server.address("slow"),)), progress=True)
     assert "other.mat" in capsys.readouterr().err
 
 
@@ -271,7 +271,7 @@ def test_a_task_loads_from_a_download_alone(server, tmp_path, monkeypatch):
     savemat(tmp_path / "made.mat", {"X": np.eye(10)[:, :8], "y": np.repeat([[0], [1]], [6, 4], axis=0)})
     server.content["pima.mat"] = (tmp_path / "made.mat").read_bytes()
     digest = hashlib.sha256(server.content["pima.mat"]).hexdigest()
-    made = DataFile(path="odds/pima.mat", sha256=digest, addresses=(CLOSED, server.address("good", "pima.mat")))
+    made = CollectionFile(path="odds/pima.mat", sha256=digest, addresses=(CLOSED, server.address("good", "pima.mat")))
     monkeypatch.setitem(FILES, "pima", made)
     assert odds("pima").test_anomalies.shape == (4, 8)
 

@@ -1,8 +1,13 @@
 """The presets are the table of the paper's settings."""
 
+import tomllib
+
 import pytest
 
 from indubio import Conv1d, Dense, Detector
+from indubio.cli.config_file import detector_of
+from indubio.cli.default_toml import written_toml
+from indubio.config import detector_to_plain
 from indubio.errors import ConfigError
 from indubio.paper.collections import DATASETS
 from indubio.paper.presets import MODELS, preset
@@ -22,28 +27,28 @@ from indubio.posteriors import RangeTest
     ],
 )
 def test_norm_and_skips_are_those_of_the_text(collection, task, network, norm, skips):
-    architecture = preset(collection, task)["architecture"]
+    architecture = preset(collection, task).architecture
     assert type(architecture) is network
     assert (architecture.layer_norm, architecture.skips, architecture.bias) == (norm, skips, False)
 
 
 def test_the_learning_rate_is_found_but_for_strath():
-    assert isinstance(preset("odds")["training"].learning_rate, RangeTest)
-    assert isinstance(preset("zema")["training"].learning_rate, RangeTest)
-    assert preset("strath", "all")["training"].learning_rate == 0.001
+    assert isinstance(preset("odds").training.learning_rate, RangeTest)
+    assert isinstance(preset("zema").training.learning_rate, RangeTest)
+    assert preset("strath", "all").training.learning_rate == 0.001
 
 
 def test_the_authors_ran_longer_without_norm_on_a_triangular_schedule():
     authors = preset("odds", protocol="authors")
-    assert authors["architecture"].layer_norm is False
-    assert authors["training"].epochs == 300
-    assert authors["training"].learning_rate.use == "triangular"
-    assert preset("odds")["training"].epochs == 100
+    assert authors.architecture.layer_norm is False
+    assert authors.training.epochs == 300
+    assert authors.training.learning_rate.use == "triangular"
+    assert preset("odds").training.epochs == 100
 
 
 def test_batches_are_a_third_for_odds_and_a_fifth_elsewhere():
-    assert preset("odds")["training"].batch_rows(1324) == 441
-    assert preset("zema")["training"].batch_rows(518) == 103
+    assert preset("odds").training.batch_rows(1324) == 441
+    assert preset("zema").training.batch_rows(518) == 103
 
 
 def test_the_paper_s_models_have_its_numbers_of_draws():
@@ -51,11 +56,19 @@ def test_the_paper_s_models_have_its_numbers_of_draws():
     assert [counts[name] for name in ("VAE", "BAE-MCD", "BAE-BBB", "BAE-Ensemble")] == [100, 100, 100, 10]
 
 
-def test_every_task_has_a_preset_that_a_detector_takes():
+def test_every_task_has_a_preset_that_can_be_written_as_a_configuration():
     for name, collection in DATASETS.items():
         for task in collection.tasks:
             for protocol in ("text", "authors"):
-                Detector(**preset(name, task, protocol=protocol))
+                detector = preset(name, task, protocol=protocol)
+                again = detector_of(tomllib.loads(written_toml(detector_to_plain(detector))))
+                assert isinstance(detector, Detector)
+                assert again.get_params(deep=False) == detector.get_params(deep=False)
+
+
+def test_a_preset_takes_a_model_of_the_paper():
+    detector = preset("zema", "pump").set_params(posterior=MODELS["BAE-MCD"], seed=3)
+    assert (detector.posterior.dropout, detector.seed, detector.training.batches) == (0.01, 3, 5)
 
 
 def test_unknown_names_list_the_known_ones():

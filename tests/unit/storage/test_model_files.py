@@ -20,7 +20,7 @@ from indubio.errors import ConfigError, ModelFileError
 from indubio.probability import Gaussian
 from indubio.storage import FORMAT, MIGRATIONS, read_manifest
 from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
-from indubio.storage.summary import NAMES, Summary
+from indubio.storage.uncertainty_ranks import NAMES, UncertaintyRanks
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty
 from tests.golden.make import parts
 from tests.stored_models import ROWS, TINY, assert_same, data_file, reseal, tiny
@@ -338,7 +338,7 @@ def uncertainties(values: np.ndarray) -> Uncertainty:
 
 def test_the_summary_has_every_uncertainty():
     assert {*UNCERTAINTIES, "probability"} == {*NAMES}
-    assert {*NAMES, "examples", "rank"} == set(Summary.__dataclass_fields__)
+    assert {*NAMES, "examples", "rank"} == set(UncertaintyRanks.__dataclass_fields__)
 
 
 WHOLE_PERCENTS = [Budget(share=percent / 100) for percent in (0, 1, 5, 7, 29, 57, 58, 99, 100)]
@@ -348,7 +348,7 @@ WHOLE_PERCENTS = [Budget(share=percent / 100) for percent in (0, 1, 5, 7, 29, 57
 def test_a_summary_keeps_the_threshold_of_its_rule_and_of_whole_percents(examples, digits, seed, share):
     values = np.random.default_rng(seed).random(examples).round(digits)  # few digits make ties
     full, rule = uncertainties(values), Budget(share=share)
-    found = Summary.of(full, rule, rule.fit(full)).expanded()
+    found = UncertaintyRanks.of(full, rule, rule.fit(full)).expanded()
     assert all(each.fit(found) == each.fit(full) for each in (rule, *WHOLE_PERCENTS))
 
 
@@ -356,7 +356,7 @@ def test_a_summary_keeps_the_threshold_of_its_rule_and_of_whole_percents(example
 @pytest.mark.parametrize("share", [0.0333, 0.00007, 0.61803])
 def test_a_summary_keeps_them_for_many_examples_too(examples, share):
     full, rule = uncertainties(np.random.default_rng(0).random(examples)), Budget(share=share)
-    found = Summary.of(full, rule, rule.fit(full)).expanded()
+    found = UncertaintyRanks.of(full, rule, rule.fit(full)).expanded()
     below_all = WHOLE_PERCENTS[:-1]
     assert all(each.fit(found) == each.fit(full) for each in (rule, *below_all))
 
@@ -365,14 +365,14 @@ def test_a_summary_keeps_them_for_many_examples_too(examples, share):
 def test_a_summary_never_exceeds_a_budget_and_hardly_falls_short_of_it(examples, seed, share):
     values = np.random.default_rng(seed).random(examples)
     full, rule = uncertainties(values), Budget(share=share)
-    found = Summary.of(full, Budget(), Budget().fit(full)).expanded()
+    found = UncertaintyRanks.of(full, Budget(), Budget().fit(full)).expanded()
     referred, allowed = (np.count_nonzero(values > rule.fit(each)) for each in (found, full))
     assert allowed / 1.05 - 1 <= referred <= allowed
 
 
 def test_the_size_of_a_summary_does_not_grow_with_the_training_data():
     many = uncertainties(np.random.default_rng(0).random(1_000_000))
-    kept = Summary.of(many, Budget(), Budget().fit(many))
+    kept = UncertaintyRanks.of(many, Budget(), Budget().fit(many))
     assert len(kept.rank) < 310
     assert len(kept.expanded().total) == 100_000
 

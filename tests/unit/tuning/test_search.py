@@ -11,13 +11,13 @@ import pytest
 from distributed import LocalCluster
 
 from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Training
-from indubio.cli.configuration import detector_of, reading_of
+from indubio.cli.config_file import detector_of, reading_of
 from indubio.cli.default_toml import written_toml
 from indubio.config import detector_to_plain
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles
 from indubio.inputs.reading import Reading
-from indubio.tuning import Judged, Search, best_so_far, judged, sampled, search
+from indubio.tuning import Search, SettingsQuality, best_so_far, judged, sampled, search
 from indubio.tuning.criterion import broken
 from indubio.tuning.search import _Run, _study
 from indubio.workers import Workers
@@ -131,7 +131,7 @@ def test_trials_that_cannot_be_trained_are_counted_and_passed_over(tmp_path, wor
     found = search(hopeless, SAMPLE, tmp_path / "study.db", Search(trials=2), workers)
     assert (found.done, found.failed) == (1, 1)
     assert found.usual is None
-    assert isinstance(found.judged, Judged)
+    assert isinstance(found.judged, SettingsQuality)
 
 
 def test_a_file_that_is_no_study_is_refused(tmp_path, workers):

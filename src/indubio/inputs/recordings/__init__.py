@@ -3,7 +3,7 @@
 source -> pieces (rows of one group) -> samples (gaps filled, or resampled) -> windows (N, L, K)
 """
 
-from indubio.inputs.recordings.layouts import Long, Wide
+from indubio.inputs.recordings.layouts import LAYOUTS, Long, Wide
 from indubio.inputs.recordings.window_stream import array_windows, read_windows, stream_windows
 
-__all__ = ["Long", "Wide", "array_windows", "read_windows", "stream_windows"]
+__all__ = ["LAYOUTS", "Long", "Wide", "array_windows", "read_windows", "stream_windows"]

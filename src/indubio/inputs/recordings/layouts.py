@@ -75,6 +75,9 @@ class Long(Settings):
         _require_distinct(None, self.time, self.tag, self.value, self.quality, self.group)
 
 
+LAYOUTS: dict[str, type[Wide] | type[Long]] = {"wide": Wide, "long": Long}
+
+
 def _require_distinct(sensors: tuple[str, ...] | None, *columns: str | None) -> None:
     named = [*(sensors or ()), *(column for column in columns if column is not None)]
     double = [name for name in dict.fromkeys(named) if named.count(name) > 1]

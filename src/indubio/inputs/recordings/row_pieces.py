@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.errors import DataError
 from indubio.inputs.recordings.layouts import Long, Wide
 from indubio.inputs.recordings.sampling import Piece
-from indubio.io.arrow_columns import Place, first_null, good_quality, is_text, numbers, plain, times
+from indubio.io.arrow_columns import Place, first_null, is_text, numbers, plain, times
 from indubio.io.sources import Source
 
 Values = tuple[  # values (T, K) or (T,), of a long recording the sensor of each, and which are unusable
@@ -198,7 +198,7 @@ def _long(batch: pa.RecordBatch, layout: Long, sensors: Sequence[str], place: Pl
         raise DataError(f'{place(first_null(tag))}: column "{layout.tag}" names no sensor.')
     sensor = pc.index_in(tag, value_set=pa.array(sensors, type=pa.string())).fill_null(-1).to_numpy()
     asked = sensor >= 0
-    good = asked if layout.quality is None else asked & good_quality(batch.column(layout.quality), layout.good)
+    good = asked if layout.quality is None else asked & _good_quality(batch.column(layout.quality), layout.good)
     # What is bad is not even looked at: it may be text such as "no data".
     value = plain(batch.column(layout.value))
     values = numbers(value if good.all() else pc.if_else(pa.array(good), value, None), layout.value, place)
@@ -219,3 +219,13 @@ def _time_in_csv(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return pa.timestamp("ns", getattr(kind, "tz", None))
     return pa.float64()
+
+
+def _good_quality(column: pa.Array, good: tuple[str | int, ...]) -> Bool[np.ndarray, " rows"]:
+    """Which rows have a quality that counts as good; text is compared without regard to case."""
+    column = plain(column)
+    if pa.types.is_floating(column.type):  # whole numbers beside nulls, as pandas has them
+        column = column.cast(pa.int64(), safe=False)
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(column.cast(pa.string())))
+    listed = pc.is_in(text, value_set=pa.array([str(value).lower() for value in good], type=pa.string()))
+    return np.asarray(listed.to_numpy(zero_copy_only=False), dtype=bool)

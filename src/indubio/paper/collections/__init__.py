@@ -7,10 +7,10 @@ Files come from a local folder (the argument `folder`, else INDUBIO_DATA), else 
 public homes. A new collection is one new file and one line in DATASETS.
 """
 
-from indubio.paper.collections.collection import Archive, Collection, DataFile, Sensor, Task
+from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
 from indubio.paper.collections.download import cache_folder, data_folder, fetch, find
 from indubio.paper.collections.odds import ODDS, odds
-from indubio.paper.collections.splits import Split, count_repeated, count_shared
+from indubio.paper.collections.splits import TaskSplit, count_repeated, count_shared
 from indubio.paper.collections.strath import STRATH, strath
 from indubio.paper.collections.zema import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
 
@@ -22,10 +22,10 @@ __all__ = [
     "ZEMA_SENSOR_SETS",
     "Archive",
     "Collection",
-    "DataFile",
+    "CollectionFile",
     "Sensor",
-    "Split",
     "Task",
+    "TaskSplit",
     "cache_folder",
     "count_repeated",
     "count_shared",

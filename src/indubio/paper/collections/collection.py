@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError
-from indubio.paper.collections.splits import Split
+from indubio.paper.collections.splits import TaskSplit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Archive:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataFile:
+class CollectionFile:
     """One file of a collection: downloaded by itself, or a member of an archive.
 
     Args:
@@ -60,7 +60,7 @@ class Collection:
     name: str
     title: str
     tasks: tuple[str, ...]
-    files: tuple[DataFile, ...]
+    files: tuple[CollectionFile, ...]
     sources: tuple[str, ...]
     licence: str
     citation: str
@@ -110,7 +110,7 @@ class Task:
     names: tuple[str, ...]
     units: tuple[str | None, ...]
     sampling_rate: float | None
-    split: Split
+    split: TaskSplit
     files: tuple[str, ...]
     licence: str
     citation: str

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 
 from indubio.errors import ConfigError, DownloadError
-from indubio.paper.collections.collection import DataFile
+from indubio.paper.collections.collection import CollectionFile
 
 DATA_FOLDER = "INDUBIO_DATA"
 CACHE_FOLDER = "INDUBIO_CACHE"
@@ -28,7 +28,7 @@ TIMEOUT = 30  # seconds without an answer
 CHUNK = 1 << 20  # bytes; pooch's 1024 makes a gigabyte slow
 
 
-def fetch(file: DataFile, *, folder: str | Path | None = None, progress: bool | None = None) -> Path:
+def fetch(file: CollectionFile, *, folder: str | Path | None = None, progress: bool | None = None) -> Path:
     """Where the file is on this machine, downloaded if need be.
 
     Args:
@@ -55,7 +55,7 @@ def fetch(file: DataFile, *, folder: str | Path | None = None, progress: bool | 
     raise DownloadError(_not_to_be_had(file, target, data_folder(folder), failures))
 
 
-def find(file: DataFile, folder: str | Path | None = None) -> Path | None:
+def find(file: CollectionFile, folder: str | Path | None = None) -> Path | None:
     """Where the file is on this machine, None if it is not: the local folder first, then the cache."""
     local = find_local(file.path, folder)
     if local is not None:
@@ -87,7 +87,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE_FOLDER) or pooch.os_cache("indubio"))
 
 
-def _fetch_from(address: str, file: DataFile, target: Path, shown: bool) -> str | None:
+def _fetch_from(address: str, file: CollectionFile, target: Path, shown: bool) -> str | None:
     """Get the file from one address; the reason if that fails."""
     if file.archive is None:
         return _retrieve(address, target, file.sha256, shown)
@@ -127,7 +127,7 @@ def _retrieve(address: str, target: Path, sha256: str | None, shown: bool) -> st
     return reason
 
 
-def _unpack(archive: Path, file: DataFile, target: Path) -> str | None:
+def _unpack(archive: Path, file: CollectionFile, target: Path) -> str | None:
     """Put one member of the archive at the target; the reason if that fails."""
     try:
         with zipfile.ZipFile(archive) as content:
@@ -147,14 +147,14 @@ def _unpack(archive: Path, file: DataFile, target: Path) -> str | None:
     return None
 
 
-def _is_intact(path: Path, file: DataFile) -> bool:
+def _is_intact(path: Path, file: CollectionFile) -> bool:
     if file.sha256 is None:
         return True
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
 
 
-def _not_to_be_had(file: DataFile, target: Path, local: Path | None, failures: list[str]) -> str:
+def _not_to_be_had(file: CollectionFile, target: Path, local: Path | None, failures: list[str]) -> str:
     where = f"in {local}" if local is not None else f"in a local folder ({DATA_FOLDER} is not set)"
     tried = "; ".join(failures) or "no public address is known"
     by_hand = (

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from indubio.errors import DataError
-from indubio.paper.collections.collection import Collection, DataFile, Task
+from indubio.paper.collections.collection import Collection, CollectionFile, Task
 from indubio.paper.collections.download import fetch
-from indubio.paper.collections.splits import Duplicates, Split, train_test
+from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.8  # paper, dataset table; its text says 0.7
 
@@ -90,8 +90,8 @@ _DROPBOX = "https://www.dropbox.com/s"  # where the ODDS pages link to
 _PYOD = f"{_GITHUB}/yzhao062/pyod"
 
 
-def _file(task: str, sha256: str, size: int, *addresses: str) -> DataFile:
-    return DataFile(path=f"odds/{task}.mat", sha256=sha256, size=size, addresses=addresses)
+def _file(task: str, sha256: str, size: int, *addresses: str) -> CollectionFile:
+    return CollectionFile(path=f"odds/{task}.mat", sha256=sha256, size=size, addresses=addresses)
 
 
 # Mirrors are pinned to a commit. Whatever they send, only a file with this checksum is taken.
@@ -188,7 +188,7 @@ def odds(
         progress: show a progress bar for a download, by default on a terminal.
     """
     ODDS.check_task(task)
-    split = Split(train_share=train_share, seed=seed, duplicates=duplicates)
+    split = TaskSplit(train_share=train_share, seed=seed, duplicates=duplicates)
     path = fetch(FILES[task], folder=folder, progress=progress)
     rows, anomalous = _read(path, len(NAMES[task]))
     train, test_inliers = train_test(rows[~anomalous], rows[anomalous], split)

@@ -17,7 +17,7 @@ Duplicates = Literal["as_is", "one_side"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split(Settings):
+class TaskSplit(Settings):
     """How inliers are parted.
 
     Args:
@@ -37,7 +37,7 @@ class Split(Settings):
 
 
 def train_test(
-    inliers: Float[np.ndarray, "inliers ..."], anomalies: Float[np.ndarray, "anomalies ..."], split: Split
+    inliers: Float[np.ndarray, "inliers ..."], anomalies: Float[np.ndarray, "anomalies ..."], split: TaskSplit
 ) -> tuple[Float[np.ndarray, "train ..."], Float[np.ndarray, "test ..."]]:
     """The inliers as (train, test), both shuffled."""
     size = split.train_size(len(inliers))

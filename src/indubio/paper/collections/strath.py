@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError, MissingExtraError
-from indubio.paper.collections.collection import Archive, Collection, DataFile, Sensor, Task
+from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
 from indubio.paper.collections.download import data_folder, fetch
-from indubio.paper.collections.splits import Duplicates, Split, train_test
+from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.7  # paper, dataset table and text
 PARTS = 81
@@ -43,13 +43,13 @@ ARCHIVE = Archive(
     name="strath.zip",
     addresses=("https://zenodo.org/record/3405265/files/STRATH%20radial%20forge%20dataset%20v2.zip?download=1",),
 )
-MEASUREMENTS = DataFile(
+MEASUREMENTS = CollectionFile(
     path="strath/CMMData.xlsx",
     sha256="bdd5d04a7aa5aa1951b86391b4a7501a34708ced1e9ff4a59f2583a9443e844d",
     size=22_408,
     archive=ARCHIVE,
 )
-RECORDINGS = tuple(DataFile(path=f"strath/Scope{n:04}.csv", archive=ARCHIVE) for n in range(1, PARTS + 1))
+RECORDINGS = tuple(CollectionFile(path=f"strath/Scope{n:04}.csv", archive=ARCHIVE) for n in range(1, PARTS + 1))
 
 STRATH = Collection(
     name="strath",
@@ -85,7 +85,7 @@ def strath(
         progress: show a progress bar for a download, by default on a terminal.
     """
     STRATH.check_task(task)
-    split = Split(train_share=train_share, seed=seed, duplicates=duplicates)
+    split = TaskSplit(train_share=train_share, seed=seed, duplicates=duplicates)
     if isinstance(bin_size, bool) or not isinstance(bin_size, int) or bin_size < 1:
         raise ConfigError(f"`bin_size` must be an integer of at least 1, got {bin_size!r}.")
     sensors = TASKS[task]

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError
-from indubio.paper.collections.collection import Archive, Collection, DataFile, Sensor, Task
+from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
 from indubio.paper.collections.download import fetch, find_local
-from indubio.paper.collections.splits import Duplicates, Split, train_test
+from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.7  # paper, dataset table and text
 SECONDS = 60  # of a cycle, and steps after downsampling to 1 Hz
@@ -72,9 +72,9 @@ _KNOWN = {
 }
 
 
-def _file(name: str) -> DataFile:
+def _file(name: str) -> CollectionFile:
     sha256, size = _KNOWN.get(name, (None, None))
-    return DataFile(path=f"zema/{name}.txt", sha256=sha256, size=size, archive=ARCHIVE)
+    return CollectionFile(path=f"zema/{name}.txt", sha256=sha256, size=size, archive=ARCHIVE)
 
 
 FILES = {name: _file(name) for name in ("profile", *ZEMA_SENSORS)}
@@ -121,7 +121,7 @@ def zema(
         progress: show a progress bar for a download, by default on a terminal.
     """
     ZEMA.check_task(task)
-    split = Split(train_share=train_share, seed=seed, duplicates=duplicates)
+    split = TaskSplit(train_share=train_share, seed=seed, duplicates=duplicates)
     if downsample not in get_args(Downsampling):
         raise ConfigError(f"`downsample` must be one of {', '.join(get_args(Downsampling))}, got {downsample!r}.")
     chosen = _chosen(sensors, task)

@@ -5,17 +5,17 @@
 Everything here uses what a user has: the detector, its presets, the conversions and the evaluation.
 """
 
-from indubio.paper.reproduction.cell_store import Record, Store
-from indubio.paper.reproduction.cells import Cell, Outcome, grid, run
-from indubio.paper.reproduction.grid_run import Advance, run_grid
+from indubio.paper.reproduction.cell_store import CellStore, Record
+from indubio.paper.reproduction.cells import Cell, CellOutcome, grid, run
+from indubio.paper.reproduction.grid_run import GridAdvance, run_grid
 from indubio.paper.reproduction.result_folder import experiments, quick_grid, sensor_names, write_results
 
 __all__ = [
-    "Advance",
     "Cell",
-    "Outcome",
+    "CellOutcome",
+    "CellStore",
+    "GridAdvance",
     "Record",
-    "Store",
     "experiments",
     "grid",
     "quick_grid",

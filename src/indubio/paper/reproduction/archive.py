@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from indubio.errors import DataError
-from indubio.io.sinks import json_text, whole_file
+from indubio.io.json_text import json_text
+from indubio.io.whole_files import whole_file
 
 DIGITS = 5
 Plain = dict[str, Any]  # a cell's record as plain values, as its own file has it

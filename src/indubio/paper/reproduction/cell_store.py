@@ -20,10 +20,11 @@ from safetensors.numpy import load, save
 
 from indubio import __version__
 from indubio.errors import DataError
-from indubio.io.sinks import json_text, whole_file
+from indubio.io.json_text import json_text
+from indubio.io.whole_files import whole_file
 from indubio.paper.reproduction.archive import Plain, key, read_archive, write_archive
-from indubio.paper.reproduction.cells import Cell, Outcome, described
-from indubio.paper.reproduction.judgements import Judged, judge
+from indubio.paper.reproduction.cells import Cell, CellOutcome, described
+from indubio.paper.reproduction.judgements import Judgement, judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +51,10 @@ class Record:
     cpu_seconds: float
     generated: bool
     remarks: tuple[str, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[Judgement, ...]
 
 
-class Store:
+class CellStore:
     """Results in a folder, by cell."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -68,7 +69,7 @@ class Store:
         """Whether the raw scores of a cell that is done are here, and not only what was judged of them."""
         return self._own(cell) is not None and self._path(cell, "safetensors").exists()
 
-    def write(self, cell: Cell, outcome: Outcome) -> None:
+    def write(self, cell: Cell, outcome: CellOutcome) -> None:
         """Keep the outcome of a cell, judged."""
         raw = self._path(cell, "safetensors")
         raw.parent.mkdir(parents=True, exist_ok=True)
@@ -113,11 +114,11 @@ class Store:
         for path, records in files.items():
             write_archive(path, records)
 
-    def outcome(self, cell: Cell) -> Outcome:
+    def outcome(self, cell: Cell) -> CellOutcome:
         """The raw scores of a cell."""
         arrays = load(self._path(cell, "safetensors").read_bytes())
         record = self.record(cell)
-        return Outcome(
+        return CellOutcome(
             train_nll=arrays["train_nll"],
             test_nll=arrays["test_nll"],
             labels=arrays["labels"].astype(int),
@@ -170,9 +171,9 @@ def _record(plain: dict[str, Any]) -> Record:
 
 def _judged(
     conversion: str, uncertainty: str, metric: str, weighted_average: float | None, base: float | None
-) -> Judged:
+) -> Judgement:
     undefined = float("nan")  # JSON has none
-    return Judged(
+    return Judgement(
         conversion,
         uncertainty,
         metric,

@@ -16,9 +16,9 @@ from jaxtyping import Float, Int
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, quoted
-from indubio.io.sinks import json_text
+from indubio.io.json_text import json_text
 from indubio.paper.collections import DATASETS, Task, odds, strath, zema
-from indubio.paper.presets import MODELS, Collection, Protocol, preset
+from indubio.paper.presets import MODELS, CollectionName, Protocol, preset
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
 from indubio.settings import Settings
@@ -43,7 +43,7 @@ class Cell:
         folder: where the data is; None looks in the usual places.
     """
 
-    collection: Collection
+    collection: CollectionName
     protocol: Protocol
     sensors: str
     task: str
@@ -70,10 +70,11 @@ class Cell:
         """The detector of this cell, not fitted."""
         if self.model in BASELINES:
             return BASELINES[self.model](self.seed)
-        settings = preset(self.collection, self.task, protocol=self.protocol)
+        detector = preset(self.collection, self.task, protocol=self.protocol)
+        detector.set_params(posterior=MODELS[self.model], seed=self.seed)
         if self.epochs is not None:
-            settings["training"] = settings["training"].replaced(epochs=self.epochs)
-        return Detector(posterior=MODELS[self.model], seed=self.seed, **changed(settings, self.variant))
+            detector.set_params(training__epochs=self.epochs)
+        return changed(detector, self.variant)
 
     def data(self) -> Task:
         """The task, split by this cell's seed."""
@@ -95,7 +96,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
+class CellOutcome:
     """What a cell gives: the raw scores, and what they cost.
 
     Args:
@@ -115,7 +116,7 @@ class Outcome:
     remarks: tuple[str, ...]
 
 
-def run(cell: Cell) -> Outcome:
+def run(cell: Cell) -> CellOutcome:
     """Train and score; the same cell gives the same outcome."""
     task = cell.data()
     started = time.process_time()
@@ -123,7 +124,7 @@ def run(cell: Cell) -> Outcome:
     train_nll, test_nll = detector.nll(task.train), detector.nll(task.test)
     # Likelihoods of a fixed variance begin at 0, and ties are relative to the score; other scores are moved to there.
     origin = train_nll.min() if cell.model in BASELINES else 0
-    return Outcome(
+    return CellOutcome(
         train_nll=train_nll - origin,
         test_nll=test_nll - origin,
         labels=task.labels,
@@ -134,7 +135,7 @@ def run(cell: Cell) -> Outcome:
 
 
 def grid(
-    collections: Iterable[Collection],
+    collections: Iterable[CollectionName],
     *,
     protocols: Iterable[Protocol] = ("text",),
     models: Iterable[str] | None = None,
@@ -178,7 +179,7 @@ def grid(
     ]
 
 
-def _sensors(collection: Collection, protocol: Protocol, sensors: Iterable[str] | None) -> list[str]:
+def _sensors(collection: CollectionName, protocol: Protocol, sensors: Iterable[str] | None) -> list[str]:
     if collection != "zema":
         return [NO_SENSORS]
     return [protocol] if sensors is None else list(sensors)

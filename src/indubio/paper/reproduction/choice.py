@@ -12,7 +12,7 @@ import numpy as np
 
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import Cell
-from indubio.paper.reproduction.judgements import Judged, within
+from indubio.paper.reproduction.judgements import Judgement, within
 from indubio.probability import Level
 
 Choice = Literal["oracle", "fixed"]
@@ -53,7 +53,7 @@ def _mean(values: list[float]) -> float:
     return sum(defined) / len(defined) if defined else -np.inf
 
 
-def judged_as_chosen(records: Iterable[Record], *, level: Level, choice: Choice) -> list[tuple[Cell, Judged]]:
+def judged_as_chosen(records: Iterable[Record], *, level: Level, choice: Choice) -> list[tuple[Cell, Judgement]]:
     """For every cell, uncertainty and metric the one number that counts."""
     done = list(records)
     chosen = chosen_conversions(done, level=level, choice=choice)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.paper.presets import Collection
+from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.cell_store import Record
-from indubio.paper.reproduction.result_tables import Entry, gain_table, positive_runs
+from indubio.paper.reproduction.result_tables import TableEntry, gain_table, positive_runs
 from indubio.probability import Level
 
 BEST = "BAE-Ensemble"
@@ -24,7 +24,7 @@ class Claim:
     holds: bool
 
 
-def claims(records: Iterable[Record], collection: Collection, *, level: Level) -> list[Claim]:
+def claims(records: Iterable[Record], collection: CollectionName, *, level: Level) -> list[Claim]:
     """With the conversion chosen on the test labels, as the paper's numbers are."""
     done = list(records)
     gss = gain_table(done, collection, metric="gss", level=level, choice="oracle")
@@ -39,7 +39,7 @@ def claims(records: Iterable[Record], collection: Collection, *, level: Level) -
 
 
 def _reached(
-    entries: Sequence[Entry], word: str, collection: Collection, metric: str, models: Sequence[str]
+    entries: Sequence[TableEntry], word: str, collection: CollectionName, metric: str, models: Sequence[str]
 ) -> list[Claim]:
     found = []
     for model in models:
@@ -56,7 +56,7 @@ def _reached(
     return found
 
 
-def _total_is_best(entries: Sequence[Entry]) -> list[Claim]:
+def _total_is_best(entries: Sequence[TableEntry]) -> list[Claim]:
     total = weighted_average(entries, paper.MEAN, "total")
     others = {
         entry.uncertainty: entry.weighted_average.value
@@ -73,14 +73,14 @@ def _total_is_best(entries: Sequence[Entry]) -> list[Claim]:
     ]
 
 
-def _ensemble_beats_deterministic(entries: Sequence[Entry]) -> list[Claim]:
+def _ensemble_beats_deterministic(entries: Sequence[TableEntry]) -> list[Claim]:
     ours, baseline = (weighted_average(entries, model, "total") for model in (BEST, BASELINE))
     if not np.isfinite([ours, baseline]).all():
         return []
     return [Claim(f"{BEST} is better than the {BASELINE}", f"{ours:.1f} against {baseline:.1f}", ours > baseline)]
 
 
-def _scaling_helps(records: Sequence[Record], collection: Collection, level: Level) -> list[Claim]:
+def _scaling_helps(records: Sequence[Record], collection: CollectionName, level: Level) -> list[Claim]:
     shares = {runs.conversion: (runs.positive, runs.total) for runs in positive_runs(records, collection, level=level)}
     found = []
     for name, (positive, total) in shares.items():
@@ -97,7 +97,7 @@ def _scaling_helps(records: Sequence[Record], collection: Collection, level: Lev
     return found
 
 
-def weighted_average(entries: Iterable[Entry], model: str, uncertainty: str) -> float:
+def weighted_average(entries: Iterable[TableEntry], model: str, uncertainty: str) -> float:
     """W of one cell of a table; NaN where it is not there."""
     here = (one.weighted_average.value for one in entries if (one.model, one.uncertainty) == (model, uncertainty))
     return next(here, np.nan)

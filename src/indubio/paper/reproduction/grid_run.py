@@ -10,13 +10,13 @@ from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 
 from indubio.errors import IndubioError, TrainingError
-from indubio.paper.reproduction.cell_store import Store
+from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell, run
 from indubio.workers import Workers
 
 
 @dataclass(frozen=True)
-class Advance:
+class GridAdvance:
     """How far a run is.
 
     Args:
@@ -34,11 +34,11 @@ class Advance:
 
 def run_grid(
     cells: Sequence[Cell],
-    store: Store,
+    store: CellStore,
     *,
     executor: Executor | None = None,
     workers: Workers | None = None,
-    tell: Callable[[Advance], None] = lambda _: None,
+    tell: Callable[[GridAdvance], None] = lambda _: None,
 ) -> None:
     """Run what is not done. A cell that cannot be trained does not stop the others; it is named at the end.
 
@@ -63,11 +63,15 @@ def run_grid(
 
 def run_and_write(cell: Cell, folder: str) -> None:
     """What one worker does with one cell."""
-    Store(folder).write(cell, run(cell))
+    CellStore(folder).write(cell, run(cell))
 
 
 def _run(
-    executor: Executor, waiting: Sequence[Cell], store: Store, estimate: "_Estimate", tell: Callable[[Advance], None]
+    executor: Executor,
+    waiting: Sequence[Cell],
+    store: CellStore,
+    estimate: "_Estimate",
+    tell: Callable[[GridAdvance], None],
 ) -> None:
     jobs: dict[Future[None], Cell] = {
         executor.submit(run_and_write, cell, str(store.folder.absolute())): cell for cell in waiting
@@ -95,7 +99,7 @@ def _run(
 class _Estimate:
     """Processor time that is left: cells of one task and model cost about the same with every seed."""
 
-    def __init__(self, cells: Sequence[Cell], store: Store) -> None:
+    def __init__(self, cells: Sequence[Cell], store: CellStore) -> None:
         self._cells = cells
         self._costs: dict[Cell, list[float]] = defaultdict(list)
         self._done: set[Cell] = set()
@@ -107,8 +111,8 @@ class _Estimate:
         self._done.add(cell)
         self._costs[cell.series].append(cpu_seconds)
 
-    def advance(self, latest: Cell | None) -> Advance:
-        return Advance(len(self._done), len(self._cells), self._left(), latest)
+    def advance(self, latest: Cell | None) -> GridAdvance:
+        return GridAdvance(len(self._done), len(self._cells), self._left(), latest)
 
     def _left(self) -> float | None:
         known = {series: sum(costs) / len(costs) for series, costs in self._costs.items()}

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
-from indubio.paper.reproduction.cells import Outcome
+from indubio.paper.reproduction.cells import CellOutcome
 from indubio.probability import CONVERSIONS, Conversion, Level
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
 
@@ -23,7 +23,7 @@ METRICS = ("gss", "auroc")
 
 
 @dataclass(frozen=True, order=True)
-class Judged:
+class Judgement:
     """One number of one cell: a conversion and an uncertainty, judged by a metric; as fractions, not percent."""
 
     conversion: str
@@ -54,7 +54,7 @@ def within(level: Level) -> list[str]:
     return [name + end for name in CONVERSIONS for end in ("", mark)]
 
 
-def judge(outcome: Outcome) -> list[Judged]:
+def judge(outcome: CellOutcome) -> list[Judgement]:
     """All of a cell: 12 conversions x 5 uncertainties x 2 metrics.
 
     With a single draw the epistemic uncertainty and the variance of the scores are 0 everywhere: left out, as the paper
@@ -63,14 +63,14 @@ def judge(outcome: Outcome) -> list[Judged]:
     return list(_judged(outcome))
 
 
-def _judged(outcome: Outcome) -> Iterator[Judged]:
+def _judged(outcome: CellOutcome) -> Iterator[Judgement]:
     labels = outcome.labels.astype(bool)
     for name in conversions():
         quantified = uncertainty(outcome, name)
         for by in applicable(outcome.test_nll):
             for metric in METRICS:
                 drawn = curve(labels, quantified, mean_nll(outcome.test_nll), by=by, metric=metric)
-                yield Judged(name, by, metric, drawn.weighted_average, drawn.base)
+                yield Judgement(name, by, metric, drawn.weighted_average, drawn.base)
 
 
 def applicable(nll: Float[np.ndarray, "draws examples"]) -> list[str]:
@@ -79,7 +79,7 @@ def applicable(nll: Float[np.ndarray, "draws examples"]) -> list[str]:
     return [name for name in UNCERTAINTIES if len(nll) > 1 or name not in spread]
 
 
-def uncertainty(outcome: Outcome, conversion: str) -> Uncertainty:
+def uncertainty(outcome: CellOutcome, conversion: str) -> Uncertainty:
     """Probability and uncertainties of the test examples, the CDFs fitted on the training scores."""
     fitted = conversions()[conversion].fit(outcome.train_nll)
     largest = float(mean_nll(outcome.train_nll).max())

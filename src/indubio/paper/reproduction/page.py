@@ -17,15 +17,15 @@ from indubio.paper.reproduction.choice import Choice, judged_as_chosen
 from indubio.paper.reproduction.claims import claims
 from indubio.paper.reproduction.result_tables import (
     LEVEL_OF,
-    Entry,
     Mean,
+    TableEntry,
     auroc_by_series,
     gain_table,
     positive_runs,
     sizes,
 )
 from indubio.paper.reproduction.statistics import (
-    Comparison,
+    RunComparison,
     models_against_deterministic,
     uncertainties_against_total,
 )
@@ -57,7 +57,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PagePicture:
     """A figure with its caption."""
 
     title: str
@@ -156,10 +156,10 @@ def _sizes(experiment: Experiment) -> Sheet:
         )
         for size in found
     )
-    return Sheet("Examples", ("task", "train", "test inliers", "test anomalies", "as in the paper"), rows)
+    return Sheet("CellExamples", ("task", "train", "test inliers", "test anomalies", "as in the paper"), rows)
 
 
-def _gains(entries: Sequence[Entry], metric: str, choice: Choice, level: Level) -> Sheet:
+def _gains(entries: Sequence[TableEntry], metric: str, choice: Choice, level: Level) -> Sheet:
     cells = {(entry.model, entry.uncertainty): entry for entry in entries}
     models = dict.fromkeys(entry.model for entry in entries)
     rows = tuple((model, *(_gain_text(cells.get((model, name))) for name in UNCERTAINTIES)) for model in models)
@@ -171,7 +171,7 @@ def _gains(entries: Sequence[Entry], metric: str, choice: Choice, level: Level) 
     return Sheet(title, ("model", *(WORDS[name] for name in UNCERTAINTIES)), rows, note)
 
 
-def _gain_text(entry: Entry | None) -> str:
+def _gain_text(entry: TableEntry | None) -> str:
     if entry is None:
         return "-"
     ours = f"{mean_text(entry.weighted_average)} ({entry.gain.value:+.1f})"
@@ -219,7 +219,7 @@ def _tests(records: Sequence[Record], level: Level, choice: Choice) -> list[Shee
     ]
 
 
-def _comparison(one: Comparison) -> tuple[str, ...]:
+def _comparison(one: RunComparison) -> tuple[str, ...]:
     return (
         WORDS.get(one.better, one.better),
         WORDS.get(one.other, one.other),
@@ -320,7 +320,7 @@ def to_csv(sheet: Sheet) -> str:
     return out.getvalue()
 
 
-def to_html(title: str, parts: Sequence[tuple[str, Sequence[Sheet]]], figures: Sequence[Picture]) -> str:
+def to_html(title: str, parts: Sequence[tuple[str, Sequence[Sheet]]], figures: Sequence[PagePicture]) -> str:
     """One page with everything in it.
 
     Args:

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from indubio.io.sinks import whole_file
+from indubio.io.whole_files import whole_file
 from indubio.paper.collections import ZEMA_SENSORS
-from indubio.paper.presets import Collection
-from indubio.paper.reproduction.cell_store import Store
+from indubio.paper.presets import CollectionName
+from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell, grid
 from indubio.paper.reproduction.figures import CAPTIONS, write_figures
 from indubio.paper.reproduction.page import (
     Experiment,
-    Picture,
+    PagePicture,
     Sheet,
     sensor_sheet,
     sheets,
@@ -24,7 +24,7 @@ from indubio.paper.reproduction.page import (
 )
 
 # The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
-QUICK: dict[Collection, tuple[tuple[str, ...], int | None]] = {
+QUICK: dict[CollectionName, tuple[tuple[str, ...], int | None]] = {
     "odds": (("lympho", "pima"), None),
     "zema": (("accumulator",), 5),
     "strath": (("Feedback_SPA",), 5),
@@ -32,7 +32,7 @@ QUICK: dict[Collection, tuple[tuple[str, ...], int | None]] = {
 QUICK_SEEDS = range(2)
 
 
-def quick_grid(collections: Sequence[Collection], *, quick: bool, **asked: Any) -> list[Cell]:
+def quick_grid(collections: Sequence[CollectionName], *, quick: bool, **asked: Any) -> list[Cell]:
     """The grid asked for, or of it a small part that is done in about a minute."""
     if not quick:
         return grid(collections, **asked)
@@ -48,7 +48,7 @@ def sensor_names() -> list[str]:
     return list(ZEMA_SENSORS)
 
 
-def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
+def experiments(cells: Iterable[Cell], store: CellStore) -> list[Experiment]:
     """The cells by collection, protocol, sensors and variant, with the records of those that are done."""
     parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -56,7 +56,7 @@ def experiments(cells: Iterable[Cell], store: Store) -> list[Experiment]:
     return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
 
 
-def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, figures: bool = True) -> list[Path]:
+def write_results(made: Sequence[Experiment], store: CellStore, folder: Path, *, figures: bool = True) -> list[Path]:
     """Everything that can be said of the experiments; gives the files for people."""
     store.archive(cell for experiment in made for cell in experiment.cells)
     there = [experiment for experiment in made if experiment.records]
@@ -85,7 +85,7 @@ def write_results(made: Sequence[Experiment], store: Store, folder: Path, *, fig
     return [*(folder / f"{name}.md" for _, name, _ in parts), folder / "report.html"]
 
 
-def _drawn(made: Sequence[Experiment], store: Store, folder: Path) -> list[Picture]:
+def _drawn(made: Sequence[Experiment], store: CellStore, folder: Path) -> list[PagePicture]:
     """The paper's figures: all collections in one, as the paper has them, unless one was run with several sensors."""
     together = len({experiment.first.collection for experiment in made}) == len(made)
     groups = [list(made)] if together else [[experiment] for experiment in made]
@@ -95,7 +95,7 @@ def _drawn(made: Sequence[Experiment], store: Store, folder: Path) -> list[Pictu
         place = folder if together else folder / group[0].name
         for name, paths in write_figures(store, cells, place).items():
             drawing = next(path for path in paths if path.suffix == ".svg")
-            pictures.append(Picture(name.replace("-", " "), CAPTIONS[name], drawing))
+            pictures.append(PagePicture(name.replace("-", " "), CAPTIONS[name], drawing))
     return pictures
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.paper.presets import Collection, Protocol
+from indubio.paper.presets import CollectionName, Protocol
 from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import Cell
@@ -50,7 +50,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """One cell of a table of W and Gain, with what the paper has there."""
 
     model: str
@@ -66,8 +66,8 @@ class Entry:
 
 
 def gain_table(
-    records: Iterable[Record], collection: Collection, *, metric: str, level: Level, choice: Choice
-) -> list[Entry]:
+    records: Iterable[Record], collection: CollectionName, *, metric: str, level: Level, choice: Choice
+) -> list[TableEntry]:
     """W and Gain for every model and uncertainty, and the mean of the paper's models.
 
     Args:
@@ -94,9 +94,9 @@ def gain_table(
 
 
 def _entry(
-    model: str, uncertainty: str, runs: Sequence[tuple[int, float, float]], collection: Collection, metric: str
-) -> Entry:
-    return Entry(
+    model: str, uncertainty: str, runs: Sequence[tuple[int, float, float]], collection: CollectionName, metric: str
+) -> TableEntry:
+    return TableEntry(
         model,
         uncertainty,
         Mean.over((seed, weighted) for seed, weighted, _ in runs),
@@ -123,7 +123,7 @@ class PositiveRuns:
     paper: tuple[int, int]
 
 
-def positive_runs(records: Iterable[Record], collection: Collection, *, level: Level) -> list[PositiveRuns]:
+def positive_runs(records: Iterable[Record], collection: CollectionName, *, level: Level) -> list[PositiveRuns]:
     """Runs of the paper's models with Gain > 0 by total uncertainty, for each of the eight conversions."""
     counts: dict[str, list[int]] = {name: [0, 0] for name in within(level)}
     for record in records:
@@ -155,7 +155,7 @@ class Size:
         return (self.train, self.inliers, self.anomalies) == self.paper[:3]
 
 
-def sizes(records: Iterable[Record], collection: Collection) -> list[Size]:
+def sizes(records: Iterable[Record], collection: CollectionName) -> list[Size]:
     """The table of datasets."""
     found = {record.cell.task: record for record in records}
     return [

@@ -19,7 +19,7 @@ from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import Cell
 from indubio.paper.reproduction.choice import Choice, judged_as_chosen
-from indubio.paper.reproduction.judgements import Judged
+from indubio.paper.reproduction.judgements import Judgement
 from indubio.probability import Level
 
 Pair = tuple[str, int]  # task and seed
@@ -27,7 +27,7 @@ SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Whether one is better than the other.
 
     Args:
@@ -59,7 +59,7 @@ class Comparison:
         return f"significantly {direction}" + ("" if self.p_tasks < SIGNIFICANT else " over runs, not over tasks")
 
 
-def uncertainties_against_total(records: Iterable[Record], *, level: Level, choice: Choice) -> list[Comparison]:
+def uncertainties_against_total(records: Iterable[Record], *, level: Level, choice: Choice) -> list[RunComparison]:
     """Total uncertainty against each other one: W^GSS averaged over the models that have both."""
     judged = [
         (cell, one)
@@ -70,7 +70,7 @@ def uncertainties_against_total(records: Iterable[Record], *, level: Level, choi
     return _corrected([_against_total(judged, other) for other in others])
 
 
-def _against_total(judged: Sequence[tuple[Cell, Judged]], other: str) -> Comparison:
+def _against_total(judged: Sequence[tuple[Cell, Judgement]], other: str) -> RunComparison:
     found = {name: _runs(judged, lambda one, name=name: one.uncertainty == name) for name in ("total", other)}  # type: ignore[misc]
     both = found["total"].keys() & found[other].keys()
     differences: dict[Pair, list[float]] = defaultdict(list)
@@ -79,7 +79,7 @@ def _against_total(judged: Sequence[tuple[Cell, Judged]], other: str) -> Compari
     return _compared("total", other, {pair: float(np.mean(values)) for pair, values in differences.items()})
 
 
-def models_against_deterministic(records: Iterable[Record], *, level: Level, choice: Choice) -> list[Comparison]:
+def models_against_deterministic(records: Iterable[Record], *, level: Level, choice: Choice) -> list[RunComparison]:
     """Every model against the deterministic autoencoder: W^GSS by total uncertainty."""
     judged = judged_as_chosen(records, level=level, choice=choice)
     runs = _runs(judged, lambda one: one.uncertainty == "total")
@@ -88,12 +88,14 @@ def models_against_deterministic(records: Iterable[Record], *, level: Level, cho
     return _corrected([_against(runs, model, baseline) for model in models])
 
 
-def _against(runs: Mapping[tuple[str, int, str], float], model: str, baseline: str) -> Comparison:
+def _against(runs: Mapping[tuple[str, int, str], float], model: str, baseline: str) -> RunComparison:
     pairs = {(task, seed) for task, seed, name in runs if name == model and (task, seed, baseline) in runs}
     return _compared(model, baseline, {pair: runs[*pair, model] - runs[*pair, baseline] for pair in pairs})
 
 
-def _runs(judged: Iterable[tuple[Cell, Judged]], wanted: Callable[[Judged], bool]) -> dict[tuple[str, int, str], float]:
+def _runs(
+    judged: Iterable[tuple[Cell, Judgement]], wanted: Callable[[Judgement], bool]
+) -> dict[tuple[str, int, str], float]:
     return {
         (cell.task, cell.seed, cell.model): one.weighted_average
         for cell, one in judged
@@ -101,12 +103,12 @@ def _runs(judged: Iterable[tuple[Cell, Judged]], wanted: Callable[[Judged], bool
     }
 
 
-def _compared(better: str, other: str, differences: Mapping[Pair, float]) -> Comparison:
+def _compared(better: str, other: str, differences: Mapping[Pair, float]) -> RunComparison:
     by_task: dict[str, list[float]] = defaultdict(list)
     for (task, _), difference in differences.items():
         by_task[task].append(difference)
     tasks = [float(np.mean(values)) for values in by_task.values()]
-    return Comparison(
+    return RunComparison(
         better,
         other,
         100 * float(np.mean([*differences.values()])) if differences else np.nan,
@@ -125,7 +127,7 @@ def _signed_rank(differences: Sequence[float]) -> float:
     return float(wilcoxon(differences).pvalue)
 
 
-def _corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def _corrected(comparisons: Sequence[RunComparison]) -> list[RunComparison]:
     """Holm: the smallest p times the number of tests, the next times one less, never falling."""
     order = sorted(comparisons, key=lambda comparison: comparison.p_pairs)
     corrected: dict[str, float] = {}
@@ -136,5 +138,5 @@ def _corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [_with_p(comparison, corrected[comparison.better + comparison.other]) for comparison in comparisons]
 
 
-def _with_p(comparison: Comparison, p: float) -> Comparison:
-    return Comparison(**{**vars(comparison), "p_pairs": p})
+def _with_p(comparison: RunComparison, p: float) -> RunComparison:
+    return RunComparison(**{**vars(comparison), "p_pairs": p})

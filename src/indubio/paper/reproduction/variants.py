@@ -1,51 +1,39 @@
 """One setting of a protocol changed at a time, or several together ("norm+no-margin"): what does a result hang on?"""
 
-from collections.abc import Callable
 from typing import Any
 
+from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
-from indubio.inputs import MinMax
-
-Change = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def _training(**changes: Any) -> Change:
-    return lambda settings: {"training": settings["training"].replaced(**changes)}
-
-
-def _rate(**changes: Any) -> Change:
-    def change(settings: dict[str, Any]) -> dict[str, Any]:
-        training = settings["training"]
-        return {"training": training.replaced(learning_rate=training.learning_rate.replaced(**changes))}
-
-    return change
-
-
-def _architecture(**changes: Any) -> Change:
-    return lambda settings: {"architecture": settings["architecture"].replaced(**changes)}
-
+from indubio.settings import Settings
 
 AS_THE_PROTOCOL = "-"
-VARIANTS: dict[str, Change] = {
-    AS_THE_PROTOCOL: lambda _: {},
-    "norm": _architecture(layer_norm=True),
-    "no-norm": _architecture(layer_norm=False),
-    "no-skips": _architecture(skips=False),
-    "bias": _architecture(bias=True),
-    "100-epochs": _training(epochs=100),
-    "300-epochs": _training(epochs=300),
-    "fixed-rate": _rate(use="fixed"),
-    "cycle": _rate(use="triangular"),
-    "no-margin": _rate(margin=1.0),
-    "no-clipping": lambda _: {"scaling": MinMax(clip=False)},
+VARIANTS: dict[str, dict[str, Any]] = {  # parameters of the detector, and fields of them after "__"
+    AS_THE_PROTOCOL: {},
+    "norm": {"architecture__layer_norm": True},
+    "no-norm": {"architecture__layer_norm": False},
+    "no-skips": {"architecture__skips": False},
+    "bias": {"architecture__bias": True},
+    "100-epochs": {"training__epochs": 100},
+    "300-epochs": {"training__epochs": 300},
+    "fixed-rate": {"training__learning_rate__use": "fixed"},
+    "cycle": {"training__learning_rate__use": "triangular"},
+    "no-margin": {"training__learning_rate__margin": 1.0},
+    "no-clipping": {"scaling__clip": False},
 }
 
 
-def changed(settings: dict[str, Any], variant: str) -> dict[str, Any]:
-    """The settings with the changes of a variant, one after the other where it names several."""
+def changed(detector: Detector, variant: str) -> Detector:
+    """The detector with the changes of a variant, one after the other where it names several."""
     for name in variant.split("+"):
-        settings = settings | VARIANTS[name](settings)
-    return settings
+        for place, value in VARIANTS[name].items():
+            parameter, *fields = place.split("__")
+            detector.set_params(**{parameter: _replaced(getattr(detector, parameter), fields, value)})
+    return detector
+
+
+def _replaced(settings: Settings, fields: list[str], value: Any) -> Settings:
+    name, *inner = fields
+    return settings.replaced(**{name: _replaced(getattr(settings, name), inner, value) if inner else value})
 
 
 def check_variant(variant: str) -> None:

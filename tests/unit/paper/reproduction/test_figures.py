@@ -10,7 +10,7 @@ from sklearn.metrics import recall_score, roc_auc_score
 
 from indubio.errors import ConfigError
 from indubio.paper.presets import MODELS
-from indubio.paper.reproduction import Cell, Outcome, Store
+from indubio.paper.reproduction import Cell, CellOutcome, CellStore
 from indubio.paper.reproduction.figures import CAPTIONS, FIGURES, Results, write_figures
 from indubio.paper.reproduction.figures.averaging import mean_curve
 from indubio.paper.reproduction.figures.conversion_sketch import conversion_figure
@@ -29,12 +29,12 @@ SIZES = {"cardio": 60, "vowels": 40, "cooler": 50}
 CHOSEN_ON_TEST = "chosen on test labels"
 
 
-def outcome(cell: Cell, *, generated=False) -> Outcome:
+def outcome(cell: Cell, *, generated=False) -> CellOutcome:
     """Scores that overlap, other ones for every cell."""
     random = np.random.default_rng([cell.seed, len(cell.task), len(cell.model)])
     shape = DRAWS[cell.model], SIZES.get(cell.task, 30)
     labels = np.repeat([0, 1], [30, 12])
-    return Outcome(
+    return CellOutcome(
         train_nll=random.gamma(4, size=shape),
         test_nll=random.gamma(4, size=(shape[0], 42)) * (1 + labels) + random.random(),
         labels=labels,
@@ -53,8 +53,8 @@ def cells() -> list[Cell]:
 
 
 @pytest.fixture(scope="module")
-def store(cells, tmp_path_factory) -> Store:
-    store = Store(tmp_path_factory.mktemp("results"))
+def store(cells, tmp_path_factory) -> CellStore:
+    store = CellStore(tmp_path_factory.mktemp("results"))
     for cell in cells:
         store.write(cell, outcome(cell))
     return store
@@ -297,7 +297,7 @@ def test_all_four_distributions_can_be_drawn():
 
 
 def test_the_illustrations_need_no_results(tmp_path):
-    nothing = Results.of(Store(tmp_path), [])
+    nothing = Results.of(CellStore(tmp_path), [])
     plane = FIGURES["plane"](nothing)
     maps = [axes.get_title()[:3] for axes in plane.axes if axes.get_title()]
     assert maps == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)"]
@@ -363,7 +363,7 @@ def test_an_unfinished_grid_says_how_many_seeds_there_are(store, cells):
 
 
 def test_generated_data_is_named_in_the_title(tmp_path):
-    store, cell = Store(tmp_path), Cell("strath", "text", "-", "all", ENSEMBLE, 0)
+    store, cell = CellStore(tmp_path), Cell("strath", "text", "-", "all", ENSEMBLE, 0)
     store.write(cell, outcome(cell, generated=True))
     for name in ("boxes", "gss-curves", "training-size", "conversion-curves"):
         assert "STRATH (generated traces, not the real data)" in texts(FIGURES[name](Results.of(store, [cell])))

@@ -7,7 +7,7 @@ from scipy.stats import wilcoxon
 from indubio.paper.reproduction import Cell, Record
 from indubio.paper.reproduction.choice import chosen_conversions, judged_as_chosen
 from indubio.paper.reproduction.claims import claims
-from indubio.paper.reproduction.judgements import Judged, within
+from indubio.paper.reproduction.judgements import Judgement, within
 from indubio.paper.reproduction.page import Experiment, sheets, to_csv, to_html, to_markdown
 from indubio.paper.reproduction.result_tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
 from indubio.paper.reproduction.statistics import models_against_deterministic, uncertainties_against_total
@@ -43,7 +43,7 @@ def made_up(seed=0, tasks=("cardio", "pima"), models=MODELS, seeds=range(3)) -> 
         record(
             cell(task, model, run),
             [
-                Judged(conversion, uncertainty, metric, *random.uniform(0.5, 1, 2))
+                Judgement(conversion, uncertainty, metric, *random.uniform(0.5, 1, 2))
                 for conversion in every
                 for uncertainty in UNCERTAINTIES
                 if model != "Deterministic AE" or uncertainty not in ("epistemic", "var_nll")
@@ -126,8 +126,8 @@ def test_the_mean_of_the_models_leaves_out_what_the_paper_leaves_out():
 
 
 def test_positive_runs_are_counted_for_the_models_of_the_paper_by_total_uncertainty():
-    better, worse = Judged("ecdf", "total", "gss", 0.9, 0.8), Judged("ecdf", "total", "gss", 0.8, 0.8)
-    others = (Judged("ecdf", "epistemic", "gss", 0.9, 0.8), Judged("ecdf", "total", "auroc", 0.9, 0.8))
+    better, worse = Judgement("ecdf", "total", "gss", 0.9, 0.8), Judgement("ecdf", "total", "gss", 0.8, 0.8)
+    others = (Judgement("ecdf", "epistemic", "gss", 0.9, 0.8), Judgement("ecdf", "total", "auroc", 0.9, 0.8))
     records = [
         record(cell(seed=0), [better, *others]),
         record(cell(seed=1), [worse, *others]),
@@ -148,7 +148,7 @@ def test_sizes_say_whether_they_are_the_papers():
 
 def test_the_auroc_with_nothing_rejected_is_averaged_over_the_seeds():
     records = [
-        record(cell(seed=run), [Judged("ecdf", "total", "auroc", 0.99, base)]) for run, base in enumerate((0.9, 1))
+        record(cell(seed=run), [Judgement("ecdf", "total", "auroc", 0.99, base)]) for run, base in enumerate((0.9, 1))
     ]
     (mean,) = auroc_by_series(records).values()
     assert mean.value == pytest.approx(95)
@@ -182,7 +182,7 @@ def test_a_uniform_advantage_is_significant_and_no_difference_is_not():
     for run in range(10):
         for task in ("cardio", "pima", "thyroid", "vowels", "lympho", "optdigits"):
             values = {"total": 0.9 + 0.001 * run, "aleatoric": 0.8, "epistemic": 0.9 + 0.001 * run}
-            judged = [Judged("ecdf+scale", name, "gss", value, 0.7) for name, value in values.items()]
+            judged = [Judgement("ecdf+scale", name, "gss", value, 0.7) for name, value in values.items()]
             records.append(record(cell(task, seed=run), judged))
     found = {one.other: one for one in uncertainties_against_total(records, level=LEVEL, choice="fixed")}
     assert found["aleatoric"].verdict == "significantly better"
@@ -191,9 +191,9 @@ def test_a_uniform_advantage_is_significant_and_no_difference_is_not():
 
 
 def test_claims_compare_with_the_paper():
-    judged = [Judged(name, "total", metric, 0.95, 0.9) for name in within(LEVEL) for metric in ("gss", "auroc")]
-    judged += [Judged(name, "aleatoric", "gss", 0.96, 0.9) for name in within(LEVEL)]
-    worse = [Judged(name, "total", metric, 0.8, 0.9) for name in within(LEVEL) for metric in ("gss", "auroc")]
+    judged = [Judgement(name, "total", metric, 0.95, 0.9) for name in within(LEVEL) for metric in ("gss", "auroc")]
+    judged += [Judgement(name, "aleatoric", "gss", 0.96, 0.9) for name in within(LEVEL)]
+    worse = [Judgement(name, "total", metric, 0.8, 0.9) for name in within(LEVEL) for metric in ("gss", "auroc")]
     found = {
         claim.sentence: claim.holds
         for claim in claims(

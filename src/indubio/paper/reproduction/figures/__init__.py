@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from matplotlib.figure import Figure
 
-from indubio.paper.reproduction.cell_store import Store
+from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell
 from indubio.paper.reproduction.choice import Choice
 from indubio.paper.reproduction.figures.boxes import uncertainty_boxes
@@ -72,7 +72,7 @@ CAPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 def write_figures(
-    store: Store,
+    store: CellStore,
     cells: Iterable[Cell],
     folder: str | Path,
     *,

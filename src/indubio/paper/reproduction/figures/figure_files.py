@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from indubio.errors import ConfigError, quoted
-from indubio.io.sinks import whole_file
+from indubio.io.whole_files import whole_file
 from indubio.report.style import report_style
 from indubio.report.svg import with_short_numbers
 

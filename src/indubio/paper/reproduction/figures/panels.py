@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.figures.look import task_title
-from indubio.paper.reproduction.figures.results import Part
+from indubio.paper.reproduction.figures.results import FigurePart
 from indubio.report.style import report_style
 
 COLUMNS = 4
@@ -27,7 +27,7 @@ Draw = Callable[[Axes, list[Record]], None]
 
 
 def panels(
-    parts: Sequence[Part],
+    parts: Sequence[FigurePart],
     draw: Draw,
     *,
     handles: Sequence[Artist],
@@ -78,7 +78,7 @@ def _lines(notes: Sequence[str]) -> list[str]:
     return [line.replace(UNBROKEN, " ") for line in textwrap.wrap(whole, LETTERS_A_LINE, break_long_words=False)]
 
 
-def _fill(grid: Any, part: Part, draw: Draw, xlabel: str, ylabel: str) -> None:
+def _fill(grid: Any, part: FigurePart, draw: Draw, xlabel: str, ylabel: str) -> None:
     tasks = part.by_task
     for place, axes in enumerate(grid.flat):
         if place >= len(tasks):

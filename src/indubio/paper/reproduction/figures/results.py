@@ -14,7 +14,7 @@ from indubio.errors import ConfigError, quoted
 from indubio.evaluation import RejectionCurve
 from indubio.paper.collections import DATASETS
 from indubio.paper.presets import MODELS
-from indubio.paper.reproduction.cell_store import Record, Store
+from indubio.paper.reproduction.cell_store import CellStore, Record
 from indubio.paper.reproduction.cells import NO_SENSORS, Cell
 from indubio.paper.reproduction.choice import Choice, Key, chosen_conversions, fixed_conversion
 from indubio.paper.reproduction.figures.look import COLLECTIONS, GENERATED, conversion_name
@@ -26,7 +26,7 @@ from indubio.uncertainty import Uncertainty, mean_nll
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class CellExamples:
     """The test examples of a cell under one conversion.
 
     Args:
@@ -50,7 +50,7 @@ class Examples:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FigurePart:
     """A lettered part of a figure: the records of one collection and, for ZeMA, one set of sensors."""
 
     collection: str
@@ -86,11 +86,11 @@ class Results:
             uncertainty and metric; "fixed" takes ECDF with the scaling.
     """
 
-    store: Store
+    store: CellStore
     cells: tuple[Cell, ...]
     level: Level
     choice: Choice = "oracle"
-    _examples: dict[Any, Examples] = field(default_factory=dict, repr=False)
+    _examples: dict[Any, CellExamples] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for word in ("protocol", "variant"):
@@ -100,7 +100,7 @@ class Results:
 
     @classmethod
     def of(
-        cls, store: Store, cells: Iterable[Cell], *, level: Level | None = None, choice: Choice = "oracle"
+        cls, store: CellStore, cells: Iterable[Cell], *, level: Level | None = None, choice: Choice = "oracle"
     ) -> "Results":
         """The results of some cells; `level` None takes the reading of their protocol."""
         cells = tuple(cells)
@@ -127,26 +127,26 @@ class Results:
         """The cells of some models."""
         return replace(self, cells=tuple(cell for cell in self.cells if cell.model in models))
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[FigurePart]:
         """The collections in the paper's order, ZeMA once for every set of sensors."""
         parted: dict[tuple[str, str], list[Record]] = defaultdict(list)
         for record in self.records:
             parted[record.cell.collection, record.cell.sensors].append(record)
         order = list(DATASETS)
         keys = sorted(parted, key=lambda key: order.index(key[0]))
-        return [Part(*key, tuple(parted[key])) for key in keys]
+        return [FigurePart(*key, tuple(parted[key])) for key in keys]
 
-    def examples(self, cell: Cell, conversion: str) -> Examples:
+    def examples(self, cell: Cell, conversion: str) -> CellExamples:
         """The test examples of a cell under a conversion; kept, since several figures ask for the same."""
         key = cell, conversion
         if key not in self._examples:
             outcome = self.store.outcome(cell)
-            self._examples[key] = Examples(
+            self._examples[key] = CellExamples(
                 outcome.labels.astype(bool), mean_nll(outcome.test_nll), uncertainty(outcome, conversion)
             )
         return self._examples[key]
 
-    def as_chosen(self, cell: Cell, *, by: str, metric: str) -> Examples:
+    def as_chosen(self, cell: Cell, *, by: str, metric: str) -> CellExamples:
         """The test examples of a cell under the conversion chosen for this uncertainty and metric."""
         return self.examples(cell, self.chosen[cell.series, by, metric])
 

@@ -13,7 +13,7 @@ from indubio.paper.reproduction.choice import judged_as_chosen
 from indubio.paper.reproduction.figures.averaging import mean_and_error
 from indubio.paper.reproduction.figures.look import MARKERS, UNCERTAINTY_NAMES, light_grid
 from indubio.paper.reproduction.figures.panels import framed
-from indubio.paper.reproduction.figures.results import Part, Results, by_model
+from indubio.paper.reproduction.figures.results import FigurePart, Results, by_model
 from indubio.report.style import BLACK, COLOURS, GREY, report_style
 from indubio.uncertainty import UNCERTAINTIES
 
@@ -41,7 +41,7 @@ def gain_by_training_size(results: Results) -> Figure | None:
     return figure
 
 
-def points(results: Results, part: Part, uncertainty: str) -> list[tuple[int, float, float]]:
+def points(results: Results, part: FigurePart, uncertainty: str) -> list[tuple[int, float, float]]:
     """Training examples, mean gain and its standard error, in percentage points, of every task."""
     gains: dict[str, list[float]] = defaultdict(list)
     for cell, one in judged_as_chosen(part.records, level=results.level, choice=results.choice):
@@ -51,7 +51,7 @@ def points(results: Results, part: Part, uncertainty: str) -> list[tuple[int, fl
     return [(sizes[task], *mean_and_error(np.array(values))) for task, values in gains.items()]
 
 
-def _marker(place: int, part: Part) -> dict[str, Any]:
+def _marker(place: int, part: FigurePart) -> dict[str, Any]:
     return {"marker": MARKERS[part.collection], "color": COLOURS[place], "markersize": 5, "linestyle": "none"}
 
 

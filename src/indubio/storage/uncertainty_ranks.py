@@ -24,7 +24,7 @@ STEP = 1.05  # ranks further down are at most this factor apart
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Summary:
+class UncertaintyRanks:
     """Some of the training examples' uncertainties, from the highest down.
 
     Args:
@@ -55,7 +55,7 @@ class Summary:
             raise ModelFileError("a summary's ranks must grow.")
 
     @classmethod
-    def of(cls, uncertainty: Uncertainty, rule: Referral, threshold: float) -> "Summary":
+    def of(cls, uncertainty: Uncertainty, rule: Referral, threshold: float) -> "UncertaintyRanks":
         """The summary that keeps the threshold of this rule."""
         total = len(uncertainty.total)
         examples = min(total, MOST_RANKS)

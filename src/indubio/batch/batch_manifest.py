@@ -39,7 +39,7 @@ class Done:
 
 
 @dataclass
-class Manifest:
+class BatchManifest:
     """What a folder of results holds.
 
     Args:
@@ -53,7 +53,7 @@ class Manifest:
     quarantined: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, folder: OutFolder, made_by: dict[str, Any]) -> "Manifest":
+    def opened(cls, folder: OutFolder, made_by: dict[str, Any]) -> "BatchManifest":
         """The manifest of the folder, or a new one; what was put aside is forgotten, for it is tried again."""
         content = folder.read(NAME)
         if content is None:

@@ -56,7 +56,7 @@ class DataFile:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Manifest:
+class ModelManifest:
     """What a model's folder says it holds.
 
     Args:
@@ -104,7 +104,7 @@ def data_name(role: str, sha256: str) -> str:
     return f"{role}-{sha256[:16]}.safetensors"
 
 
-def parsed(content: bytes, where: str) -> Manifest:
+def parsed(content: bytes, where: str) -> ModelManifest:
     """The manifest of a file's content; whatever is not quite one is refused.
 
     Args:
@@ -125,7 +125,7 @@ def parsed(content: bytes, where: str) -> Manifest:
             f"{where} does not match its checksum: the file is damaged or was changed. Get a fresh copy of the model."
         )
     plain = _json(content, where)
-    fields = {field.name for field in dataclasses.fields(Manifest)}
+    fields = {field.name for field in dataclasses.fields(ModelManifest)}
     if plain.keys() != fields or not isinstance(plain["files"], dict) or plain["files"].keys() != {*DATA}:
         raise ModelFileError(f"{where} must have the entries {sorted(fields)}, and files for {sorted(DATA)}.")
     for section in ("settings", "draws", "fitted"):
@@ -134,7 +134,7 @@ def parsed(content: bytes, where: str) -> Manifest:
     if len(json.dumps(plain["settings"])) > LARGEST_SETTINGS:
         raise ModelFileError(f"{where}: `settings` have more than {LARGEST_SETTINGS} characters.")
     files = {role: _data_file(role, entry, where) for role, entry in plain["files"].items()}
-    return Manifest(**(plain | {"files": files}))
+    return ModelManifest(**(plain | {"files": files}))
 
 
 def _json(content: bytes, where: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from indubio.config import PARAMETERS as DETECTOR_KEYS
-from indubio.config import detector_from_plain, from_plain, refuse_unknown
+from indubio.config import detector_from_plain, from_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs.reading import Reading
+from indubio.settings import refuse_unknown
 
 DATA = "data"  # the part of a configuration that says how files are read
 
@@ -44,7 +45,7 @@ def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any
 def detector_of(config: Mapping[str, Any], where: str = "the configuration") -> Detector:
     """The unfitted detector that a configuration describes."""
     for name in config:
-        refuse_unknown(name, (*DETECTOR_KEYS, DATA), "")
+        refuse_unknown(name, (*DETECTOR_KEYS, DATA))
     try:
         return detector_from_plain({name: value for name, value in config.items() if name != DATA})
     except ConfigError as error:

@@ -18,7 +18,7 @@ from indubio.evaluation import accuracy_rejection_curve
 from indubio.paper import presets
 from indubio.paper.reproduction import (
     Cell,
-    Store,
+    CellStore,
     experiments,
     grid,
     published,
@@ -41,11 +41,11 @@ def cells(data_folder):
     return grid(["odds"], seeds=range(2), folder=str(data_folder), **FAST)
 
 
-def files(store: Store) -> dict[str, bytes]:
+def files(store: CellStore) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(store.folder.rglob("*")) if path.is_file()}
 
 
-def scores(store: Store) -> dict[str, bytes]:
+def scores(store: CellStore) -> dict[str, bytes]:
     return {name: content for name, content in files(store).items() if name.endswith(".safetensors")}
 
 
@@ -145,7 +145,7 @@ def test_a_single_draw_has_no_spread_to_judge(cells):
 
 
 def test_a_second_run_computes_nothing_and_the_tables_are_remade_to_the_byte(cells, tmp_path):
-    store, told = Store(tmp_path), []
+    store, told = CellStore(tmp_path), []
     run_grid(cells, store, executor=ThreadPoolExecutor(1), tell=told.append)
     assert [(advance.done, advance.total) for advance in told] == [(done, 4) for done in range(5)]
     assert told[0].cpu_left is None
@@ -159,7 +159,7 @@ def test_a_second_run_computes_nothing_and_the_tables_are_remade_to_the_byte(cel
 
 
 def test_the_outcome_comes_back_as_it_was(cells, tmp_path):
-    outcome, store = run(cells[1]), Store(tmp_path)
+    outcome, store = run(cells[1]), CellStore(tmp_path)
     store.write(cells[1], outcome)
     back = store.outcome(cells[1])
     np.testing.assert_array_equal(back.train_nll, outcome.train_nll)
@@ -169,7 +169,7 @@ def test_the_outcome_comes_back_as_it_was(cells, tmp_path):
 
 
 def test_a_cell_computed_with_other_settings_is_computed_again(cells, tmp_path, monkeypatch):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     store.write(cells[0], run(cells[0]))
     assert store.is_done(cells[0])
     monkeypatch.setattr("indubio.paper.reproduction.cells.REVISION", 2)
@@ -177,7 +177,7 @@ def test_a_cell_computed_with_other_settings_is_computed_again(cells, tmp_path, 
 
 
 def test_a_damaged_record_is_an_error_that_says_what_to_do(cells, tmp_path):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     path = tmp_path / f"{cells[0].name}.json"
     path.parent.mkdir(parents=True)
     path.write_text("{")
@@ -186,13 +186,13 @@ def test_a_damaged_record_is_an_error_that_says_what_to_do(cells, tmp_path):
 
 
 def test_judgements_that_were_kept_without_raw_scores_count_as_done(cells, tmp_path):
-    store, elsewhere = Store(tmp_path / "here"), tmp_path / "elsewhere"
+    store, elsewhere = CellStore(tmp_path / "here"), tmp_path / "elsewhere"
     run_grid(cells[:3], store, executor=ThreadPoolExecutor(1))
     write_results(experiments(cells, store), store, store.folder, figures=False)
     elsewhere.mkdir()
     (kept,) = store.folder.glob("cells-*.jsonl")
     shutil.copy(kept, elsewhere)
-    carried = Store(elsewhere)
+    carried = CellStore(elsewhere)
     assert [carried.is_done(cell) for cell in cells] == [True, True, True, False]
     assert not any(carried.has_scores(cell) for cell in cells)
     for cell in cells[:3]:
@@ -214,7 +214,7 @@ def test_judgements_that_were_kept_without_raw_scores_count_as_done(cells, tmp_p
 def test_a_damaged_line_of_kept_judgements_is_named(cells, tmp_path):
     (tmp_path / "cells-odds-text.jsonl").write_text('{"cell": {}}\n')
     with pytest.raises(DataError, match=r"cells-odds-text.jsonl, line 1: .*Delete the line"):
-        Store(tmp_path).is_done(cells[0])
+        CellStore(tmp_path).is_done(cells[0])
 
 
 def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, monkeypatch):
@@ -224,7 +224,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, mon
         return run(cell)
 
     monkeypatch.setattr("indubio.paper.reproduction.grid_run.run", sometimes)
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     with pytest.raises(TrainingError, match=r"2 of 4 cells failed, first odds/text/lympho/.*/0: training diverged"):
         run_grid(cells, store, executor=ThreadPoolExecutor(1))
     assert [store.is_done(cell) for cell in cells] == [False, False, True, True]
@@ -232,14 +232,14 @@ def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, mon
 
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_with_the_results_of_an_undisturbed_one(cells, tmp_path):
-    undisturbed, killed = Store(tmp_path / "undisturbed"), Store(tmp_path / "killed")
+    undisturbed, killed = CellStore(tmp_path / "undisturbed"), CellStore(tmp_path / "killed")
     run_grid(cells, undisturbed, executor=ThreadPoolExecutor(1))
     program = (
         "from indubio.paper.reproduction import *\n"
         "from indubio.workers import Workers\n"
         "if __name__ == '__main__':\n"
         f"    cells = [Cell(**one) for one in {[dataclasses.asdict(cell) for cell in cells]!r}]\n"
-        f"    run_grid(cells, Store({str(killed.folder)!r}), workers=Workers(processes=1))\n"
+        f"    run_grid(cells, CellStore({str(killed.folder)!r}), workers=Workers(processes=1))\n"
     )
     script = tmp_path / "driver.py"
     script.write_text(program)
@@ -258,7 +258,7 @@ def test_a_run_killed_again_and_again_ends_with_the_results_of_an_undisturbed_on
 
 
 def test_records_are_plain_json(cells, tmp_path):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     store.write(cells[0], run(cells[0]))
     plain = json.loads((tmp_path / f"{cells[0].name}.json").read_text())
     assert plain["cell"]["task"] == "lympho"
@@ -267,7 +267,7 @@ def test_records_are_plain_json(cells, tmp_path):
 
 @pytest.mark.parametrize("model", BASELINES)
 def test_traditional_detectors_go_through_the_same_method(model, data_folder, tmp_path):
-    cell, store = Cell("odds", "text", "-", "lympho", model, 0, folder=str(data_folder)), Store(tmp_path)
+    cell, store = Cell("odds", "text", "-", "lympho", model, 0, folder=str(data_folder)), CellStore(tmp_path)
     run_grid([cell], store, executor=ThreadPoolExecutor(1))
     outcome = store.outcome(cell)
     assert outcome.train_nll.shape == (10, 113)

@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from indubio.batch.manifest import Done
+from indubio.batch.batch_manifest import Done
 from indubio.batch.shards import Shard
-from indubio.batch.worker import Report
+from indubio.batch.worker import ShardReport
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class WorkerState:
 
 
 @dataclass(frozen=True)
-class Advance:
+class BatchAdvance:
     """How far a batch is.
 
     Args:
@@ -76,7 +76,7 @@ class Counting:
         self._finished, self._examples = 0.0, 0
         self._workers: dict[str, WorkerState] = {}
 
-    def add(self, shard: Shard, report: Report) -> None:
+    def add(self, shard: Shard, report: ShardReport) -> None:
         """One more shard."""
         done = report.outcome if isinstance(report.outcome, Done) else None
         self._done += done is not None
@@ -91,11 +91,11 @@ class Counting:
             shard.name,
         )
 
-    def advance(self) -> Advance:
+    def advance(self) -> BatchAdvance:
         """How far it is now."""
         seconds = time.monotonic() - self._begun
         left = seconds * (self._to_do - self._finished) / self._finished if self._finished else None
         share = 1 - (self._to_do - self._finished) / self._size if self._size else 1.0
-        return Advance(
+        return BatchAdvance(
             self._done, self._total, self._refused, self._examples, seconds, share, left, dict(self._workers)
         )

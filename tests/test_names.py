@@ -1,0 +1,71 @@
+"""A name means one thing: classes over the whole package, files within two folders of each other."""
+
+import ast
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "indubio"
+SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+# What still has to be told apart. A name that is settled is taken out; none is added.
+SHARED_CLASSES = (
+    "Block",
+    "DriftWatch",
+    "Errors",
+    "Evidence",
+    "Job",
+    "Known",
+    "Order",
+    "Prepared",
+    "Progress",
+    "Sampler",
+    "Source",
+)
+SHARED_FILES = (
+    "alarms.py",
+    "checks.py",
+    "config.py",  # what a configuration is, and the command that prints one
+    "jobs.py",
+    "reference.py",
+    "rejection.py",
+    "scaling.py",
+    "selection.py",
+    "settings.py",
+)
+EMPTY_NAMES = ("judging", "taking")
+
+
+def places_of_classes() -> dict[str, list[Path]]:
+    """The files that have a public class of this name."""
+    places = defaultdict(list)
+    for source in SOURCES:
+        for node in ast.walk(ast.parse((PACKAGE / source).read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(source)
+    return places
+
+
+def steps(one: Path, other: Path) -> int:
+    """Folders to go up and down on the way from one file to the other."""
+    first, second = one.parent.parts, other.parent.parts
+    common = sum(1 for place in range(min(len(first), len(second))) if first[: place + 1] == second[: place + 1])
+    return len(first) + len(second) - 2 * common
+
+
+def test_no_two_public_classes_share_a_name():
+    assert sorted(name for name, places in places_of_classes().items() if len(places) > 1) == sorted(SHARED_CLASSES)
+
+
+def test_no_two_files_within_two_folders_share_a_name():
+    shared = {
+        one.name
+        for one, other in combinations(SOURCES, 2)
+        if one.name == other.name != "__init__.py" and steps(one, other) <= 2
+    }
+    assert sorted(shared) == sorted(SHARED_FILES)
+
+
+def test_no_file_is_named_by_a_participle_that_says_nothing():
+    empty = {"writing", "running", "judging", "looking", "making", "taking"}
+    assert sorted(source.stem for source in SOURCES if source.stem in empty) == sorted(EMPTY_NAMES)
