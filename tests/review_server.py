@@ -33,7 +33,7 @@ class Running:
 
     def assess(self, rows: np.ndarray, machine: str = "press-1") -> None:
         """Score rows as a machine would."""
-        names = self.service.registry.model().schema.names
+        names = self.service.registry.model().model.input.schema.names
         plain = [dict(zip(names, row.T.tolist(), strict=True)) for row in rows]
         headers = {"X-API-Key": self.keys["line"]}
         answer = httpx.post(

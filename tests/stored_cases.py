@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from indubio.server.store import Store
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference
+from indubio.server.store.clock import now
 
 
 def assessed(**changes: Any) -> Assessed:

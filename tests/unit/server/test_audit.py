@@ -7,9 +7,10 @@ import pytest
 from sqlalchemy import text
 
 from indubio.errors import DataError
-from indubio.server.store import Store, chain
+from indubio.server.store import Store, audit_trail
 from indubio.server.store.alarms import AlarmEvent, record_alarm
-from indubio.server.store.audit_trail import Head, append, entries, head, now
+from indubio.server.store.audit_trail import Head, append, entries, head
+from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review, undo
@@ -193,7 +194,7 @@ def test_an_exported_period_verifies_by_itself(busy: Store) -> None:
 
 
 def test_the_trail_is_longer_than_what_is_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "AT_ONCE", 10)
+    monkeypatch.setattr(audit_trail, "AT_ONCE", 10)
 
     def many(connection: object) -> None:
         for number in range(25):

@@ -12,8 +12,9 @@ from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
 from indubio.server.store import Store
-from indubio.server.store.audit_trail import append, head, now
+from indubio.server.store.audit_trail import append, head
 from indubio.server.store.cases import Filters, add_cases, cases_waiting, count_waiting, second_opinions
+from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
 from indubio.server.store.keys import (
     Role,

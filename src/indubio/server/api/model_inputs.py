@@ -46,16 +46,16 @@ class Examples:
         return len(self.inputs)
 
     @classmethod
-    def joined(cls, parts: "Sequence[Examples]") -> "Examples":
-        """Several requests' examples as one batch."""
-        if len(parts) == 1:
-            return parts[0]
-        arrays = [part.values for part in parts if part.values is not None]
-        tables = [part.columns for part in parts if part.columns is not None]
+    def joined(cls, requests: "Sequence[Examples]") -> "Examples":
+        """The examples of several requests as one batch."""
+        if len(requests) == 1:
+            return requests[0]
+        arrays = [one.values for one in requests if one.values is not None]
+        tables = [one.columns for one in requests if one.columns is not None]
         return cls(
             values=np.concatenate(arrays) if arrays else None,
             columns=pa.concat_tables(tables) if tables else None,
-            inputs=[one for part in parts for one in part.inputs],
+            inputs=[stored for one in requests for stored in one.inputs],
         )
 
 
@@ -115,15 +115,15 @@ class ModelInput:
     def decode(self, body: bytes) -> Any:
         """A request's body; raises msgspec's errors, which name the place."""
         request: Any = self._decoder.decode(body)
-        given = sum(getattr(request, name) is not msgspec.UNSET for name in ("rows", "ids", "machine", "top"))
-        if body.count(b":") != given + len(request.rows) * len(self.schema.columns):
+        unset = (request.ids, request.machine, request.top).count(msgspec.UNSET)
+        if body.count(b":") != 4 - unset + len(request.rows) * len(self.names):
             refuse_doubles(body)
         return request
 
     def from_rows(self, rows: Sequence[Any]) -> Examples:
         """Decoded rows as examples."""
-        inputs = [msgspec.json.encode(row) for row in rows]
-        plain = [msgspec.structs.astuple(row) for row in rows]
+        inputs = list(map(msgspec.json.encode, rows))
+        plain = list(map(msgspec.structs.astuple, rows))
         if self.numeric:
             values = np.array(plain, dtype=np.float64)
             values = values.transpose(0, 2, 1) if self.windows else values

@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from indubio.server.http.fast_path import StraightProtocol
+from indubio.server.http.connections import LimitedProtocol
 
 MOST_CONNECTIONS = 1000
 GRACE = 20  # seconds for requests under way when the server stops
@@ -30,7 +30,7 @@ def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn
         host=host,
         port=port,
         loop="auto",
-        http=StraightProtocol,
+        http=LimitedProtocol,
         ws="none",
         log_config=None,
         access_log=False,

@@ -20,7 +20,7 @@ from indubio.assessment import Assessment
 from indubio.decision import Referral
 from indubio.errors import ConfigError, NotFoundError
 from indubio.export import OnnxModel
-from indubio.inputs import Rows, Schema
+from indubio.inputs import Rows
 from indubio.server.api.model_inputs import Examples, ModelInput
 from indubio.server.store import Store
 from indubio.server.store.audit_trail import SYSTEM, digest
@@ -94,29 +94,25 @@ class Loaded:
     version: int
     model: Model
 
-    @property
+    @cached_property
     def sha256(self) -> str:
-        """Of its files."""
+        """The checksum of the version's files."""
         return self.model.sha256
 
-    @property
+    @cached_property
     def rule(self) -> str:
-        """Short name of its rule."""
+        """The short name of its referral rule."""
         return self.model.rule_name
 
+    @cached_property
     def named(self) -> dict[str, Any]:
-        """For answers: which model this is."""
+        """Which model this is, as answers say it."""
         return {"name": self.name, "version": self.version, "sha256": self.sha256, "rule": self.rule}
 
-    @property
+    @cached_property
     def detector(self) -> "Detector | None":
         """For explanations and plots; None for an ONNX file."""
         return self.model.detector
-
-    @property
-    def schema(self) -> Schema:
-        """Its columns or sensors."""
-        return self.model.input.schema
 
 
 def read_model(path: Path, *, most_rows: int = 4096) -> Model:

@@ -13,7 +13,6 @@ from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.report.words import doubt_in_words, level_in_words, percent, verdict_in_words
 from indubio.server.review.page_requests import Visit
 from indubio.server.review.plots import assessment_of
-from indubio.server.store.audit_trail import now
 from indubio.server.store.cases import (
     Case,
     Filters,
@@ -26,6 +25,7 @@ from indubio.server.store.cases import (
     next_to,
     second_opinions,
 )
+from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio.server.store.tables import claims
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from indubio.server.review.page_requests import Visit
 from indubio.server.store.alarms import alarm_history, ringing
-from indubio.server.store.audit_trail import now
 from indubio.server.store.cases import machines, oldest_waiting, referred_since
+from indubio.server.store.clock import now
 from indubio.server.store.tables import alarms, cases
 
 HOUR = timedelta(hours=1)

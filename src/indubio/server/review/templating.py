@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import indubio
 from indubio.report import words
-from indubio.server.store.audit_trail import now
+from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS
 from indubio.uncertainty import LARGEST_TOTAL
 

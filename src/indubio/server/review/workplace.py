@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from indubio.server.models.drift_watch import DriftWatch
+from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.registry import Registry
 from indubio.server.retraining.jobs import Jobs
 from indubio.server.review.plots import Drawings
@@ -29,7 +29,7 @@ class Server(Protocol):
         """Budget, alarm rule, share kept for control."""
 
     @property
-    def drift(self) -> DriftWatch:
+    def drift(self) -> DriftMonitors:
         """Whether the data still is like the training data."""
 
     @property
@@ -57,7 +57,7 @@ class Desk:
     store: Store
     registry: Registry
     settings: ServerSettings
-    drift: DriftWatch
+    drift: DriftMonitors
     drawings: Drawings
     jobs: Jobs
 

@@ -11,7 +11,6 @@
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Self, TypeVar
 
 from sqlalchemy import Connection
@@ -35,18 +34,12 @@ class Store:
         self.database = Database(url)
         self.database.migrate()
         self.writer = Writer(self.database)
-
-    def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads; blocks."""
-        return self.database.read(function)
+        self.read = self.database.read
+        self.submit = self.writer.submit
 
     def write(self, function: Callable[[Connection], T]) -> T:
-        """What the function gives, once what it wrote is durable; blocks."""
+        """Do the work in the next transaction, and wait until it is durable; its result."""
         return self.submit(function).result()
-
-    def submit(self, function: Callable[[Connection], T]) -> "Future[T]":
-        """The same without blocking."""
-        return self.writer.submit(function)
 
     def close(self) -> None:
         """Write what waits, and close."""

@@ -10,21 +10,22 @@ in the anchor file or wherever the operator puts them.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
-from indubio.server.store.statements import Prepared
+from indubio.server.store.clock import now
+from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 
 START = "0" * 64
 SYSTEM = "system"
 AT_ONCE = 1000
-_head = Prepared(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
-_add = Prepared(insert(audit).inline(), audit.c.keys())
-_move = Prepared(update(audit_head), ("seq", "hash"))
+_head = PreparedStatement(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
+_add = PreparedStatement(insert(audit).inline(), audit.c.keys())
+_move = PreparedStatement(update(audit_head), ("seq", "hash"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +67,6 @@ class Entry:
         return asdict(self) | {"at": self.at.isoformat()}
 
 
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
 def canonical(body: Any) -> bytes:
     """JSON with sorted names and no spaces: the same bytes for the same content."""
     return msgspec.json.encode(body, order="sorted")
@@ -97,7 +93,7 @@ def append(
 ) -> int:
     """Add an entry in the present transaction; its number. Other writers wait for the transaction to end."""
     at = at or now()
-    ((last, before),) = _head.all(connection)
+    ((last, before),) = _head.run(connection)
     seq, moment, text = last + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
     seal = sealed(before, seq, at, kind, actor, text)
     entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}

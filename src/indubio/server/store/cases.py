@@ -11,12 +11,13 @@ import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select, tuple_
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import digest, now
-from indubio.server.store.statements import Prepared
+from indubio.server.store.audit_trail import digest
+from indubio.server.store.clock import now
+from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
 Order = Literal["age", "uncertainty"]
-_add = Prepared(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
+_add = PreparedStatement(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
 SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
 
 

@@ -14,13 +14,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
-from indubio.server.store.statements import Prepared
+from indubio.server.store.statements import PreparedStatement
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
 MIGRATION_LOCK = 20_260_801  # any number, the same in every process: PostgreSQL's advisory lock while tables change
 WRITING = "indubio_writing"
-_begin, _begin_writing = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
+_begin, _begin_writing = PreparedStatement(text("BEGIN")), PreparedStatement(text("BEGIN IMMEDIATE"))
 BUSY = 10.0  # seconds that SQLite waits for another process's transaction
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import drift_states
 
 

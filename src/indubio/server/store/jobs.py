@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import jobs
 
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import keys, sessions
 
 PREFIX = "indubio_"

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, Status, case_by_id
+from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
 
 Label = Literal["I", "A", "U"]

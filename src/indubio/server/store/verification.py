@@ -15,8 +15,9 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from indubio.errors import DataError
-from indubio.server.store.audit_trail import START, Entry, Head, entries, head, now, sealed
+from indubio.server.store.audit_trail import START, Entry, Head, entries, head, sealed
 from indubio.server.store.cases import SEALED, seal
+from indubio.server.store.clock import now
 from indubio.server.store.expected_rows import Ledger
 from indubio.server.store.reviews import review_body
 from indubio.server.store.tables import cases, keys, reviews

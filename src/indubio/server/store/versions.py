@@ -8,7 +8,8 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, func, insert, select
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import activations, model_versions
 
 Origin = Literal["given", "recalibrated", "learned", "retrained"]

@@ -47,7 +47,7 @@ class Watched:
     told: bool
 
 
-class DriftWatch:
+class DriftMonitors:
     """Watches every version that scores.
 
     Args:
