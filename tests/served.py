@@ -18,9 +18,9 @@ from indubio.inputs import read_table
 from indubio.posteriors import Training
 from indubio.server.http.app import build_app
 from indubio.server.http.process import configured
+from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 
 NAMES = ("pressure", "flow", "heat", "noise")
 QUICK = {"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=3)}
@@ -73,7 +73,7 @@ def listening(service: Service, **options: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def serving(
-    store: Store, sources: Mapping[str, Path], state: Path, **settings: Any
+    store: ServerStore, sources: Mapping[str, Path], state: Path, **settings: Any
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A service, and a client of it."""
     service = Service(store, sources, state, ServerSettings(**settings))

@@ -11,7 +11,7 @@ import typer
 from indubio.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from indubio.server.store import Store
+    from indubio.server.store import ServerStore
 
 DATABASE = typer.Option(
     "--db", help="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE; default: a file in --state."
@@ -42,15 +42,15 @@ class RoleChoice(StrEnum):
 
 
 @contextmanager
-def opened(db: str | None, state: Path) -> "Iterator[Store]":
+def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
     """The server's store; closed at the end."""
     try:
         import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
 
-        from indubio.server.store import Store
+        from indubio.server.store import ServerStore
     except ImportError:
         raise MissingExtraError('the server needs the server extra: pip install "indubio[server]".') from None
-    with Store(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    with ServerStore(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
         yield store
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from indubio import __version__
-from indubio.server.api.model_inputs import Examples
+from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.batching import Batcher, Result
 from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.recorder import ExampleOrigin, Recorder
 from indubio.server.models.registry import Loaded, Registry
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.server_settings import ServerSettings
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import append, head
 from indubio.server.store.cases import count_waiting, oldest_waiting
 from indubio.server.store.clock import now
@@ -40,7 +40,7 @@ class Service:
 
     def __init__(
         self,
-        store: Store,
+        store: ServerStore,
         sources: Mapping[str, Path],
         state: Path,
         settings: ServerSettings | None = None,
@@ -65,7 +65,7 @@ class Service:
         self._anchoring.start()
 
     def assess(
-        self, loaded: Loaded, examples: Examples, origins: list[ExampleOrigin], top: int = 0
+        self, loaded: Loaded, examples: ExampleBatch, origins: list[ExampleOrigin], top: int = 0
     ) -> "asyncio.Future[Result]":
         """Score examples and keep what is to be kept; the future is done when the answer may be given.
 

@@ -16,7 +16,7 @@ import pytest
 
 from indubio.server.models.batching import Result
 from indubio.server.service import Service
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from tests.served import listening, row, serving, table_model
 
 
@@ -28,7 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def asked(sqlite_store: Store, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
+def asked(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
     with serving(sqlite_store, {"press": model}, tmp_path) as opened:
         yield opened
 
@@ -91,7 +91,7 @@ def test_a_body_in_chunks_is_answered_like_one_that_says_its_length(
     }
 
 
-def test_the_wrong_kind_and_too_large_are_refused(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+def test_the_wrong_kind_and_too_large_are_refused(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     with serving(sqlite_store, {"press": model}, tmp_path, largest_body=200) as (_, client):
         assert client.post("/assess", content=b"{}", headers={"content-type": "text/csv"}).status_code == 415
         assert client.post("/assess", json={"rows": [row()] * 9}).status_code == 413
@@ -215,7 +215,7 @@ def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkey
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
-def test_it_answers_over_tls(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+def test_it_answers_over_tls(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
     files = ["-keyout", str(key), "-out", str(certificate)]

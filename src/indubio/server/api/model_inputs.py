@@ -29,7 +29,7 @@ Name = Annotated[str, msgspec.Meta(max_length=200, extra_json_schema={"pattern":
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Examples:
+class ExampleBatch:
     """Examples of one request, ready for the model.
 
     Args:
@@ -46,7 +46,7 @@ class Examples:
         return len(self.inputs)
 
     @classmethod
-    def joined(cls, requests: "Sequence[Examples]") -> "Examples":
+    def joined(cls, requests: "Sequence[ExampleBatch]") -> "ExampleBatch":
         """The examples of several requests as one batch."""
         if len(requests) == 1:
             return requests[0]
@@ -120,7 +120,7 @@ class ModelInput:
             refuse_doubles(body)
         return request
 
-    def from_rows(self, rows: Sequence[Any]) -> Examples:
+    def from_rows(self, rows: Sequence[Any]) -> ExampleBatch:
         """Decoded rows as examples."""
         inputs = list(map(msgspec.json.encode, rows))
         plain = list(map(msgspec.structs.astuple, rows))
@@ -128,29 +128,29 @@ class ModelInput:
             values = np.array(plain, dtype=np.float64)
             values = values.transpose(0, 2, 1) if self.windows else values
             self._require_fitting(values)
-            return Examples(values=values, columns=None, inputs=inputs)
-        return Examples(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
+            return ExampleBatch(values=values, columns=None, inputs=inputs)
+        return ExampleBatch(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
 
-    def from_values(self, values: Float[np.ndarray, "examples ..."]) -> Examples:
+    def from_values(self, values: Float[np.ndarray, "examples ..."]) -> ExampleBatch:
         """An array of numbers as examples; NaN is a missing value."""
         self._require_fitting(values)
         columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
         if self.missing != "error" and np.isnan(values).any():
             columns = [_without_nan(row) for row in columns]
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]
-        return Examples(values=values, columns=None, inputs=inputs)
+        return ExampleBatch(values=values, columns=None, inputs=inputs)
 
-    def from_columns(self, columns: Sequence[Sequence[Any]]) -> Examples:
+    def from_columns(self, columns: Sequence[Sequence[Any]]) -> ExampleBatch:
         """Columns in the order of the schema, numbers and categories, as examples."""
         rows = zip(*columns, strict=True)
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in rows]
-        return Examples(values=None, columns=self._table(columns), inputs=inputs)
+        return ExampleBatch(values=None, columns=self._table(columns), inputs=inputs)
 
-    def from_input(self, stored: bytes) -> Examples:
+    def from_input(self, stored: bytes) -> ExampleBatch:
         """A stored input as an example."""
         return self.from_rows([self._row_decoder.decode(stored)])
 
-    def detector_data(self, examples: Examples) -> Table | Windows:
+    def detector_data(self, examples: ExampleBatch) -> Table | Windows:
         """Examples as `Detector.assess` and `contributions` take them."""
         names = self.schema.names
         if examples.columns is not None:
@@ -166,7 +166,7 @@ class ModelInput:
             return Windows(values=values, sensors=names, rate=None, origin=_no_columns(len(values)), report=report)
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
-    def scoring_data(self, examples: Examples) -> Rows | Table | Windows:
+    def scoring_data(self, examples: ExampleBatch) -> Rows | Table | Windows:
         """The same, but numbers as they are: on a few rows most of the time would go to a table's columns."""
         if examples.values is None:
             return self.detector_data(examples)

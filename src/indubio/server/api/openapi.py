@@ -9,7 +9,7 @@ from indubio.decision import Reason
 from indubio.server.api import tensors
 from indubio.server.api.model_inputs import PRINTABLE
 from indubio.server.models.registry import Loaded, Registry
-from indubio.server.settings import ServerSettings
+from indubio.server.server_settings import ServerSettings
 
 REFUSALS = {
     "400": "What was sent cannot be used; the message says where and why.",

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from indubio.errors import DataError, quoted
-from indubio.server.api.model_inputs import Examples, ModelInput, Name, refuse_doubles
+from indubio.server.api.model_inputs import ExampleBatch, ModelInput, Name, refuse_doubles
 
 KINDS: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
@@ -29,14 +29,14 @@ OUTPUTS |= {"notes": "BYTES", "case": "BYTES"}
 ROWS = "rows"
 
 Parameters = dict[str, bool | int | float | str]
-Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+Dimension = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 
 class InputTensor(msgspec.Struct, forbid_unknown_fields=True):
     """One input."""
 
     name: Name
-    shape: Annotated[list[Size], msgspec.Meta(min_length=1, max_length=8)]
+    shape: Annotated[list[Dimension], msgspec.Meta(min_length=1, max_length=8)]
     datatype: str
     parameters: Parameters = {}
     data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -96,7 +96,7 @@ def described(model: ModelInput) -> list[dict[str, Any]]:
     return [{"name": column.name, "datatype": kinds[column.kind], "shape": [-1, 1]} for column in model.schema.columns]
 
 
-def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_rows: int) -> Examples:
+def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_rows: int) -> ExampleBatch:
     """The request's examples."""
     tensors = dict(_tensors(request, binary, missing=model.missing != "error", most_rows=most_rows))
     wanted = [ROWS] if model.numeric else list(model.schema.names)

@@ -18,7 +18,7 @@ from indubio.server.api.model_inputs import Name, require_printable
 from indubio.server.http.answers import Answer
 from indubio.server.http.error_answers import RefusalError, decoded
 from indubio.server.http.gate import Actor, require
-from indubio.server.http.request_bodies import JSON_TYPE, Headers, read_body
+from indubio.server.http.request_bodies import JSON_TYPE, RequestHeaders, read_body
 from indubio.server.models.batching import Result
 from indubio.server.models.recorder import ExampleOrigin
 from indubio.server.models.registry import Loaded, Registry
@@ -26,7 +26,7 @@ from indubio.server.service import Service
 from indubio.server.store.keys import Role
 
 TOP = 3
-Respond = Callable[[Service, Actor, Loaded, Headers, bytes], Awaitable[Answer]]
+Respond = Callable[[Service, Actor, Loaded, RequestHeaders, bytes], Awaitable[Answer]]
 
 
 class VerdictEndpoint:
@@ -68,7 +68,7 @@ async def addressed_model(registry: Registry, scope: Scope) -> Loaded:
     return await anyio.to_thread.run_sync(registry.version, active.name, int(version))
 
 
-async def assess(service: Service, actor: Actor, loaded: Loaded, headers: Headers, body: bytes) -> Answer:  # noqa: ARG001
+async def assess(service: Service, actor: Actor, loaded: Loaded, headers: RequestHeaders, body: bytes) -> Answer:  # noqa: ARG001
     """Verdicts of rows by column name."""
     model = loaded.model.input
     request = decoded(model.decode, body)
@@ -81,7 +81,7 @@ async def assess(service: Service, actor: Actor, loaded: Loaded, headers: Header
     return Answer(msgspec.json.encode(_assessed(result, ids)))
 
 
-async def infer(service: Service, actor: Actor, loaded: Loaded, headers: Headers, body: bytes) -> Answer:
+async def infer(service: Service, actor: Actor, loaded: Loaded, headers: RequestHeaders, body: bytes) -> Answer:
     """Verdicts of tensors by the Open Inference Protocol."""
     request, binary = decoded(tensors.decode, body, _json_size(headers))
     require_printable(request.id, "$.id")
@@ -123,7 +123,7 @@ def verdict_endpoints(service: Service) -> tuple[VerdictEndpoint, VerdictEndpoin
     )
 
 
-def _json_size(headers: Headers) -> int | None:
+def _json_size(headers: RequestHeaders) -> int | None:
     size = headers.get(b"inference-header-content-length")
     if size is None:
         return None

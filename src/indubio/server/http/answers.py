@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-Headers = Sequence[tuple[bytes, bytes]]
-JSON: Headers = ((b"content-type", b"application/json"),)
+AnswerHeaders = Sequence[tuple[bytes, bytes]]
+JSON: AnswerHeaders = ((b"content-type", b"application/json"),)
 
 
 class Answer:
@@ -15,7 +15,7 @@ class Answer:
 
     __slots__ = ("content", "headers", "status")
 
-    def __init__(self, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
+    def __init__(self, content: bytes, status: int = 200, headers: AnswerHeaders = JSON) -> None:
         self.content, self.status, self.headers = content, status, headers
 
     @classmethod

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
 from collections.abc import AsyncIterator
 
@@ -20,6 +19,8 @@ REFRESH = 2.0  # seconds; so long a revoked key may still open something
 
 def build_app(service: Service) -> ASGIApp:
     """The ASGI application that answers for a service."""
+    from indubio.server import review  # the pages bring detectors and matplotlib with them
+
     gate: Gate
 
     @contextlib.asynccontextmanager
@@ -28,7 +29,7 @@ def build_app(service: Service) -> ASGIApp:
         yield
         refreshing.cancel()
 
-    routes: list[BaseRoute] = [*Api(service).routes(), *_pages(service)]
+    routes: list[BaseRoute] = [*Api(service).routes(), *review.routes(service)]
     gate = Gate(
         Router(routes, redirect_slashes=False, lifespan=lifespan),
         service.store,
@@ -37,14 +38,6 @@ def build_app(service: Service) -> ASGIApp:
         access_log=service.settings.access_log,
     )
     return gate
-
-
-def _pages(service: Service) -> list[BaseRoute]:
-    if importlib.util.find_spec("indubio.server.review") is None:
-        return []
-    pages = importlib.import_module("indubio.server.review")
-    routes: list[BaseRoute] = pages.routes(service)
-    return routes
 
 
 async def _refresh(gate: Gate) -> None:

@@ -2,7 +2,7 @@
 
 Without a key in the store only this machine may ask, as the admin "local", and only under a loopback name: a page on
 the web could otherwise reach the server through the browser of whoever sits at the machine. With keys, everything but
-the health checks needs one, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
+the health checks needs one, as `Authorization: Bearer KEY`, `X-API-ApiKey: KEY`, or a session's cookie.
 """
 
 import ipaddress
@@ -17,11 +17,11 @@ import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from indubio.server.http.answers import Answer
-from indubio.server.http.error_answers import RefusalError, answer_to, problem
+from indubio.server.http.error_answers import RefusalError, error_answer, refusal_of
 from indubio.server.http.metrics import Metrics
-from indubio.server.http.request_bodies import Headers
-from indubio.server.store import Store
-from indubio.server.store.keys import Key, Role, hashed, keys_in_use, session_key
+from indubio.server.http.request_bodies import RequestHeaders
+from indubio.server.store import ServerStore
+from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use, session_key
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
@@ -98,10 +98,12 @@ class Gate:
         access_log: log every request.
     """
 
-    def __init__(self, app: ASGIApp, store: Store, metrics: Metrics, *, rate: float | None, access_log: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, store: ServerStore, metrics: Metrics, *, rate: float | None, access_log: bool
+    ) -> None:
         self._app, self._store, self._metrics = app, store, metrics
         self._access_log = access_log
-        self._keys: Mapping[str, Key] = store.read(keys_in_use)
+        self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
         self._rates = None if rate is None else Buckets(rate, rate)
         self._failures = Buckets(*FAILURES)
 
@@ -135,7 +137,7 @@ class Gate:
             await _refusal(error, scope["path"])(scope, receive, send_with_headers)
         self._count(scope, status, began)
 
-    def _admit(self, scope: Scope, headers: Headers, session: Key | None) -> None:
+    def _admit(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> None:
         """Find out who asks, and refuse those who may not or ask too often. What was read is kept in the scope."""
         actor = self._actor(scope, headers, session)
         scope["state"] |= {"actor": actor, "headers": headers}
@@ -147,14 +149,14 @@ class Gate:
             if wait := self._rates.wait(name):
                 raise RefusalError(429, "too many requests.", retry_after=str(math.ceil(wait)))
 
-    async def _session(self, headers: Headers) -> Key | None:
+    async def _session(self, headers: RequestHeaders) -> ApiKey | None:
         """The key of a browser's session, where no key was sent."""
         cookie = _cookie(headers[b"cookie"]) if _secret(headers) is None else None
         if cookie is None:
             return None
         return await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
 
-    def _actor(self, scope: Scope, headers: Headers, session: Key | None) -> Actor | None:
+    def _actor(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> Actor | None:
         secret = _secret(headers)
         if secret is not None:
             return self._key_actor(scope, secret)
@@ -198,14 +200,14 @@ class Gate:
 
 
 def _refusal(error: Exception, path: str) -> Answer:
-    answer = answer_to(error)
-    if answer is None:
+    refusal = refusal_of(error)
+    if refusal is None:
         log.error("a fault of the server", exc_info=error, extra={"path": path})
-        answer = problem(500, "a fault of the server; it is in its log.")
-    return answer
+        refusal = RefusalError(500, "a fault of the server; it is in its log.")
+    return error_answer(refusal)
 
 
-def _secret(headers: Headers) -> str | None:
+def _secret(headers: RequestHeaders) -> str | None:
     bearer = headers.get(b"authorization")
     if bearer is not None:
         scheme, _, secret = bearer.decode("latin-1").partition(" ")

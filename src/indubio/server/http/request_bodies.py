@@ -11,11 +11,11 @@ BODY_SECONDS = 30.0  # a body must have come by then
 WHOLE = "indubio.whole"  # in a request's scope: its body is there already
 JSON_TYPE = (b"application/json",)
 
-Headers = dict[bytes, bytes]
+RequestHeaders = dict[bytes, bytes]
 
 
 async def read_body(
-    scope: Scope, receive: Receive, headers: Headers, largest: int, types: tuple[bytes, ...] = JSON_TYPE
+    scope: Scope, receive: Receive, headers: RequestHeaders, largest: int, types: tuple[bytes, ...] = JSON_TYPE
 ) -> bytes:
     """Read the body, or refuse it before all of it is read.
 

@@ -18,13 +18,13 @@ from functools import partial
 from typing import Any
 
 from indubio.errors import StoreError
-from indubio.server.api.model_inputs import Examples
+from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import BusyError
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.recorder import ExampleOrigin, Recorder, ScoredBatch
 from indubio.server.models.registry import Contributors, Loaded
-from indubio.server.settings import ServerSettings
+from indubio.server.server_settings import ServerSettings
 
 log = logging.getLogger("indubio.server")
 MOST_AT_ONCE = 1024  # rows; larger batches are no faster
@@ -45,7 +45,7 @@ class WaitingRequest:
         done: gets the result.
     """
 
-    examples: Examples
+    examples: ExampleBatch
     origins: list[ExampleOrigin]
     top: int
     done: "asyncio.Future[Result]"
@@ -68,7 +68,7 @@ class Result:
     kept: bool
 
 
-Outcome = tuple[WaitingRequest, Result | BaseException]
+Delivery = tuple[WaitingRequest, Result | BaseException]
 
 
 class Batcher:
@@ -97,7 +97,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name=f"indubio-scorer-{loaded.name}", daemon=True)
         self._thread.start()
 
-    def submit(self, examples: Examples, origins: list[ExampleOrigin], top: int) -> "asyncio.Future[Result]":
+    def submit(self, examples: ExampleBatch, origins: list[ExampleOrigin], top: int) -> "asyncio.Future[Result]":
         """Score some examples; the future is done when the answer may be given."""
         count = len(origins)
         if self._rows and self._rows + count > self._settings.most_waiting:
@@ -153,7 +153,7 @@ class Batcher:
         began = time.thread_time()
         loaded = self._loaded
         try:
-            examples = Examples.joined([one.examples for one in requests])
+            examples = ExampleBatch.joined([one.examples for one in requests])
             origins = [origin for one in requests for origin in one.origins]
             wanted = [one.top for one in requests for _ in one.origins]
             assessment, top = loaded.model.assess(examples, [origin.machine for origin in origins], wanted)
@@ -173,7 +173,7 @@ class Batcher:
 
     def _record(self, requests: list[WaitingRequest], batch: ScoredBatch, top: list[Contributors | None]) -> None:
         """Hand the batch to the recorder, and answer what need not wait for it."""
-        ready: list[Outcome] = []
+        ready: list[Delivery] = []
         waiting: list[tuple[WaitingRequest, Result]] = []
         unanswered: list[int] = []
         start = 0
@@ -206,7 +206,7 @@ class Batcher:
         _deliver([*waiting])
 
 
-def _deliver(outcomes: list[Outcome]) -> None:
+def _deliver(outcomes: list[Delivery]) -> None:
     """Give results or errors to those who wait, in the thread of their event loop."""
     loop = outcomes[0][0].done.get_loop()
     try:
@@ -218,7 +218,7 @@ def _deliver(outcomes: list[Outcome]) -> None:
         log.warning("an answer came after the end", extra={"requests": len(outcomes)})
 
 
-def _give(outcomes: list[Outcome]) -> None:
+def _give(outcomes: list[Delivery]) -> None:
     for request, outcome in outcomes:
         if request.done.done():  # the client went away
             continue

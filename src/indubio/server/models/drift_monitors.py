@@ -16,11 +16,11 @@ from jaxtyping import Float
 
 from indubio.drift import Drift, DriftMonitor, DriftTest
 from indubio.errors import ConfigError, StoreError
-from indubio.server.api.model_inputs import Examples
+from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.registry import Loaded
-from indubio.server.store import Store
-from indubio.server.store.drift import drift_state, keep_drift
+from indubio.server.store import ServerStore
+from indubio.server.store.drift_states import drift_state, keep_drift
 
 log = logging.getLogger("indubio.server")
 LOOK_EVERY = 0.25  # seconds; a look costs about the same for one example and for hundreds
@@ -57,9 +57,9 @@ class DriftMonitors:
         active: the versions to begin with.
     """
 
-    def __init__(self, store: Store, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
+    def __init__(self, store: ServerStore, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
         self._store, self._metrics, self._test = store, metrics, DriftTest(alpha=alpha)
-        self._waiting: queue.SimpleQueue[tuple[Loaded, Examples, list[float]]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Loaded, ExampleBatch, list[float]]] = queue.SimpleQueue()
         self._watched: dict[Loaded, Watched | None] = {}
         for loaded in active:
             self._known(loaded)
@@ -67,7 +67,7 @@ class DriftMonitors:
         self._thread = threading.Thread(target=self._run, name="indubio-drift", daemon=True)
         self._thread.start()
 
-    def see(self, loaded: Loaded, examples: Examples, p_value: list[float]) -> None:
+    def see(self, loaded: Loaded, examples: ExampleBatch, p_value: list[float]) -> None:
         """Some more examples were scored; returns at once."""
         if loaded.detector is None:
             return
@@ -87,7 +87,7 @@ class DriftMonitors:
 
     def look(self) -> None:
         """Take what waits."""
-        batches: dict[Loaded, list[tuple[Examples, list[float]]]] = {}
+        batches: dict[Loaded, list[tuple[ExampleBatch, list[float]]]] = {}
         with self._lock:
             while not self._waiting.empty():
                 loaded, examples, p_value = self._waiting.get()
@@ -110,10 +110,10 @@ class DriftMonitors:
         self._store.write(lambda c: keep_drift(c, one.loaded.name, one.loaded.version, one.monitor.to_plain(), alarm))
         one.kept, one.told = one.monitor.seen, one.told or new
 
-    def _update(self, watched: Watched, seen: list[tuple[Examples, list[float]]]) -> None:
+    def _update(self, watched: Watched, seen: list[tuple[ExampleBatch, list[float]]]) -> None:
         detector, takes = watched.loaded.detector, watched.loaded.model.input
         assert detector is not None
-        data = takes.scoring_data(Examples.joined([examples for examples, _ in seen]))
+        data = takes.scoring_data(ExampleBatch.joined([examples for examples, _ in seen]))
         p_value: Float[np.ndarray, " examples"] = np.array([p for _, values in seen for p in values])
         rang = watched.drift.alarm
         watched.monitor = detector.monitored(data, p_value, watched.monitor) or watched.monitor

@@ -20,10 +20,10 @@ from sqlalchemy import Connection
 
 from indubio.assessment import Assessment
 from indubio.errors import StoreError
-from indubio.server.models.alarms import HOUR, Alarms, ReferralBudget
+from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
 from indubio.server.models.registry import Loaded
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.server_settings import ServerSettings
+from indubio.server.store import ServerStore
 from indubio.server.store.alarms import record_alarm, ringing
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Assessed, Filters, add_cases, chosen_cases
@@ -137,7 +137,7 @@ class Recorder:
         overflowed: called with the number of referrals that were beyond the budget.
     """
 
-    def __init__(self, store: Store, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
+    def __init__(self, store: ServerStore, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
         self._store, self._settings, self._overflowed = store, settings, overflowed
         self.alarms = Alarms(settings.alarm, store.read(ringing))
         recent = Filters(since=now() - HOUR, verdict="REFER", overflow=False)

@@ -21,8 +21,8 @@ from indubio.decision import Referral
 from indubio.errors import ConfigError, NotFoundError
 from indubio.export import OnnxModel
 from indubio.inputs import Rows
-from indubio.server.api.model_inputs import Examples, ModelInput
-from indubio.server.store import Store
+from indubio.server.api.model_inputs import ExampleBatch, ModelInput
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import SYSTEM, digest
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 
@@ -61,7 +61,7 @@ class Model:
         return None if isinstance(self.scorer, OnnxModel) else self.scorer
 
     def assess(
-        self, examples: Examples, machines: Sequence[str], top: Sequence[int]
+        self, examples: ExampleBatch, machines: Sequence[str], top: Sequence[int]
     ) -> tuple[Assessment, list[Contributors | None]]:
         """What the scorer says of every example, and what contributes most to anomalies and referrals, from one pass.
 
@@ -172,7 +172,7 @@ class Registry:
         most_rows: rows a request may have.
     """
 
-    def __init__(self, store: Store, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
+    def __init__(self, store: ServerStore, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
         if not sources:
             raise ConfigError("there is no model to serve: give --model FOLDER or --model NAME=FOLDER.")
         self._store, self.sources, self.archive = store, dict(sources), archive

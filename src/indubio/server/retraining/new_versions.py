@@ -1,6 +1,6 @@
 """A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
 
-It reads one JSON object from standard input (see `Order`), writes one JSON object a line to standard output while it
+It reads one JSON object from standard input (see `VersionOrder`), writes one JSON object a line to standard output while it
 works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
 ends too.
 
@@ -39,14 +39,14 @@ from indubio.storage import load, save
 from indubio.training.loop import Progress
 from indubio.uncertainty import UncertaintyName
 
-Kind = Literal["recalibrate", "learn", "retrain"]
-Told = Callable[[float, str], None]
+VersionKind = Literal["recalibrate", "learn", "retrain"]
+ReportProgress = Callable[[float, str], None]
 HELD_OUT = 3  # every third case
 EVERY = 0.3  # seconds between two lines
 POLITE = 5  # niceness: scoring comes first
 
 
-class Order(msgspec.Struct, kw_only=True, frozen=True):
+class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
     """What is to be made.
 
     Args:
@@ -61,7 +61,7 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     """
 
     url: str
-    kind: Kind
+    kind: VersionKind
     name: str
     path: str
     out: str
@@ -98,7 +98,7 @@ class Reviewed:
         return replace(self, control=self.control & self.held_out)
 
 
-def made(order: Order, told: Told) -> dict[str, Any]:
+def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
     """Make the new version; what was measured of both."""
     told(0.0, "reading the model and the reviews")
     present = load(order.path)
@@ -121,7 +121,7 @@ def made(order: Order, told: Told) -> dict[str, Any]:
     return {"confirmed": trained_on, **measured}
 
 
-def recalibrated(order: Order, detector: Detector, reviewed: Reviewed | None) -> Detector:
+def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
     """The detector with the rule of the order, fitted on the reviewed cases where the rule needs labels."""
     if order.rule is None:
         raise ConfigError("a new rule needs `rule`.")
@@ -170,7 +170,7 @@ def training_data(detector: Detector, path: str) -> Table | Windows:
     return found.inliers() if isinstance(found, Table) else found
 
 
-def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
+def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     """Every case of the model that people decided; None where there is none. Bad input is left out."""
     database = Database(order.url)
     try:
@@ -242,7 +242,9 @@ def _with_both_classes(
     }
 
 
-def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
+def _retrained(
+    order: VersionOrder, present: Detector, reviewed: Reviewed | None, told: ReportProgress
+) -> tuple[Detector, int]:
     if order.training is None:
         raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
     whole = training_data(present, order.training)
@@ -326,7 +328,7 @@ def main() -> None:
             say(progress=share, message=message)
 
     try:
-        say(result=made(msgspec.json.decode(sys.stdin.buffer.read(), type=Order), told))
+        say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
     except (IndubioError, OSError) as error:
         say(error=str(error))
 

@@ -25,7 +25,7 @@ COLUMNS = ("id", "at", "version", "verdict", "prediction", "epistemic", "aleator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errors:
+class LabelledErrors:
     """How often the detector alone would have been wrong, by people's labels.
 
     Args:
@@ -64,7 +64,7 @@ class OtherThreshold:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evidence:
+class LabelEvidence:
     """The kept cases of a model as arrays; those referred for their data are left out, no uncertainty decided on them.
 
     Args:
@@ -106,10 +106,10 @@ class Evidence:
         """How many verdicts a case stands for."""
         return np.where(self.referred, 1.0, 1 / self.control_share if self.control_share else 1.0)
 
-    def errors(self, *, referred: bool) -> Errors:
+    def errors(self, *, referred: bool) -> LabelledErrors:
         """Of the referrals, or of the control cases."""
         some = self.labelled & (self.referred == referred)
-        return Errors(labelled=int(some.sum()), wrong=int((some & self.wrong).sum()))
+        return LabelledErrors(labelled=int(some.sum()), wrong=int((some & self.wrong).sum()))
 
     def finding(self) -> str:
         """Whether referral pays, in a sentence; careful where the numbers are small."""
@@ -179,7 +179,7 @@ class Evidence:
         )
 
 
-def evidence(connection: Connection, model: str, *, version: int | None, control_share: float) -> Evidence:
+def evidence(connection: Connection, model: str, *, version: int | None, control_share: float) -> LabelEvidence:
     """The kept cases of a model, or of one of its versions.
 
     Args:
@@ -200,7 +200,7 @@ def evidence(connection: Connection, model: str, *, version: int | None, control
         return np.array([getattr(row, name) for row in rows], dtype=kind)
 
     number = {"A": 1.0, "I": 0.0}
-    return Evidence(
+    return LabelEvidence(
         labels=np.array([number.get(said.get(row.id, ""), np.nan) for row in rows], dtype=np.float64),
         predictions=column("prediction", bool),
         referred=np.array([row.verdict == Verdict.REFER for row in rows], dtype=bool),

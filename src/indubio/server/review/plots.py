@@ -31,7 +31,7 @@ FONT = re.compile(r"(?:(?P<weight>bold|\d+) )?(?P<size>[\d.]+px) .*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class CasePicture:
     """What is drawn of a case.
 
     Args:
@@ -47,7 +47,7 @@ class Picture:
     without_model: str
 
 
-class Drawings:
+class CasePlots:
     """Makes plots, and keeps those of the last cases.
 
     Args:
@@ -57,10 +57,10 @@ class Drawings:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, Picture] = OrderedDict()
+        self._kept: OrderedDict[int, CasePicture] = OrderedDict()
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="indubio-drawing")
 
-    def of(self, case: Case) -> Picture:
+    def of(self, case: Case) -> CasePicture:
         """What is drawn of a case."""
         with self._lock:
             if case.id not in self._kept:
@@ -84,15 +84,15 @@ class Drawings:
         """Draw nothing ahead any more."""
         self._ahead.shutdown(cancel_futures=True)
 
-    def _drawn(self, case: Case) -> Picture:
+    def _drawn(self, case: Case) -> CasePicture:
         raw = {name: _shown(value) for name, value in input_values(case).items()}
         try:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
-            return Picture(figures=(), values=(), others=raw, without_model=str(error))
+            return CasePicture(figures=(), values=(), others=raw, without_model=str(error))
         if loaded.detector is None:
             reason = "this model is an ONNX file, which has no scores per feature."
-            return Picture(figures=(), values=(), others=raw, without_model=reason)
+            return CasePicture(figures=(), values=(), others=raw, without_model=reason)
         model = loaded.model.input
         subject = Subject.of(
             loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None
@@ -101,7 +101,7 @@ class Drawings:
         told = {value.name.partition("=")[0] for value in card.values}
         others = {} if subject.windows else {name: value for name, value in raw.items() if name not in told}
         figures = tuple(styled_by_attributes(figure) for figure in card.figures)
-        return Picture(figures=figures, values=card.values, others=others, without_model="")
+        return CasePicture(figures=figures, values=card.values, others=others, without_model="")
 
 
 def assessment_of(case: Case) -> Assessment:

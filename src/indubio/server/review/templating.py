@@ -1,13 +1,13 @@
-"""Templates: everything that comes from outside is escaped, and a name that is missing is an error."""
+"""The templates of the review pages, with what they need to write times, labels and uncertainties."""
 
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 import indubio
-from indubio.report import words
+from indubio.report.templates import page_templates
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS
 from indubio.uncertainty import LARGEST_TOTAL
@@ -42,14 +42,7 @@ def of_hundred(uncertainty: float) -> int:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("indubio.server.review"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
+    environment = page_templates("indubio.server.review")
     environment.filters |= {"age": age, "moment": moment, "of_hundred": of_hundred}
     environment.globals |= {"version": indubio.__version__, "labels": LABELS}
     return environment

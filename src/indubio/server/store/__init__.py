@@ -7,7 +7,7 @@
     chain        the audit trail; `verification` looks for what was tampered with, `ledger` in the small tables
     cases, reviews, versions, keys, jobs, alarms, drift    functions of a connection
 
-`Store` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
+`ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ __all__ = ["Store"]
 T = TypeVar("T")
 
 
-class Store:
+class ServerStore:
     """A database with its tables made, and the one thread that writes to it.
 
     Args:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from indubio.server.store.audit_trail import append
 from indubio.server.store.tables import alarm_events, alarms
 
-Change = Literal["raised", "cleared"]
+AlarmChange = Literal["raised", "cleared"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class AlarmEvent:
     """
 
     machine: str
-    kind: Change
+    kind: AlarmChange
     anomalies: int
     of: int
     at: datetime

@@ -37,7 +37,7 @@ class Head:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class AuditEntry:
     """One entry.
 
     Args:
@@ -104,7 +104,7 @@ def append(
 
 def entries(
     connection: Connection, *, after: int = 0, since: datetime | None = None, until: datetime | None = None
-) -> Iterator[Entry]:
+) -> Iterator[AuditEntry]:
     """Entries in order.
 
     Args:
@@ -119,5 +119,5 @@ def entries(
     if until is not None:
         chosen = chosen.where(audit.c.at < until)
     while rows := connection.execute(chosen.where(audit.c.seq > after).limit(AT_ONCE)).mappings().all():
-        yield from (Entry(**row) for row in rows)
+        yield from (AuditEntry(**row) for row in rows)
         after = rows[-1]["seq"]

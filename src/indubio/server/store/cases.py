@@ -16,7 +16,7 @@ from indubio.server.store.clock import now
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
-Order = Literal["age", "uncertainty"]
+QueueOrder = Literal["age", "uncertainty"]
 _add = PreparedStatement(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
 SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
 
@@ -162,7 +162,7 @@ def case_by_reference(connection: Connection, reference: str) -> Case:
 
 def cases_waiting(
     connection: Connection,
-    order: Order = "age",
+    order: QueueOrder = "age",
     filters: Filters = EVERYTHING,
     *,
     reviewer: str | None = None,
@@ -190,7 +190,7 @@ def cases_waiting(
 def next_to(
     connection: Connection,
     case: Case,
-    order: Order = "age",
+    order: QueueOrder = "age",
     filters: Filters = EVERYTHING,
     *,
     reviewer: str | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Table, select
 
-from indubio.server.store.audit_trail import Entry, canonical
+from indubio.server.store.audit_trail import AuditEntry, canonical
 from indubio.server.store.tables import activations, alarm_events, alarms, jobs, model_versions
 
 COLUMNS: dict[Table, tuple[str, ...]] = {
@@ -24,7 +24,7 @@ JSON = ("rule_content", "evaluation", "parameters", "result")
 Columns = tuple[Any, ...]
 
 
-class Ledger:
+class ExpectedRows:
     """The rows, as the entries so far give them."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Ledger:
         self._jobs: dict[int, tuple[int, dict[str, Any]]] = {}
         self._alarms: dict[str, tuple[int, dict[str, Any]]] = {}
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditEntry) -> None:
         """One more entry; those about other things are passed over."""
         seq, at, said = entry.seq, {"at": entry.at}, entry.content
         match entry.kind:

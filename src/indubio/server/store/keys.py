@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class ApiKey:
     """A key without its secret.
 
     Args:
@@ -77,12 +77,12 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
     append(connection, "key revoked", {"name": name}, actor=actor, at=at)
 
 
-def all_keys(connection: Connection) -> list[Key]:
+def all_keys(connection: Connection) -> list[ApiKey]:
     """Every key, also those that were revoked."""
     return [_key(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
 
 
-def keys_in_use(connection: Connection) -> dict[str, Key]:
+def keys_in_use(connection: Connection) -> dict[str, ApiKey]:
     """The keys that open something, by their hash."""
     found = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
     return {row.hash: _key(row) for row in found}
@@ -99,7 +99,7 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def open_session(connection: Connection, key: Key, *, lasts: timedelta = SESSION) -> str:
+def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESSION) -> str:
     """A secret for a cookie, as good as the key until it ends."""
     secret = secrets.token_urlsafe(32)
     at = now()
@@ -109,7 +109,7 @@ def open_session(connection: Connection, key: Key, *, lasts: timedelta = SESSION
     return secret
 
 
-def session_key(connection: Connection, secret: str) -> Key | None:
+def session_key(connection: Connection, secret: str) -> ApiKey | None:
     """The key that a session was opened with; None where it has ended."""
     wanted = (
         select(keys)
@@ -125,5 +125,5 @@ def close_session(connection: Connection, secret: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
 
 
-def _key(row: Row[tuple[object, ...]]) -> Key:
-    return Key(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)
+def _key(row: Row[tuple[object, ...]]) -> ApiKey:
+    return ApiKey(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)

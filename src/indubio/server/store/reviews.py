@@ -226,7 +226,7 @@ def _settle(connection: Connection, case_id: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class ReviewProgress:
     """How far the review is.
 
     Args:
@@ -246,14 +246,14 @@ class Progress:
     today: dict[str, int]
 
 
-def progress(connection: Connection, *, at: datetime | None = None) -> Progress:
+def progress(connection: Connection, *, at: datetime | None = None) -> ReviewProgress:
     """How far the review is."""
     states = connection.execute(
         select(cases.c.status, cases.c.overflow, func.count()).group_by(cases.c.status, cases.c.overflow)
     ).all()
     said = [one for by_case in counting(all_reviews(connection)).values() for one in by_case.values()]
     day_ago = (at or now()) - timedelta(days=1)
-    return Progress(
+    return ReviewProgress(
         waiting=sum(count for status, _, count in states if status == Status.WAITING),
         decided=sum(count for status, _, count in states if status == Status.DECIDED),
         overflow=sum(count for status, over, count in states if status == Status.WAITING and over),

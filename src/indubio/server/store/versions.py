@@ -46,7 +46,7 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Activation:
+class VersionActivation:
     """When a version became the active one, and by whom."""
 
     name: str
@@ -114,10 +114,10 @@ def version_of(connection: Connection, name: str, version: int) -> Version:
     return _version(row)
 
 
-def activate(connection: Connection, name: str, version: int, *, by: str, note: str = "") -> Activation:
+def activate(connection: Connection, name: str, version: int, *, by: str, note: str = "") -> VersionActivation:
     """Make a version the active one; a rollback is the activation of an older one."""
     version_of(connection, name, version)
-    done = Activation(name=name, version=version, at=now(), by=by, note=note)
+    done = VersionActivation(name=name, version=version, at=now(), by=by, note=note)
     connection.execute(insert(activations), done.__dict__)
     append(connection, "activated", {"name": name, "version": version, "note": note}, actor=by, at=done.at)
     return done
@@ -130,11 +130,11 @@ def active_version(connection: Connection, name: str) -> Version | None:
     return None if number is None else version_of(connection, name, number)
 
 
-def activation_history(connection: Connection, name: str) -> list[Activation]:
+def activation_history(connection: Connection, name: str) -> list[VersionActivation]:
     """Every activation, the first first."""
     wanted = select(activations).where(activations.c.name == name).order_by(activations.c.id)
     return [
-        Activation(name=row.name, version=row.version, at=row.at, by=row.by, note=row.note)
+        VersionActivation(name=row.name, version=row.version, at=row.at, by=row.by, note=row.note)
         for row in connection.execute(wanted)
     ]
 

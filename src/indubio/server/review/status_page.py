@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 from starlette.responses import Response
 
-from indubio.server.review.page_requests import Visit
+from indubio.server.review.page_request import PageRequest
 from indubio.server.store.alarms import alarm_history, ringing
 from indubio.server.store.cases import machines, oldest_waiting, referred_since
 from indubio.server.store.clock import now
@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 EVENTS = 20
 
 
-def status(visit: Visit) -> Response:
+def status(page: PageRequest) -> Response:
     """The page."""
 
     def looked_up(connection: Connection) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def status(visit: Visit) -> Response:
             "beyond": int(connection.execute(beyond).scalar_one()),
         }
 
-    settings, registry = visit.desk.settings, visit.desk.registry
+    settings, registry = page.context.settings, page.context.registry
     active = {name: registry.model(name) for name in registry.names}
-    watched = {one.loaded: one.drift for one in visit.desk.drift.found()}
-    return visit.page(
+    watched = {one.loaded: one.drift for one in page.context.drift.found()}
+    return page.render(
         "status.html",
         rule=settings.alarm,
         per_hour=settings.referrals_per_hour,
         drift=[(name, loaded.version, watched.get(loaded)) for name, loaded in active.items()],
-        **visit.read(looked_up),
+        **page.read(looked_up),
     )

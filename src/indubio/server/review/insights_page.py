@@ -10,43 +10,43 @@ from indubio.errors import ConfigError
 from indubio.evaluation import RejectionCurve
 from indubio.report.figures import POINTS
 from indubio.report.rejection import plot_rejection_curves
-from indubio.server.review.label_evidence import Evidence, OtherThreshold, evidence
-from indubio.server.review.page_requests import Visit
+from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
+from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
 from indubio.server.store.reviews import agreement, progress
 
 LARGEST = 4.6, 3.1  # inches
 
 
-def insights(visit: Visit) -> Response:
+def insights(page: PageRequest) -> Response:
     """The page."""
-    name, version = chosen_model(visit)
-    found = _evidence(visit, name, version)
+    name, version = chosen_model(page)
+    found = _evidence(page, name, version)
     curves = found.curves()
-    people = visit.read(lambda c: (agreement(c), progress(c)))
-    return visit.page(
+    people = page.read(lambda c: (agreement(c), progress(c)))
+    return page.render(
         "insights.html",
-        names=visit.desk.registry.names,
-        versions=[known.version for known in visit.desk.registry.known(name)],
+        names=page.context.registry.names,
+        versions=[known.version for known in page.context.registry.known(name)],
         evidence=found,
         curves=curves,
-        curve=_curve(visit, curves) if curves else None,
+        curve=_curve(page, curves) if curves else None,
         agreement=people[0],
-        **_budget(visit, found, name, version),
+        **_budget(page, found, name, version),
     )
 
 
-def budget(visit: Visit) -> Response:
+def budget(page: PageRequest) -> Response:
     """The part of the page that the slider changes."""
-    name, version = chosen_model(visit)
-    return HTMLResponse(rendered("budget.html", **_budget(visit, _evidence(visit, name, version), name, version)))
+    name, version = chosen_model(page)
+    return HTMLResponse(rendered("budget.html", **_budget(page, _evidence(page, name, version), name, version)))
 
 
-def chosen_model(visit: Visit) -> tuple[str, int | None]:
+def chosen_model(page: PageRequest) -> tuple[str, int | None]:
     """The model that the address names, the first where it names none, and perhaps a version."""
-    name = visit.query.get("model") or visit.desk.registry.names[0]
-    visit.desk.registry.model(name)
-    version = visit.query.get("version", "")
+    name = page.query.get("model") or page.context.registry.names[0]
+    page.context.registry.model(name)
+    version = page.query.get("version", "")
     if version and not (version.isascii() and version.isdecimal() and len(version) < 10):
         raise ConfigError(f"`version` must be a whole number, got {version!r}.")
     return name, int(version) if version else None
@@ -65,26 +65,26 @@ def asked_share(text: str) -> float | None:
     return percent / 100
 
 
-def other_threshold(visit: Visit, name: str, version: int | None, share: float) -> OtherThreshold | None:
+def other_threshold(page: PageRequest, name: str, version: int | None, share: float) -> OtherThreshold | None:
     """What this budget would have meant for the kept cases."""
-    return _evidence(visit, name, version).at_share(share, _rule(visit, name)["referral"]["by"])
+    return _evidence(page, name, version).at_share(share, _rule(page, name)["referral"]["by"])
 
 
-def _evidence(visit: Visit, name: str, version: int | None) -> Evidence:
-    share = visit.desk.settings.control_share
-    return visit.read(lambda c: evidence(c, name, version=version, control_share=share))
+def _evidence(page: PageRequest, name: str, version: int | None) -> LabelEvidence:
+    share = page.context.settings.control_share
+    return page.read(lambda c: evidence(c, name, version=version, control_share=share))
 
 
-def _rule(visit: Visit, name: str) -> dict[str, Any]:
-    return visit.desk.registry.model(name).model.rule
+def _rule(page: PageRequest, name: str) -> dict[str, Any]:
+    return page.context.registry.model(name).model.rule
 
 
-def _budget(visit: Visit, found: Evidence, name: str, version: int | None) -> dict[str, Any]:
-    rule, detector = _rule(visit, name), visit.desk.registry.model(name).detector
+def _budget(page: PageRequest, found: LabelEvidence, name: str, version: int | None) -> dict[str, Any]:
+    rule, detector = _rule(page, name), page.context.registry.model(name).detector
     by = rule["referral"]["by"]
     plain = detector is None or detector.settings_in_use().referral.by_threshold
     present = found.at_present(float(rule["referral_threshold"]) if plain else None) if len(found) else None
-    share = asked_share(visit.query.get("share", ""))
+    share = asked_share(page.query.get("share", ""))
     if share is None and present is not None:
         share = present.referred / present.of
     other = None if share is None else found.at_share(share, by)
@@ -97,15 +97,15 @@ def _budget(visit: Visit, found: Evidence, name: str, version: int | None) -> di
         "share": share,
         "days": found.days,
         "estimated": found.has_control and found.control_share > 0,
-        "is_admin": visit.is_admin,
-        "token": visit.token,
+        "is_admin": page.is_admin,
+        "token": page.token,
         "known": bool(found.labelled.any()),
     }
 
 
-def _curve(visit: Visit, curves: dict[str, RejectionCurve]) -> Markup:
+def _curve(page: PageRequest, curves: dict[str, RejectionCurve]) -> Markup:
     def draw(axes: Axes) -> None:
         plot_rejection_curves(axes, curves, most=POINTS)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
 
-    return visit.desk.drawings.one("Accuracy-rejection curves of the reviewed cases", draw, LARGEST)
+    return page.context.plots.one("Accuracy-rejection curves of the reviewed cases", draw, LARGEST)

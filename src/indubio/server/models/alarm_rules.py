@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from indubio.server.settings import AlarmRule
+from indubio.server.server_settings import AlarmRule
 from indubio.server.store.alarms import AlarmEvent
 
 HOUR = timedelta(hours=1)

@@ -15,7 +15,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.server.models.registry import Registry, read_model
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
 from indubio.server.store.versions import Origin, Version, add_version, version_of
 
@@ -35,7 +35,9 @@ class Jobs:
         control_share: share of all verdicts that are kept for control.
     """
 
-    def __init__(self, store: Store, registry: Registry, training: Mapping[str, Path], control_share: float) -> None:
+    def __init__(
+        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], control_share: float
+    ) -> None:
         self._store, self._registry, self.training = store, registry, dict(training)
         self._control_share = control_share
         self._lock = threading.Lock()
