@@ -17,8 +17,8 @@ from indubio import AnchoredEnsemble, Budget, Detector, Training
 from indubio.inputs import Table
 from indubio.server.http.app import build_app
 from indubio.server.http.process import configured
-from indubio.server.service import Service
 from indubio.server.server_settings import ServerSettings
+from indubio.server.service import Service
 from indubio.server.store import ServerStore
 from indubio.server.store.cases import chosen_cases
 from indubio.server.store.keys import Role, add_key

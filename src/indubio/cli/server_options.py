@@ -1,4 +1,4 @@
-"""What the commands around the server share: which database, and the choices that are words."""
+"""Options that the commands around the server share: the database, and choices that are words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,21 +20,21 @@ STATE = typer.Option("--state", help="Folder for the database, copies of the mod
 
 
 class AfterChoice(StrEnum):
-    """What must be durable before an answer."""
+    """What must be durable before an answer is given."""
 
     REFERRALS = "referrals"
     ALL = "all"
 
 
 class FailureChoice(StrEnum):
-    """What happens when the database fails."""
+    """What the server does when its database fails."""
 
     REFUSE = "refuse"
     SCORE = "score"
 
 
 class RoleChoice(StrEnum):
-    """What a key is for."""
+    """The role of a key, as an option."""
 
     SCORER = "scorer"
     REVIEWER = "reviewer"
@@ -43,7 +43,7 @@ class RoleChoice(StrEnum):
 
 @contextmanager
 def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
-    """The server's store; closed at the end."""
+    """Open the server's store, and close it at the end."""
     try:
         import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
 

@@ -1,4 +1,4 @@
-"""`Service`: the models, the store and the threads between them, as the routes use them."""
+"""`Service`: the models, the store and the threads between them."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ ANCHOR_EVERY = 60.0  # seconds
 
 
 class Service:
-    """Everything behind the routes.
+    """Everything behind the routes: scoring, recording, drift and the anchors of the audit trail.
 
     Args:
         store: what is remembered; closed by whoever opened it.
@@ -89,7 +89,7 @@ class Service:
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
-        """The metrics, with those that are read off the store; blocks."""
+        """The metrics as text, with those that are read from the store; blocks."""
         waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
         self.metrics.waiting.set(waiting)
         self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
@@ -98,14 +98,14 @@ class Service:
         return self.metrics.rendered()
 
     def anchor(self) -> None:
-        """Keep the head of the audit trail beside the database."""
+        """Write the head of the audit trail to the anchor file."""
         end = self.store.read(head)
         if end.seq > self._anchored:
             write_anchor(self.state / ANCHOR, end)
             self._anchored = end.seq
 
     def close(self) -> None:
-        """Answer what waits, write what waits, and end."""
+        """Answer and write all that waits, and stop."""
         self._ended.set()
         for end in self.closing:
             end()

@@ -1,6 +1,7 @@
 """Connections: the manners of HTTP on real sockets, and what the server relies on in uvicorn."""
 
 import asyncio
+import inspect
 import json
 import shutil
 import socket
@@ -13,11 +14,15 @@ from typing import Any
 
 import httpx
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from indubio.server.http.answers import Answer
+from indubio.server.http.connections import LimitedProtocol
+from indubio.server.http.request_bodies import WHOLE
 from indubio.server.models.batching import Result
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
-from tests.served import listening, row, serving, table_model
+from tests.served import listening, row, running, serving, table_model
 
 
 @pytest.fixture(scope="module")
@@ -230,3 +235,105 @@ def test_it_answers_over_tls(sqlite_store: ServerStore, model: Path, tmp_path: P
             assert [client.post("/assess", json={"rows": [row()]}).status_code for _ in range(2)] == [200, 200]
     finally:
         service.close()
+
+
+class Noted:
+    """An ASGI application that notes what it is given, before and after it has read the body."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, Any]] = []
+        self.whole: list[tuple[bool, bool]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        before = WHOLE in scope
+        while (await receive()).get("more_body"):
+            pass
+        self.scopes.append(scope)
+        self.whole.append((before, WHOLE in scope))
+        await Answer(b"{}")(scope, receive, send)
+
+
+@pytest.fixture
+def noted() -> Iterator[tuple[Noted, tuple[str, int]]]:
+    app = Noted()
+    with running(app) as address:
+        yield app, address
+
+
+def test_uvicorn_has_what_is_overridden_with_the_same_parameters() -> None:
+    own = {name: method for name, method in vars(LimitedProtocol).items() if inspect.isfunction(method)}
+    overridden = {name for name in own if not name.startswith("_")}
+    assert overridden == {
+        "connection_lost",
+        "data_received",
+        "on_header",
+        "on_headers_complete",
+        "on_message_begin",
+        "on_message_complete",
+        "on_url",
+        "send_400_response",
+    }
+    for name in overridden:
+        theirs = inspect.signature(getattr(HttpToolsProtocol, name)).parameters
+        assert list(inspect.signature(own[name]).parameters) == list(theirs), name
+    private = [name for name in vars(LimitedProtocol) if name.startswith("_") and not name.startswith("__")]
+    assert not any(hasattr(HttpToolsProtocol, name) for name in private)  # neither hides the other's
+
+
+def test_a_body_that_came_with_its_head_is_known_to_be_whole(noted: tuple[Noted, tuple[str, int]]) -> None:
+    app, address = noted
+    request = asking("/", {"rows": []})
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(request)
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(request[:-5])
+        time.sleep(0.2)
+        connection.sendall(request[-5:])
+        assert answers(connection, 1)[0][0] == 200
+    assert app.whole == [(True, True), (False, True)]
+
+
+def test_every_request_has_a_state_of_its_own_and_headers_in_lower_case(noted: tuple[Noted, tuple[str, int]]) -> None:
+    app, address = noted
+    with socket.create_connection(address, timeout=20) as connection:
+        for _ in range(2):
+            connection.sendall(asking("/?model=a", {}, "X-API-Key: secret"))
+            assert answers(connection, 1)[0][0] == 200
+    first, second = app.scopes
+    first["state"]["actor"] = "ada"
+    assert "actor" not in second["state"]
+    assert dict(first["headers"])[b"x-api-key"] == b"secret"
+    assert (first["path"], first["query_string"], first["client"][0]) == ("/", b"model=a", "127.0.0.1")
+
+
+def test_a_head_that_does_not_come_is_given_up_and_a_quiet_connection_is_not(
+    noted: tuple[Noted, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    _, address = noted
+    with socket.create_connection(address, timeout=20) as connection:
+        request = asking("/", {})
+        connection.sendall(request[:20])
+        time.sleep(0.05)
+        connection.sendall(request[20:])
+        assert answers(connection, 1)[0][0] == 200
+        time.sleep(0.4)
+        connection.sendall(request)
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(request[:20])
+        assert answers(connection, 1)[0][0] == 408
+        assert connection.recv(1) == b""
+
+
+def test_an_answer_that_says_so_ends_the_connection() -> None:
+    class Closing(Noted):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                await Answer(b"{}", headers=[(b"connection", b"close")])(scope, receive, send)
+
+    with running(Closing()) as address, socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(asking("/", {}))
+        assert answers(connection, 1)[0][0] == 200
+        assert connection.recv(1) == b""

@@ -86,6 +86,6 @@ def test_versions_are_watched_apart(sqlite_store: ServerStore, model: Path, tmp_
         client.post("/v2/repository/models/parts/load").raise_for_status()
         client.post("/assess", json={"rows": rows(20, 2), "top": 0}).raise_for_status()
         service.drift.look()
-        seen = {one.loaded.version: one.drift.examples for one in service.drift.found()}
+        seen = {one.loaded.version: one.drift.examples for one in service.drift.watched()}
     assert seen == {1: 10, 2: 20}
     assert [sqlite_store.read(lambda c, v=v: drift_state(c, "parts", v))["seen"] for v in (1, 2)] == [10, 20]

@@ -1,4 +1,4 @@
-"""What a model takes, read strictly: columns by name, each a finite number or a category, or the refusal says where.
+"""The input of a model, read strictly: columns by name, each a finite number or a category.
 
 A column's rule is written once, as a type of msgspec, and is decoder, check and OpenAPI schema alike: text, booleans,
 NaN, numbers too large, unknown and missing columns are refused with their place. The stored input, and what the audit
@@ -30,7 +30,7 @@ Name = Annotated[str, msgspec.Meta(max_length=200, extra_json_schema={"pattern":
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExampleBatch:
-    """Examples of one request, ready for the model.
+    """Examples that are ready for the model: those of one request, or of several together.
 
     Args:
         values: (N, D) or (N, L, K) numbers, NaN where a value is missing; None where there are categories.
@@ -60,7 +60,7 @@ class ExampleBatch:
 
 
 class ModelInput:
-    """What one model takes.
+    """Reads requests for one model.
 
     Args:
         schema: its columns or sensors.
@@ -113,7 +113,7 @@ class ModelInput:
             raise ConfigError(f"a column of the model has a name that cannot be served: {error}.") from None
 
     def decode(self, body: bytes) -> Any:
-        """A request's body; raises msgspec's errors, which name the place."""
+        """Decode a request's body. Raises msgspec's errors, which name the place."""
         request: Any = self._decoder.decode(body)
         unset = (request.ids, request.machine, request.top).count(msgspec.UNSET)
         if body.count(b":") != 4 - unset + len(request.rows) * len(self.names):
@@ -121,7 +121,7 @@ class ModelInput:
         return request
 
     def from_rows(self, rows: Sequence[Any]) -> ExampleBatch:
-        """Decoded rows as examples."""
+        """Turn decoded rows into examples."""
         inputs = list(map(msgspec.json.encode, rows))
         plain = list(map(msgspec.structs.astuple, rows))
         if self.numeric:
@@ -132,7 +132,7 @@ class ModelInput:
         return ExampleBatch(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
 
     def from_values(self, values: Float[np.ndarray, "examples ..."]) -> ExampleBatch:
-        """An array of numbers as examples; NaN is a missing value."""
+        """Turn an array of numbers into examples; NaN is a missing value."""
         self._require_fitting(values)
         columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
         if self.missing != "error" and np.isnan(values).any():
@@ -141,17 +141,17 @@ class ModelInput:
         return ExampleBatch(values=values, columns=None, inputs=inputs)
 
     def from_columns(self, columns: Sequence[Sequence[Any]]) -> ExampleBatch:
-        """Columns in the order of the schema, numbers and categories, as examples."""
+        """Turn columns, in the order of the schema, into examples."""
         rows = zip(*columns, strict=True)
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in rows]
         return ExampleBatch(values=None, columns=self._table(columns), inputs=inputs)
 
     def from_input(self, stored: bytes) -> ExampleBatch:
-        """A stored input as an example."""
+        """Turn a stored input back into an example."""
         return self.from_rows([self._row_decoder.decode(stored)])
 
     def detector_data(self, examples: ExampleBatch) -> Table | Windows:
-        """Examples as `Detector.assess` and `contributions` take them."""
+        """The examples as `Detector.assess` and `contributions` take them."""
         names = self.schema.names
         if examples.columns is not None:
             categorical = {c.name: c.categories for c in self.schema.columns if c.kind == "category"}
@@ -167,7 +167,7 @@ class ModelInput:
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
     def scoring_data(self, examples: ExampleBatch) -> Rows | Table | Windows:
-        """The same, but numbers as they are: on a few rows most of the time would go to a table's columns."""
+        """The same without a table where all are numbers: for a few rows, making one would take most of the time."""
         if examples.values is None:
             return self.detector_data(examples)
         return Rows(values=examples.values, names=self.encoded_names)

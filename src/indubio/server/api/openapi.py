@@ -79,7 +79,7 @@ INFER = {
 
 
 def document(registry: Registry, settings: ServerSettings) -> dict[str, Any]:
-    """The description."""
+    """The OpenAPI document of a server, as plain data."""
     paths: dict[str, Any] = {
         "/v2": _get("The server.", open_to_all=True),
         "/v2/health/live": _get("The process answers.", open_to_all=True),

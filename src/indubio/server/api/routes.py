@@ -1,4 +1,4 @@
-"""The routes for machines: the Open Inference Protocol, /assess, and what an operator asks."""
+"""The routes for machines: /assess, the Open Inference Protocol, and what an operator needs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ EXTENSIONS = ["binary_tensor_data", "model_repository"]
 
 
 class Activate(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of an activation."""
+    """The body of a request to activate a version."""
 
     version: int
     note: Name = ""
@@ -38,13 +38,13 @@ _activate = msgspec.json.Decoder(Activate)
 
 
 class Api:
-    """The routes, on one service."""
+    """The handlers of the routes, on one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def routes(self) -> list[Route]:
-        """All of them; those for scoring first, for routes are tried in order."""
+        """All routes; those for scoring first, because routes are tried in order."""
         post, get = ["POST"], ["GET"]
         assess, infer = verdict_endpoints(self._service)
         return [
@@ -72,25 +72,25 @@ class Api:
         ]
 
     async def live(self, request: Request) -> Answer:  # noqa: ARG002 - routes are called alike
-        """The process answers."""
+        """Say that the process runs."""
         return Answer.json({"live": True})
 
     async def ready(self, request: Request) -> Answer:  # noqa: ARG002
-        """Requests are answered."""
+        """Say whether requests for verdicts are answered; 503 if not."""
         return Answer.json({"ready": self._service.ready}, 200 if self._service.ready else 503)
 
     async def about(self, request: Request) -> Answer:  # noqa: ARG002
-        """The server."""
+        """Name the server, its version and its extensions."""
         return Answer.json({"name": "indubio", "version": __version__, "extensions": EXTENSIONS})
 
     async def model_ready(self, request: Request) -> Answer:
-        """A version can score."""
+        """Say whether a version of a model can score."""
         require(request.state.actor, Role.SCORER)
         loaded = await addressed_model(self._service.registry, request.scope)
         return Answer.json({"name": loaded.name, "ready": self._service.ready}, 200 if self._service.ready else 503)
 
     async def metadata(self, request: Request) -> Answer:
-        """What a model takes and gives."""
+        """Describe the inputs and outputs of a model."""
         require(request.state.actor, Role.SCORER)
         loaded = await addressed_model(self._service.registry, request.scope)
         known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
@@ -106,7 +106,7 @@ class Api:
         )
 
     async def index(self, request: Request) -> Answer:
-        """The models, as the repository extension lists them."""
+        """List the models as the protocol's repository extension does."""
         require(request.state.actor, Role.SCORER)
         loaded = [self._service.registry.model(name) for name in self._service.registry.names]
         return Answer.json(
@@ -114,20 +114,20 @@ class Api:
         )
 
     async def load(self, request: Request) -> Answer:
-        """Read a model's folder again."""
+        """Read a model's folder again; new content becomes the active version."""
         actor = require(request.state.actor, Role.ADMIN)
         name = request.path_params["name"]
         loaded = await anyio.to_thread.run_sync(lambda: self._service.registry.reload(name, by=actor.name))
         return Answer.json({"name": loaded.name, "version": str(loaded.version)})
 
     async def models(self, request: Request) -> Answer:
-        """The models and their active versions."""
+        """List the models with their active versions."""
         require(request.state.actor, Role.SCORER)
         loaded = [self._service.registry.model(name) for name in self._service.registry.names]
         return Answer.json({"models": [one.named for one in loaded]})
 
     async def model(self, request: Request) -> Answer:
-        """A model's versions and who activated which."""
+        """List a model's versions, and who activated which."""
         require(request.state.actor, Role.SCORER)
         loaded = self._service.registry.model(request.path_params["name"])
         known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
@@ -150,7 +150,7 @@ class Api:
         return Answer.json(loaded.named)
 
     async def case(self, request: Request) -> Answer:
-        """What became of an example that was kept."""
+        """Say what became of an example that was kept."""
         reference = request.path_params["reference"]
 
         def read(connection: Any) -> dict[str, Any]:
@@ -162,21 +162,21 @@ class Api:
         return Answer.json(await self._read(read))
 
     async def alarms(self, request: Request) -> Answer:  # noqa: ARG002
-        """The machines that ring, and the latest events."""
+        """List the machines that ring, the latest alarms, and drift."""
         now_ringing, events = await self._read(lambda c: (ringing(c), alarm_history(c)))
         drift = [
             {"model": one.loaded.name, "version": one.loaded.version} | one.drift.to_plain()
-            for one in self._service.drift.found()
+            for one in self._service.drift.watched()
         ]
         return Answer.json({"ringing": now_ringing, "events": events, "drift": drift})
 
     async def metrics(self, request: Request) -> Answer:  # noqa: ARG002
-        """For Prometheus."""
+        """Give the metrics in the format of Prometheus."""
         text = await anyio.to_thread.run_sync(self._service.measured)
         return Answer(text, headers=[(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
 
     async def openapi(self, request: Request) -> Answer:  # noqa: ARG002
-        """This API, described."""
+        """Describe this API as an OpenAPI document."""
         return Answer.json(document(self._service.registry, self._service.settings))
 
     async def _read(self, function: Callable[[Any], Any]) -> Any:
@@ -184,5 +184,5 @@ class Api:
 
 
 def _without_path(known: Version) -> dict[str, Any]:
-    """A version without its path: where files are is nobody's business."""
+    """A version as answers show it: without the path of its files, which is nobody's business."""
     return {name: value for name, value in known.__dict__.items() if name != "path"}

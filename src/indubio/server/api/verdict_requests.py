@@ -42,7 +42,7 @@ class VerdictEndpoint:
         self._service, self._respond, self._types = service, respond, types
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Read, score and answer one request."""
         service, state = self._service, scope["state"]
         actor = require(state["actor"], Role.SCORER)
         loaded = await addressed_model(service.registry, scope)

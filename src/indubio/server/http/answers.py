@@ -1,4 +1,4 @@
-"""`Answer`: what a request is answered, before it is anybody's message or bytes."""
+"""`Answer`: a whole response, as plain as it can be."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ JSON: AnswerHeaders = ((b"content-type", b"application/json"),)
 
 
 class Answer:
-    """A status, headers without the content's length, and the content; also an ASGI application that sends them."""
+    """A response that is complete: content, status and headers; as an ASGI application it sends itself."""
 
     __slots__ = ("content", "headers", "status")
 
@@ -20,11 +20,11 @@ class Answer:
 
     @classmethod
     def json(cls, content: Any, status: int = 200) -> "Answer":
-        """Plain data as JSON."""
+        """An answer with some data as JSON."""
         return cls(msgspec.json.encode(content), status)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI passes all
-        """Send it."""
+        """Send the answer with the length of its content."""
         headers = [*self.headers, (b"content-length", b"%d" % len(self.content))]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.content})

@@ -29,14 +29,14 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Some of the URL came."""
+        """Some more of the URL came."""
         self._head += len(url)
         if self._head > LARGEST_HEAD:
             self._refuse_head()
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A whole header came."""
+        """One more header is complete."""
         self._headers += 1
         self._head += len(name) + len(value)
         if self._head > LARGEST_HEAD or self._headers > MOST_HEADERS:
@@ -67,7 +67,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._timer = self.loop.call_later(HEAD_SECONDS, self._refuse, 408)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection ended."""
+        """The connection ended, and its timer with it."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)

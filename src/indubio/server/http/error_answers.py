@@ -25,7 +25,7 @@ _PLACE = re.compile(r" - at `(.*)`$", re.DOTALL)
 
 
 class RefusalError(IndubioError):
-    """A request that is refused.
+    """A request that is refused, with the status of the answer.
 
     Args:
         status: of the answer.
@@ -40,14 +40,14 @@ class RefusalError(IndubioError):
 
 
 class BusyError(RefusalError):
-    """Too much work waits already."""
+    """A request that is refused because too much work waits already."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, retry_after="1")
 
 
 def decoded(decode: Callable[..., T], *arguments: Any) -> T:
-    """What a decoder gives; what it cannot read is the client's fault, with the place."""
+    """Call a decoder; what it cannot read is a DataError that says where."""
     try:
         return decode(*arguments)
     except msgspec.DecodeError as error:
@@ -67,7 +67,7 @@ def _explained(message: str) -> str:
 
 
 def refusal_of(error: Exception) -> RefusalError | None:
-    """The refusal that an error means for a client; None where it is a fault of ours."""
+    """The refusal that a client gets for an error; None where the error is a fault of the server."""
     match error:
         case RefusalError():
             return error

@@ -1,4 +1,4 @@
-"""The gate that every request passes: who is asking, how often, from where; and what every answer carries.
+"""The gate that every request passes: it checks the key, the rate and the origin, and adds headers to every answer.
 
 Without a key in the store only this machine may ask, as the admin "local", and only under a loopback name: a page on
 the web could otherwise reach the server through the browser of whoever sits at the machine. With keys, everything but
@@ -45,7 +45,7 @@ COMMON_HEADERS = [*SECURITY_HEADERS, NO_STORE]
 
 @dataclass(frozen=True)
 class Actor:
-    """Who is asking."""
+    """Who sent a request: the name of the key, and its role."""
 
     name: str
     role: Role
@@ -55,7 +55,7 @@ LOCAL = Actor("local", Role.ADMIN)
 
 
 def require(actor: Actor | None, role: Role) -> Actor:
-    """The actor, if the role is enough."""
+    """Refuse an actor whose role is not enough; returns the others."""
     if actor is None:
         raise RefusalError(401, "this needs a key: Authorization: Bearer KEY.", www_authenticate="Bearer")
     if not actor.role.may(role):
@@ -64,7 +64,7 @@ def require(actor: Actor | None, role: Role) -> Actor:
 
 
 class Buckets:
-    """Token buckets, one per name.
+    """Rate limits by name, as token buckets.
 
     Args:
         rate: tokens per second.
@@ -76,7 +76,7 @@ class Buckets:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, name: str, *, take: bool = True) -> float:
-        """Seconds until there is a token; 0 where there is one, which is taken."""
+        """Seconds until the name has a token; 0 where it has one, which is used up."""
         at = time.monotonic()
         tokens, last = self._buckets.pop(name, (self._burst, at))
         tokens = min(self._burst, tokens + (at - last) * self._rate)

@@ -1,4 +1,4 @@
-"""The server as a process: uvicorn, how it is set up and run."""
+"""The server as a process: how uvicorn is set up and run."""
 
 import contextlib
 import gc
@@ -17,7 +17,7 @@ SWITCH = 0.0001  # seconds; the event loop asks for Python's lock at every callb
 
 
 def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn.Config:
-    """How uvicorn runs the application.
+    """The settings that uvicorn runs the application with.
 
     Args:
         app: the application.

@@ -1,4 +1,4 @@
-"""The body of a request: of an accepted type, not too large, and there in time."""
+"""Request bodies: read in time, or refused where the type is wrong or the size too large."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Greedy micro-batching: the model takes whatever waits, at once, and no request waits for a timer.
+"""Batches of requests: the model scores all that wait at once, and no request waits for a timer.
 
 While a batch is scored the next one gathers, so batches grow with the load by themselves. Beyond a limit of waiting
 rows requests are refused: a queue that only grows helps nobody.

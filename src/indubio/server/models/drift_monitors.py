@@ -1,4 +1,4 @@
-"""Is what is scored still like the training data? Watched beside the scoring, for every version that scores.
+"""Drift monitors: is what is scored still like the training data? One for every version that scores.
 
 A thread of its own takes what was scored since it last looked, so that neither requests nor the model wait for it. What
 it has seen is kept in the store every few seconds, and goes on from there after a restart; a crash loses those seconds.
@@ -30,7 +30,7 @@ MOST_WAITING = 10_000  # batches; beyond them examples are passed over, and coun
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
-    """One version's monitor.
+    """A version and its drift monitor.
 
     Args:
         loaded: the version.
@@ -48,7 +48,7 @@ class Watched:
 
 
 class DriftMonitors:
-    """Watches every version that scores.
+    """The monitors of all versions that score, and the thread that updates them.
 
     Args:
         store: where the states are kept.
@@ -68,7 +68,7 @@ class DriftMonitors:
         self._thread.start()
 
     def see(self, loaded: Loaded, examples: ExampleBatch, p_value: list[float]) -> None:
-        """Some more examples were scored; returns at once."""
+        """Take note of examples that were scored; returns at once."""
         if loaded.detector is None:
             return
         if self._waiting.qsize() < MOST_WAITING:
@@ -76,17 +76,17 @@ class DriftMonitors:
         else:
             self._metrics.drift_skipped.inc(len(examples))
 
-    def found(self) -> list[Watched]:
+    def watched(self) -> list[Watched]:
         """Every version that is watched."""
         return [one for one in list(self._watched.values()) if one is not None]
 
     def close(self) -> None:
-        """Look at what waits, keep it, and end."""
+        """Update and keep the monitors a last time, and end the thread."""
         self._ended.set()
         self._thread.join()
 
     def look(self) -> None:
-        """Take what waits."""
+        """Update the monitors with all examples that wait."""
         batches: dict[Loaded, list[tuple[ExampleBatch, list[float]]]] = {}
         with self._lock:
             while not self._waiting.empty():
@@ -98,9 +98,9 @@ class DriftMonitors:
                     self._update(watched, seen)
 
     def keep(self) -> None:
-        """Keep what is new in the store."""
+        """Write the states that have changed to the store."""
         with self._lock:
-            for one in self.found():
+            for one in self.watched():
                 if one.monitor.seen > one.kept:
                     self._keep(one)
 
@@ -158,7 +158,7 @@ class DriftMonitors:
             looks += 1
             try:
                 self.look()
-                rings = any(one.drift.alarm and not one.told for one in self.found())
+                rings = any(one.drift.alarm and not one.told for one in self.watched())
                 if ended or rings or looks % round(KEEP_EVERY / LOOK_EVERY) == 0:
                     self.keep()
             except StoreError:

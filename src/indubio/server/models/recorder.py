@@ -1,4 +1,4 @@
-"""Verdicts on their way into the store: audit entries, cases for people, alarms; and what happens when it fails.
+"""Writes verdicts to the store: audit entries, cases for people, alarms; and copes with a database that fails.
 
 All that waits is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
 told as not kept, and the entries of verdicts that were answered already wait in memory until it is back; the trail
@@ -116,7 +116,7 @@ class ScoredBatch:
 
 
 def chosen_for_control(input_hash: str, share: float) -> bool:
-    """Whether an example is kept whatever its verdict: this share of all is, by their hashes."""
+    """Whether an example is kept whatever its verdict; the hash of its input decides."""
     return int(input_hash[:8], 16) < share * 2**32
 
 
@@ -182,7 +182,7 @@ class Recorder:
         return group
 
     def _write_entry(self, connection: Connection, batches: Sequence[ScoredBatch]) -> None:
-        """One audit entry for some batches of a version, and the cases and alarms they bring."""
+        """Write one audit entry for some batches of a version, with their cases and alarms."""
         records, kept, events = [], [], []
         for batch in batches:
             columns = batch.columns
@@ -229,7 +229,7 @@ class Recorder:
             threading.Thread(target=self._recover, name="indubio-recovery", daemon=True).start()
 
     def _recover(self) -> None:
-        """Try until the entries that wait are written."""
+        """Try again until the waiting entries are written."""
         while not self._closed:
             time.sleep(RETRY)
             with self._lock:
@@ -248,7 +248,7 @@ class Recorder:
         log.warning("the database can be written again")
 
     def close(self) -> None:
-        """Stop trying; what was never written is told."""
+        """Stop trying, and log how many verdicts were never written."""
         self._closed = True
         if self._unwritten_rows + self._lost:
             log.error("audit entries were never written", extra={"verdicts": self._unwritten_rows + self._lost})

@@ -34,7 +34,7 @@ Contributors = list[dict[str, Any]]  # names and shares, the largest first
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A model in memory.
+    """A model in memory, with what the server needs to know of it.
 
     Args:
         sha256: of its files.
@@ -78,8 +78,10 @@ class Model:
 
         done = explained(self.detector, data, groups=groups)
         if done.why is not None:
-            found = done.why.top(max(top))
-            for place, names, shares in zip(done.places.tolist(), found.names, found.shares, strict=True):
+            contributions = done.why.top(max(top))
+            for place, names, shares in zip(
+                done.places.tolist(), contributions.names, contributions.shares, strict=True
+            ):
                 if top[place]:
                     pairs = zip(names[: top[place]], shares.tolist(), strict=False)
                     largest[place] = [{"name": name, "share": share} for name, share in pairs]
@@ -116,7 +118,7 @@ class Loaded:
 
 
 def read_model(path: Path, *, most_rows: int = 4096) -> Model:
-    """A model from its folder or ONNX file.
+    """Read a model from its folder or ONNX file.
 
     Args:
         path: the folder, or a file that ends in .onnx.
@@ -163,7 +165,7 @@ def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: floa
 
 
 class Registry:
-    """The served models.
+    """The served models, their versions and which of them are active.
 
     Args:
         store: knows the versions.
@@ -185,7 +187,7 @@ class Registry:
 
     @property
     def names(self) -> list[str]:
-        """The models' names."""
+        """The names of all served models."""
         return list(self._active)
 
     def model(self, name: str | None = None) -> Loaded:

@@ -1,8 +1,8 @@
 """A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
 
-It reads one JSON object from standard input (see `VersionOrder`), writes one JSON object a line to standard output while it
-works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
-ends too.
+It reads one JSON object from standard input (see `VersionOrder`), writes its progress to standard output as one JSON
+object a line, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written
+and the process ends too.
 
 A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
 and after new training also on the anomalies, which are never trained on.
@@ -47,7 +47,7 @@ POLITE = 5  # niceness: scoring comes first
 
 
 class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
-    """What is to be made.
+    """The order to make a new version of a model.
 
     Args:
         url: of the store.
@@ -99,7 +99,7 @@ class Reviewed:
 
 
 def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
-    """Make the new version; what was measured of both."""
+    """Make and save the new version; returns what was measured of both."""
     told(0.0, "reading the model and the reviews")
     present = load(order.path)
     reviewed = reviewed_cases(order, present)
@@ -166,19 +166,18 @@ def training_data(detector: Detector, path: str) -> Table | Windows:
     """The good examples of a file, read as the model's own training file was."""
     known: Reading | None = getattr(detector, "reading_", None)
     reading = (known or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
-    found = reading.read(path)
-    return found.inliers() if isinstance(found, Table) else found
+    data = reading.read(path)
+    return data.inliers() if isinstance(data, Table) else data
 
 
 def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     """Every case of the model that people decided; None where there is none. Bad input is left out."""
     database = Database(order.url)
     try:
-        found = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
+        kept, said = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
     finally:
         database.close()
-    said = found[1]
-    cases = [case for case in found[0] if case.id in said and case.reason != Reason.BAD_INPUT]
+    cases = [case for case in kept if case.id in said and case.reason != Reason.BAD_INPUT]
     if not cases:
         return None
     takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
@@ -192,7 +191,7 @@ def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
 
 
 def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
-    """Both versions on the same reviewed cases."""
+    """Measure both versions on the same reviewed cases."""
     if not on.any():
         return {"cases": 0, "anomalies": 0, "present": None, "new": None}
     data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
@@ -210,30 +209,32 @@ def measured(
     anomaly: Bool[np.ndarray, " cases"],
     machine: Shaped[np.ndarray, " cases"],
 ) -> dict[str, float | None]:
-    """What a version does with the cases; None for what cannot be said of so few."""
-    found = detector.assess(data, groups=machine)
-    referred = found.verdict == Verdict.REFER
-    wrong = found.prediction != anomaly
+    """Measure what a version does with the cases; None for what so few cases cannot show."""
+    assessment = detector.assess(data, groups=machine)
+    referred = assessment.verdict == Verdict.REFER
+    wrong = assessment.prediction != anomaly
     by = detector.settings_in_use().referral.by
     numbers = {
         "referred": float(referred.mean()),
         "wrong": float(wrong.mean()),
         "wrong_accepted": float((wrong & ~referred).mean()),
         "referral_threshold": float(detector.referral_threshold_),
-        **_with_both_classes(found, anomaly, by, found.probability if hasattr(detector, "correction_") else found.nll),
+        **_with_both_classes(
+            assessment, anomaly, by, assessment.probability if hasattr(detector, "correction_") else assessment.nll
+        ),
     }
     return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 
 def _with_both_classes(
-    found: Assessment,
+    assessment: Assessment,
     anomaly: Bool[np.ndarray, " cases"],
     by: UncertaintyName,
     ranking: Float[np.ndarray, " cases"],
 ) -> dict[str, float]:
     if anomaly.all() or not anomaly.any():
         return {}
-    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=ranking)
+    scored = evaluate(anomaly, assessment.prediction, uncertainty_values(assessment.to_dict(), by), scores=ranking)
     return {
         "gss": float(scored.metrics["gss"]),
         "auroc": float(scored.metrics["auroc"]),
@@ -295,11 +296,11 @@ def _example(takes: ModelInput, case: Case) -> Table | Windows:
         raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
 
 
-def _joined(parts: Sequence[Table | Windows]) -> Table | Windows:
-    windows = [part for part in parts if isinstance(part, Windows)]
+def _joined(data: Sequence[Table | Windows]) -> Table | Windows:
+    windows = [one for one in data if isinstance(one, Windows)]
     if windows:
-        return Windows.concatenated([replace(part, rate=windows[0].rate) for part in windows])
-    return Table.concatenated([part for part in parts if isinstance(part, Table)])
+        return Windows.concatenated([replace(one, rate=windows[0].rate) for one in windows])
+    return Table.concatenated([one for one in data if isinstance(one, Table)])
 
 
 def _bare(data: Table | Windows) -> Table | Windows:
@@ -312,7 +313,7 @@ def _bare(data: Table | Windows) -> Table | Windows:
 
 
 def main() -> None:
-    """Read the order, work, and tell."""
+    """Read the order from standard input, carry it out, and write progress and result."""
     os.nice(POLITE)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     last = 0.0

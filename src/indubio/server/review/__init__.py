@@ -38,7 +38,7 @@ __all__ = ["routes"]
 
 
 def routes(service: Service) -> list[BaseRoute]:
-    """The routes of all pages."""
+    """The routes of all review pages."""
     context = PageContext.of(service)
     admin = Role.ADMIN
     return [

@@ -1,4 +1,4 @@
-"""Reviews in and out: CSV for spreadsheets, and tasks of Label Studio.
+"""Import and export of reviews: CSV for spreadsheets, and tasks of Label Studio.
 
 What comes in is all taken or not at all, and is signed by whoever brings it: nobody can label in another's name.
 """
@@ -30,7 +30,7 @@ FROM, TO = "verdict", "case"  # names of Label Studio's control and object
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedLabel:
-    """A label that comes in.
+    """A label of an imported file.
 
     Args:
         place: where it stands, for messages.
@@ -52,7 +52,7 @@ def page(page: PageRequest) -> Response:
 
 
 def export_csv(page: PageRequest) -> Response:
-    """One row for each review that counts; one for each case without."""
+    """Download a CSV: one row for each review that counts, and one for each case without any."""
     cases, reviews = _exported(page, "CSV")
     text = io.StringIO(newline="")
     writer = csv.writer(text)
@@ -67,14 +67,14 @@ def export_csv(page: PageRequest) -> Response:
 
 
 def export_label_studio(page: PageRequest) -> Response:
-    """Tasks with the detector's predictions and people's annotations."""
+    """Download tasks with the detector's predictions and people's annotations."""
     cases, reviews = _exported(page, "Label Studio")
     tasks = [_task(case, list(reviews.get(case.id, {}).values())) for case in cases]
     return _download(msgspec.json.encode(tasks), "label-studio.json", "application/json")
 
 
 def import_labels(page: PageRequest) -> Response:
-    """Labels from a file, all or none."""
+    """Take the labels of an uploaded file, all or none."""
     given = page.file("labels")
     if given is None:
         raise ConfigError("choose a file with labels.")

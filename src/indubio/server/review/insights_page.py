@@ -1,4 +1,4 @@
-"""What the reviews say: whether referral pays, how far reviewers agree, and what another budget would have done."""
+"""The insights page: does referral pay, do reviewers agree, and what would another budget have done."""
 
 from typing import Any
 
@@ -13,31 +13,30 @@ from indubio.report.rejection import plot_rejection_curves
 from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
-from indubio.server.store.reviews import agreement, progress
+from indubio.server.store.reviews import agreement
 
 LARGEST = 4.6, 3.1  # inches
 
 
 def insights(page: PageRequest) -> Response:
-    """The page."""
+    """Show what the reviews say of a model."""
     name, version = chosen_model(page)
-    found = _evidence(page, name, version)
-    curves = found.curves()
-    people = page.read(lambda c: (agreement(c), progress(c)))
+    labels = _evidence(page, name, version)
+    curves = labels.curves()
     return page.render(
         "insights.html",
         names=page.context.registry.names,
         versions=[known.version for known in page.context.registry.known(name)],
-        evidence=found,
+        evidence=labels,
         curves=curves,
         curve=_curve(page, curves) if curves else None,
-        agreement=people[0],
-        **_budget(page, found, name, version),
+        agreement=page.read(agreement),
+        **_budget(page, labels, name, version),
     )
 
 
 def budget(page: PageRequest) -> Response:
-    """The part of the page that the slider changes."""
+    """Show the part of the page that the slider changes."""
     name, version = chosen_model(page)
     return HTMLResponse(rendered("budget.html", **_budget(page, _evidence(page, name, version), name, version)))
 
@@ -53,7 +52,7 @@ def chosen_model(page: PageRequest) -> tuple[str, int | None]:
 
 
 def asked_share(text: str) -> float | None:
-    """A percentage from a form as a share; None where nothing was asked."""
+    """A percentage of a form as a share; None where the field is empty."""
     if not text:
         return None
     try:
@@ -66,7 +65,7 @@ def asked_share(text: str) -> float | None:
 
 
 def other_threshold(page: PageRequest, name: str, version: int | None, share: float) -> OtherThreshold | None:
-    """What this budget would have meant for the kept cases."""
+    """The threshold that meets a budget, and what it would have done with the kept cases."""
     return _evidence(page, name, version).at_share(share, _rule(page, name)["referral"]["by"])
 
 
@@ -79,15 +78,15 @@ def _rule(page: PageRequest, name: str) -> dict[str, Any]:
     return page.context.registry.model(name).model.rule
 
 
-def _budget(page: PageRequest, found: LabelEvidence, name: str, version: int | None) -> dict[str, Any]:
+def _budget(page: PageRequest, labels: LabelEvidence, name: str, version: int | None) -> dict[str, Any]:
     rule, detector = _rule(page, name), page.context.registry.model(name).detector
     by = rule["referral"]["by"]
     plain = detector is None or detector.settings_in_use().referral.by_threshold
-    present = found.at_present(float(rule["referral_threshold"]) if plain else None) if len(found) else None
+    present = labels.at_present(float(rule["referral_threshold"]) if plain else None) if len(labels) else None
     share = asked_share(page.query.get("share", ""))
     if share is None and present is not None:
         share = present.referred / present.of
-    other = None if share is None else found.at_share(share, by)
+    other = None if share is None else labels.at_share(share, by)
     return {
         "model": name,
         "version_shown": version,
@@ -95,11 +94,11 @@ def _budget(page: PageRequest, found: LabelEvidence, name: str, version: int | N
         "present": present,
         "other": other,
         "share": share,
-        "days": found.days,
-        "estimated": found.has_control and found.control_share > 0,
+        "days": labels.days,
+        "estimated": labels.has_control and labels.control_share > 0,
         "is_admin": page.is_admin,
         "token": page.token,
-        "known": bool(found.labelled.any()),
+        "known": bool(labels.labelled.any()),
     }
 
 

@@ -38,13 +38,13 @@ class LabelledErrors:
 
     @property
     def share(self) -> float:
-        """NaN where nothing is labelled."""
+        """Share of the labelled cases; NaN where there are none."""
         return self.wrong / self.labelled if self.labelled else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherThreshold:
-    """What another threshold would have referred.
+    """What a threshold refers, and which errors it catches and misses.
 
     Args:
         threshold: of the uncertainty; what is above is referred. None where it is not known.
@@ -107,7 +107,7 @@ class LabelEvidence:
         return np.where(self.referred, 1.0, 1 / self.control_share if self.control_share else 1.0)
 
     def errors(self, *, referred: bool) -> LabelledErrors:
-        """Of the referrals, or of the control cases."""
+        """The errors among the referrals, or among the control cases."""
         some = self.labelled & (self.referred == referred)
         return LabelledErrors(labelled=int(some.sum()), wrong=int((some & self.wrong).sum()))
 
@@ -132,7 +132,7 @@ class LabelEvidence:
         """Accuracy-rejection curves on the labelled cases, where enough are labelled for any point."""
         if not self.labelled.any():
             return {}
-        found = {
+        curves = {
             name: accuracy_rejection_curve(
                 self.labels[self.labelled].astype(bool),
                 self.predictions[self.labelled],
@@ -140,7 +140,7 @@ class LabelEvidence:
             )
             for name in SHOWN
         }
-        return {name: curve for name, curve in found.items() if not np.isnan(curve.gain)}
+        return {name: curve for name, curve in curves.items() if not np.isnan(curve.gain)}
 
     def at_share(self, share: float, by: str) -> OtherThreshold | None:
         """The smallest threshold that refers at most this share of all verdicts, and what it would have done."""
@@ -156,7 +156,7 @@ class LabelEvidence:
         return self._done(values > threshold, threshold)
 
     def at_present(self, threshold: float | None) -> OtherThreshold:
-        """What was referred.
+        """What the present rule referred.
 
         Args:
             threshold: of the rule in use; None where it goes by more than one uncertainty.

@@ -1,4 +1,4 @@
-"""Logging in with a key, and out again."""
+"""Logging in with a key, and logging out."""
 
 from starlette.responses import Response
 
@@ -7,12 +7,12 @@ from indubio.server.store.keys import Role, close_session, hashed, keys_in_use, 
 
 
 def form(page: PageRequest) -> Response:
-    """Where to enter the key."""
+    """Show the form for the key."""
     return page.render("login.html", then=safe_path(page.query.get("then", "/review")), wrong=False)
 
 
 def log_in(page: PageRequest) -> Response:
-    """A session for whoever has the key of a reviewer or an admin."""
+    """Open a session for the key of a reviewer or an admin."""
     then = safe_path(page.text("then", "/review"))
     key = page.read(keys_in_use).get(hashed(page.text("key").strip()))
     if key is None or not key.role.may(Role.REVIEWER):
@@ -24,7 +24,7 @@ def log_in(page: PageRequest) -> Response:
 
 
 def log_out(page: PageRequest) -> Response:
-    """End the session."""
+    """End the session and forget the cookie."""
     secret = page.request.cookies.get(SESSION)
     if secret:
         page.write(lambda c: close_session(c, secret))

@@ -1,4 +1,4 @@
-"""Models: their versions side by side, jobs that make new ones, activation and the way back."""
+"""The models page: versions side by side, jobs that make new ones, activation and rollback."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +56,7 @@ def models(page: PageRequest) -> Response:
 
 
 def _labels(connection: Connection, name: str) -> dict[str, int]:
-    """How many cases of a model people called what; bad input trains nothing."""
+    """How many cases of a model people called inliers and anomalies, without bad input."""
     said = final_labels(connection)
     wanted = select(cases.c.id).where(cases.c.model == name, cases.c.reason != Reason.BAD_INPUT.value)
     labels = [said.get(number) for number in connection.execute(wanted).scalars()]
@@ -64,7 +64,7 @@ def _labels(connection: Connection, name: str) -> dict[str, int]:
 
 
 def recalibrate(page: PageRequest) -> Response:
-    """Start a job that gives a version with another referral rule."""
+    """Start a job that makes a version with another referral rule."""
     name = page.request.path_params["name"]
     by = page.context.registry.model(name).model.rule["referral"]["by"]
     kind = page.text("rule") or "threshold"
@@ -108,19 +108,19 @@ RULES: dict[str, Callable[[PageRequest, str, UncertaintyName], Referral]] = {
 
 
 def learn(page: PageRequest) -> Response:
-    """Start a job that learns from labels."""
+    """Start a job that learns from people's labels."""
     page.context.jobs.learn(page.request.path_params["name"], by=page.reviewer)
     return page.redirect("/review/models")
 
 
 def retrain(page: PageRequest) -> Response:
-    """Start a job that trains anew."""
+    """Start a job that trains a new version."""
     page.context.jobs.retrain(page.request.path_params["name"], upload=page.file("training"), by=page.reviewer)
     return page.redirect("/review/models")
 
 
 def activate(page: PageRequest) -> Response:
-    """Make a version the active one; an older one is a roll-back."""
+    """Make a version the active one; activating an older one is a rollback."""
     name, version = page.request.path_params["name"], page.text("version")
     if not (version.isascii() and version.isdecimal() and len(version) < 10):
         raise ConfigError(f"`version` must be a whole number, got {version!r}.")

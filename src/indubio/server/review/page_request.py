@@ -33,7 +33,7 @@ SESSION, VISITOR = "indubio_session", "indubio_visitor"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PageRequest:
-    """A request with all that a page needs.
+    """A request to a page, with all that the page needs.
 
     Args:
         request: as it came.
@@ -50,7 +50,7 @@ class PageRequest:
     @property
     def actor(self) -> Any:
         """Who asks: `name` and `role`; None where nobody is logged in."""
-        return getattr(self.request.state, "actor", None)
+        return self.request.state.actor
 
     @property
     def reviewer(self) -> str:
@@ -64,15 +64,15 @@ class PageRequest:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What stands after the question mark."""
+        """The parameters of the address, after the question mark."""
         return self.request.query_params
 
     def number(self, name: str) -> int:
-        """A number in the path."""
+        """A whole number in the path."""
         return int(self.request.path_params[name])
 
     def text(self, name: str, default: str = "") -> str:
-        """A field of the form."""
+        """A text field of the form."""
         value = self.form.get(name, default)
         if isinstance(value, UploadFile):
             raise ConfigError(f"the field {name!r} must be text, not a file.")
@@ -86,15 +86,15 @@ class PageRequest:
         return value.filename, value.file.read()
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads from the store."""
+        """Read from the store."""
         return self.context.store.read(function)
 
     def write(self, function: Callable[[Connection], T]) -> T:
-        """What the function gives, once what it wrote is durable."""
+        """Write to the store, and wait until it is durable."""
         return self.context.store.write(function)
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page with what all pages have."""
+        """Fill in a template, with what every page shows."""
         common: dict[str, Any] = {"actor": self.actor, "is_admin": self.is_admin, "token": self.token, "progress": None}
         if self.actor is not None and status < 500:
             common["progress"] = self.read(progress)
@@ -102,7 +102,7 @@ class PageRequest:
         return HTMLResponse(rendered(template, **common | values), status_code=status)
 
     def redirect(self, path: str, **query: Any) -> RedirectResponse:
-        """Go on with another page."""
+        """Send the browser to another page."""
         said = {name: str(value) for name, value in query.items() if value not in (None, "")}
         return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, status_code=303)
 
@@ -113,7 +113,7 @@ Handler = Callable[[PageRequest], Response]
 def route(
     context: PageContext, path: str, handler: Handler, *, method: str = "GET", needs: Role | None = Role.REVIEWER
 ) -> Route:
-    """A page at its address.
+    """The route of a page.
 
     Args:
         context: what the pages work with.
@@ -140,7 +140,7 @@ def route(
 
 
 async def _form(request: Request, largest: int) -> FormData:
-    """What was posted, if it is not too large."""
+    """Read the posted form; refuse one that is too large."""
     size = 0
 
     async def received() -> Message:

@@ -1,4 +1,4 @@
-"""The queue, and one case at a time: claimed, labelled, commented on, taken back."""
+"""The queue, and one case at a time: people claim, label, comment and undo."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class QueueView:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "QueueView":
-        """From an address; what makes no sense there is refused."""
+        """Read the view from an address; refuse what makes no sense."""
         order = query.get("order", "age")
         if order not in ORDERS:
             raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
@@ -108,7 +108,7 @@ class QueueView:
         return unseen[later[-1] if before else later[0]] if later else None
 
     def first(self, connection: Connection, reviewer: str) -> Case | None:
-        """Where to begin; None where nothing waits."""
+        """The first case of the view; None where nothing waits."""
         if self.second:
             cases = second_opinions(connection, reviewer, self.filters, limit=1)
         else:
@@ -117,7 +117,7 @@ class QueueView:
 
 
 def queue(page: PageRequest) -> Response:
-    """The cases that wait, with filters."""
+    """Show the cases that wait, with filters."""
     look = QueueView.of(page.query)
     start = _whole(page.query.get("from", "0"))
 
@@ -143,13 +143,13 @@ def queue(page: PageRequest) -> Response:
 
 
 def next_case(page: PageRequest) -> Response:
-    """The first case that nobody else holds, claimed."""
+    """Claim the first case that nobody else holds, and go there."""
     look = QueueView.of(page.query)
     return _show_claimed(page, look, lambda c: look.first(c, page.reviewer))
 
 
 def one_case(page: PageRequest) -> Response:
-    """A case with its plot. Looking at a case that waits claims it; what was held before is given back."""
+    """Show a case with its plot. Looking at a case that waits claims it, and gives back the one held before."""
     look, number = QueueView.of(page.query), page.number("case")
     holder = page.write(lambda c: _claim_shown(c, number, page.reviewer))
 
@@ -203,7 +203,7 @@ def label(page: PageRequest) -> Response:
 
 
 def comment(page: PageRequest) -> Response:
-    """Say something without deciding."""
+    """Keep a comment without a label."""
     look, number = QueueView.of(page.query), page.number("case")
     page.write(lambda c: comment_on(c, number, page.reviewer, page.text("comment").strip()))
     return page.redirect(f"/review/cases/{number}", **look.query, said=f"C{number}")
@@ -222,7 +222,7 @@ def undo_label(page: PageRequest) -> Response:
 def _show_claimed(
     page: PageRequest, look: QueueView, choose: Callable[[Connection], Case | None], said: str | None = None
 ) -> Response:
-    """To the chosen case, chosen and claimed in one step: two reviewers who ask at once get two cases."""
+    """Choose a case and claim it in one transaction, so that two reviewers get two cases; then go there."""
 
     def chosen(connection: Connection) -> Case | None:
         case = choose(connection)
@@ -256,7 +256,7 @@ def _claim_shown(connection: Connection, number: int, reviewer: str) -> str | No
 
 
 def _last_action(page: PageRequest) -> dict[str, Any]:
-    """What just happened, from the address: a letter and a case, so that nobody can put words into it."""
+    """What the reviewer just did, to be confirmed: a letter and a case, so that no address can put words into it."""
     said = page.query.get("said", "")
     done, number = said[:1], said[1:]
     known = {**LABELS, "C": "commented", "Z": "undone"}

@@ -1,4 +1,4 @@
-"""Status: which machines ring, whether the data has changed, what the budget lets through, how the queue stands."""
+"""The status page: alarms, drift, the referral budget and the queue."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ EVENTS = 20
 
 
 def status(page: PageRequest) -> Response:
-    """The page."""
+    """Show how machines, data and queue are doing."""
 
     def looked_up(connection: Connection) -> dict[str, Any]:
         rings = ringing(connection)
@@ -34,7 +34,7 @@ def status(page: PageRequest) -> Response:
 
     settings, registry = page.context.settings, page.context.registry
     active = {name: registry.model(name) for name in registry.names}
-    watched = {one.loaded: one.drift for one in page.context.drift.found()}
+    watched = {one.loaded: one.drift for one in page.context.drift.watched()}
     return page.render(
         "status.html",
         rule=settings.alarm,

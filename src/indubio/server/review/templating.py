@@ -16,7 +16,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template filled in."""
+    """Fill in a template of the review pages."""
     return _environment().get_template(template).render(**values)
 
 
@@ -31,12 +31,12 @@ def age(at: datetime) -> str:
 
 
 def moment(at: datetime) -> str:
-    """A time that a person reads."""
+    """A time as people read it."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def of_hundred(uncertainty: float) -> int:
-    """An uncertainty from 0 to 100, as a fair coin is 100."""
+    """An uncertainty on a scale of 0 to 100, where 100 is a fair coin."""
     return round(100 * min(1.0, uncertainty / LARGEST_TOTAL))
 
 

@@ -1,11 +1,12 @@
-"""What the server remembers: cases, reviews, model versions, keys, jobs, alarms, and the audit trail over all of it.
+"""The server's database: cases, reviews, model versions, keys, jobs, alarms, and the audit trail over all of them.
 
-    tables       the tables; `migrations` makes them
-    database     SQLite or PostgreSQL, opened and migrated
-    writer       group commit: everything that waits becomes durable in one transaction
-    prepared     statements for the driver itself, where time counts
-    chain        the audit trail; `verification` looks for what was tampered with, `ledger` in the small tables
-    cases, reviews, versions, keys, jobs, alarms, drift    functions of a connection
+    tables          the tables; `migrations` makes them
+    database        SQLite or PostgreSQL, opened and migrated
+    writer          group commit: everything that waits becomes durable in one transaction
+    statements      statements for the driver itself, where time counts
+    audit_trail     the trail; `verification` looks for tampering, with the help of `expected_rows`
+    clock           the time
+    cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
 
 `ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """
@@ -18,13 +19,13 @@ from sqlalchemy import Connection
 from indubio.server.store.database import Database
 from indubio.server.store.writer import Writer
 
-__all__ = ["Store"]
+__all__ = ["ServerStore"]
 
 T = TypeVar("T")
 
 
 class ServerStore:
-    """A database with its tables made, and the one thread that writes to it.
+    """The database, brought to the present tables, with the one thread that writes to it.
 
     Args:
         url: sqlite:///file or postgresql://user:password@host/name.
@@ -42,7 +43,7 @@ class ServerStore:
         return self.submit(function).result()
 
     def close(self) -> None:
-        """Write what waits, and close."""
+        """Write what waits, and close the database."""
         self.writer.close()
         self.database.close()
 

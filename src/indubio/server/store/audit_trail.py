@@ -30,7 +30,7 @@ _move = PreparedStatement(update(audit_head), ("seq", "hash"))
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The end of the chain: how many entries there are, and the hash of the last."""
+    """The end of the trail: how many entries there are, and the hash of the last."""
 
     seq: int
     hash: str
@@ -38,7 +38,7 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """One entry.
+    """One entry of the audit trail.
 
     Args:
         seq: 1 for the first.
@@ -58,12 +58,12 @@ class AuditEntry:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body as plain data."""
+        """The body decoded from its JSON."""
         plain: dict[str, Any] = msgspec.json.decode(self.body)
         return plain
 
     def plain(self) -> dict[str, Any]:
-        """For an export: the time in ISO 8601, all else as it is sealed."""
+        """The entry for an export: the time in ISO 8601, all else as it is sealed."""
         return asdict(self) | {"at": self.at.isoformat()}
 
 
@@ -73,17 +73,17 @@ def canonical(body: Any) -> bytes:
 
 
 def digest(body: Any) -> str:
-    """sha256 of the canonical JSON."""
+    """The sha256 of some data as canonical JSON."""
     return hashlib.sha256(canonical(body)).hexdigest()
 
 
 def sealed(before: str, seq: int, at: datetime, kind: str, actor: str, body: str) -> str:
-    """The hash of an entry."""
+    """The hash that seals an entry to the one before it."""
     return hashlib.sha256(canonical([before, seq, (at - EPOCH) // MICROSECOND, kind, actor, body])).hexdigest()
 
 
 def head(connection: Connection) -> Head:
-    """The present end of the chain."""
+    """Read the present end of the trail."""
     row = connection.execute(select(audit_head.c.seq, audit_head.c.hash)).one_or_none()
     return Head(seq=0, hash=START) if row is None else Head(seq=row.seq, hash=row.hash)
 
@@ -105,7 +105,7 @@ def append(
 def entries(
     connection: Connection, *, after: int = 0, since: datetime | None = None, until: datetime | None = None
 ) -> Iterator[AuditEntry]:
-    """Entries in order.
+    """Read entries in order, all or those of a period.
 
     Args:
         connection: to read with.

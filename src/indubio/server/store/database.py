@@ -1,4 +1,4 @@
-"""Opening the database: SQLite in a file, or PostgreSQL by a URL; brought to the present tables on the way.
+"""The database: SQLite in a file, or PostgreSQL by a URL; opening it brings its tables up to date.
 
 SQLite runs in WAL mode with synchronous FULL, so that a committed transaction survives a power cut, and writers wait
 for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself.
@@ -25,7 +25,7 @@ BUSY = 10.0  # seconds that SQLite waits for another process's transaction
 
 
 class Database:
-    """An engine, and how reads and writes go through it.
+    """Connections to one database, for reading and for writing.
 
     Args:
         url: as SQLAlchemy reads it: sqlite:///file or postgresql://user:password@host/name.
@@ -38,7 +38,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file of ours."""
+        """Whether the database is an SQLite file."""
         return self._engine.dialect.name == "sqlite"
 
     def migrate(self) -> None:
@@ -71,12 +71,12 @@ class Database:
             yield connection
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads."""
+        """Call a function with a connection that reads; its result."""
         with self.reading() as connection:
             return function(connection)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
     @cached_property

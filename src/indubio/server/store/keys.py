@@ -1,4 +1,4 @@
-"""API keys: shown once, kept only as a hash; and the sessions of people who logged in with one.
+"""API keys, shown once and kept only as a hash; and the sessions of people who logged in with one.
 
 A key is 256 random bits, so its sha256 gives nothing away and cannot be guessed: the slow hashes that passwords need
 would only make every request slow.
@@ -23,7 +23,7 @@ LONGEST_NAME = 200
 
 
 class Role(StrEnum):
-    """What a key is for."""
+    """What the owner of a key may do."""
 
     SCORER = "scorer"
     REVIEWER = "reviewer"
@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A key without its secret.
+    """A key as the store knows it, without its secret.
 
     Args:
         id: its number.
@@ -54,7 +54,7 @@ class ApiKey:
 
 
 def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str:
-    """A new key; the only time that it is seen."""
+    """Make a key; returns its secret, which is never shown again."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in ("system", "local"):
         raise ConfigError(f"a key's name must be 1 to {LONGEST_NAME} printable characters, not system or local.")
     if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
@@ -67,7 +67,7 @@ def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str
 
 
 def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
-    """Take a key back; sessions that were opened with it end."""
+    """Revoke a key, and end the sessions that were opened with it."""
     there = connection.execute(select(keys).where(keys.c.name == name, keys.c.revoked.is_(None))).one_or_none()
     if there is None:
         raise NotFoundError(f"there is no key named {name!r} in use.")
@@ -78,29 +78,29 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
 
 
 def all_keys(connection: Connection) -> list[ApiKey]:
-    """Every key, also those that were revoked."""
+    """Read every key, revoked ones too."""
     return [_key(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
 
 
 def keys_in_use(connection: Connection) -> dict[str, ApiKey]:
-    """The keys that open something, by their hash."""
-    found = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
-    return {row.hash: _key(row) for row in found}
+    """Read the keys that are not revoked, by the hash of their secret."""
+    rows = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
+    return {row.hash: _key(row) for row in rows}
 
 
 def count_keys(connection: Connection) -> int:
-    """How many keys are in use."""
+    """Count the keys that are not revoked."""
     wanted = select(func.count()).select_from(keys).where(keys.c.revoked.is_(None))
     return int(connection.execute(wanted).scalar_one())
 
 
 def hashed(secret: str) -> str:
-    """What is kept of a key or a session."""
+    """The hash of a secret, as it is kept."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESSION) -> str:
-    """A secret for a cookie, as good as the key until it ends."""
+    """Open a session; returns the secret for its cookie."""
     secret = secrets.token_urlsafe(32)
     at = now()
     connection.execute(delete(sessions).where(sessions.c.until <= at))
@@ -110,7 +110,7 @@ def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESS
 
 
 def session_key(connection: Connection, secret: str) -> ApiKey | None:
-    """The key that a session was opened with; None where it has ended."""
+    """Read the key of a session; None where the session has ended."""
     wanted = (
         select(keys)
         .join(sessions, sessions.c.key_id == keys.c.id)
@@ -121,7 +121,7 @@ def session_key(connection: Connection, secret: str) -> ApiKey | None:
 
 
 def close_session(connection: Connection, secret: str) -> None:
-    """Log out."""
+    """End a session: somebody logs out."""
     connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
 
 

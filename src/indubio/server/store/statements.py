@@ -1,4 +1,4 @@
-"""Statements that every group of verdicts needs, compiled once for each kind of database and given to its driver.
+"""Statements that every batch of verdicts needs, compiled once per kind of database and given to its driver.
 
 To bring a statement to the driver SQLAlchemy needs several times as long as SQLite needs to run it, and the event loop
 waits for Python's lock meanwhile. The values must be what the driver takes: times as numbers, see `tables.Moment`.

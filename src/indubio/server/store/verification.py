@@ -1,4 +1,4 @@
-"""Is the audit trail whole, and does what is stored still agree with it?
+"""Verification: is the audit trail whole, and do the tables still agree with it?
 
 The chain itself shows changed, removed and reordered entries. Heads that were kept elsewhere show a cut-off end and a
 trail that was made anew. The entries seal cases, reviews, keys, versions, activations, jobs and alarms in turn, so a
@@ -27,7 +27,7 @@ MOST_FINDINGS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What was found.
+    """The result of a verification.
 
     Args:
         head: the end of the chain.
@@ -157,7 +157,7 @@ def _entry_findings(last: Head, entry: AuditEntry) -> Iterator[str]:
 
 
 def verify_export(lines: Iterable[bytes]) -> tuple[int, tuple[str, ...]]:
-    """An exported period by itself: how many entries, and what is wrong.
+    """Verify an exported period by itself: how many entries, and what is wrong.
 
     Args:
         lines: of the export, the first of which says what came before.

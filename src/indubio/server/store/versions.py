@@ -1,4 +1,4 @@
-"""Models' versions and which of them is active, with the history of activations."""
+"""Versions of models in the store, which of them is active, and the history of activations."""
 
 import json
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionActivation:
-    """When a version became the active one, and by whom."""
+    """The activation of a version: when, and by whom."""
 
     name: str
     version: int
@@ -100,13 +100,13 @@ def add_version(
 
 
 def versions(connection: Connection, name: str) -> list[Version]:
-    """Every version of a model."""
+    """Read every version of a model."""
     wanted = select(model_versions).where(model_versions.c.name == name).order_by(model_versions.c.version)
     return [_version(row) for row in connection.execute(wanted)]
 
 
 def version_of(connection: Connection, name: str, version: int) -> Version:
-    """One version of a model."""
+    """Read one version of a model."""
     wanted = select(model_versions).where(model_versions.c.name == name, model_versions.c.version == version)
     row = connection.execute(wanted).one_or_none()
     if row is None:
@@ -124,14 +124,14 @@ def activate(connection: Connection, name: str, version: int, *, by: str, note: 
 
 
 def active_version(connection: Connection, name: str) -> Version | None:
-    """The version that scores; None before the first activation."""
+    """Read the version that scores; None before the first activation."""
     wanted = select(activations.c.version).where(activations.c.name == name).order_by(activations.c.id.desc()).limit(1)
     number = connection.execute(wanted).scalar_one_or_none()
     return None if number is None else version_of(connection, name, number)
 
 
 def activation_history(connection: Connection, name: str) -> list[VersionActivation]:
-    """Every activation, the first first."""
+    """Read every activation, the oldest first."""
     wanted = select(activations).where(activations.c.name == name).order_by(activations.c.id)
     return [
         VersionActivation(name=row.name, version=row.version, at=row.at, by=row.by, note=row.note)
