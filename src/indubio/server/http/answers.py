@@ -1,6 +1,7 @@
 """`Answer`: a whole response, as plain as it can be."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,13 +11,19 @@ AnswerHeaders = Sequence[tuple[bytes, bytes]]
 JSON: AnswerHeaders = ((b"content-type", b"application/json"),)
 
 
+@dataclass(slots=True)
 class Answer:
-    """A response that is complete: content, status and headers; as an ASGI application it sends itself."""
+    """A response that is complete; as an ASGI application it sends itself.
 
-    __slots__ = ("content", "headers", "status")
+    Args:
+        content: the body.
+        status: of HTTP.
+        headers: without the length of the content.
+    """
 
-    def __init__(self, content: bytes, status: int = 200, headers: AnswerHeaders = JSON) -> None:
-        self.content, self.status, self.headers = content, status, headers
+    content: bytes
+    status: int = 200
+    headers: AnswerHeaders = JSON
 
     @classmethod
     def json(cls, content: Any, status: int = 200) -> "Answer":

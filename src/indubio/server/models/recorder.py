@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -120,12 +120,13 @@ def chosen_for_control(input_hash: str, share: float) -> bool:
     return int(input_hash[:8], 16) < share * 2**32
 
 
+@dataclass(eq=False)
 class _Waiting:
-    """A batch that waits to be written."""
+    """A batch that waits to be written; see `Recorder.record`."""
 
-    def __init__(self, batch: ScoredBatch, refused: Sequence[int]) -> None:
-        self.batch, self.refused = batch, refused
-        self.done: Future[None] = Future()
+    batch: ScoredBatch
+    refused: Sequence[int]
+    done: "Future[None]" = field(default_factory=Future)
 
 
 class Recorder:
