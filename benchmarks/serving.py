@@ -2,8 +2,11 @@
 
     python -m benchmarks.serving                 # both in turns, requests/s, latencies and their ratio
     python -m benchmarks.serving --minutes 10    # one long run of our server alone: does its memory grow?
+    python -m benchmarks.serving --against SRC   # ours against another state of the source, such as a commit before
 
-What was found is printed, and written to docs/server_load.txt or docs/server_memory.txt (`--out` for elsewhere).
+What was measured is printed, and written to docs/server_load.txt or docs/server_memory.txt (`--out` for elsewhere);
+`--against` only prints, unless `--out` names a file. SRC is the `src` of a `git worktree` of another commit, with the
+core built in it (`python src/indubio/engine/native/build.py`).
 
 The audit log is on and referrals are durable before they are answered, as by default. Clients are one process that
 speaks HTTP over plain sockets, so that little of the machine goes to asking.
@@ -46,6 +49,11 @@ class Load:
     def rate(self) -> float:
         """Requests per second."""
         return self.requests / self.seconds
+
+    @property
+    def cpu_of_request(self) -> float:
+        """Seconds of the server's CPU for a request."""
+        return self.cpu / self.requests
 
     def percentile(self, share: float) -> float:
         """Milliseconds within which this share was answered."""
@@ -156,10 +164,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def server(command: list[str], port: int, ready: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server process, from when it answers on."""
+def server(command: list[str], port: int, ready: str, source: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A server process, from when it answers on; `source` is the folder with its package, None for the present one."""
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        path = {} if source is None else {"PYTHONPATH": str(source)}
+        process = subprocess.Popen(command, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"} | path)
         try:
             until = time.monotonic() + START
             while True:
@@ -229,8 +238,44 @@ def compare(folder: Path, seconds: float, rounds: int) -> Iterator[str]:
         rate = median(one.rate for one in loads)
         half, last = (median(one.percentile(share) for one in loads) for share in (0.5, 0.99))
         failures = sum(one.failures for one in loads)
-        cpu = median(1e6 * one.cpu / one.requests for one in loads)
+        cpu = 1e6 * median(one.cpu_of_request for one in loads)
         yield f"{name:16}{rate:12,.0f}{half:9.1f}{last:9.1f}{cpu:9.0f}{failures:10}{rate / base:7.1f}x"
+
+
+def against(folder: Path, other: Path, seconds: float, rounds: int) -> Iterator[str]:
+    """Our server and one from another source in turns; lines of a table, with ratios within the rounds."""
+    loads_before = os.getloadavg()[0]
+    model, ports = fitted_model(folder / "model"), [free_port(), free_port()]
+    ready = "/v2/health/ready"
+    with (
+        server(ours(model, folder / "state", ports[0]), ports[0], ready) as present,
+        server(ours(model, folder / "other", ports[1]), ports[1], ready, other) as before,
+    ):
+        lines = []
+        for kind, path in (("infer", "/v2/models/m/infer"), ("assess", "/assess")):
+            requests = requests_of(path, kind)
+            works = {"ours": (present, ports[0], requests), "other": (before, ports[1], requests)}
+            loads: dict[str, list[Load]] = {name: [] for name in works}
+            for work in works.values():
+                load(*work, 1.0)  # warm up
+            for _ in range(rounds):
+                for name, work in works.items():
+                    loads[name].append(load(*work, seconds))
+            lines += [_against_line(f"{name}, {kind}", some, loads["other"]) for name, some in loads.items()]
+    yield (
+        f"{os.cpu_count()} cores, load average {loads_before:.1f} before and {os.getloadavg()[0]:.1f} after; "
+        f"medians of {rounds} runs of {seconds:g} s in turns; ratios of CPU within a round, and their quartiles"
+    )
+    yield f"{'':16}{'requests/s':>12}{'p99 ms':>9}{'CPU us':>9}{'failures':>10}{'CPU ratio':>24}"
+    yield from lines
+
+
+def _against_line(name: str, loads: list[Load], base: list[Load]) -> str:
+    ratios = [one.cpu_of_request / other.cpu_of_request for one, other in zip(loads, base, strict=True)]
+    low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+    rate, last = median(one.rate for one in loads), median(one.percentile(0.99) for one in loads)
+    cpu, failures = 1e6 * median(one.cpu_of_request for one in loads), sum(one.failures for one in loads)
+    return f"{name:16}{rate:12,.0f}{last:9.1f}{cpu:9.0f}{failures:10}{middle:12.2f} ({low:.2f}-{high:.2f})"
 
 
 def long_run(folder: Path, minutes: float) -> Iterator[str]:
@@ -254,6 +299,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turns")
     parser.add_argument("--minutes", type=float, help="one long run of our server alone, for its memory")
+    parser.add_argument("--against", type=Path, help="folder with another state of the package, to compare with")
     parser.add_argument("--out", type=Path, help="file for what is printed")
     given = parser.parse_args()
     docs = Path(__file__).parents[1] / "docs"
@@ -262,12 +308,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.minutes:
             found = long_run(Path(folder), given.minutes)
+        elif given.against:
+            found = against(Path(folder), given.against, given.seconds, given.rounds)
         else:
             found = compare(Path(folder), given.seconds, given.rounds)
         for line in found:
             print(line, flush=True)
             lines.append(line)
-    out.write_text("\n".join(lines) + "\n")
+    if given.out or not given.against:
+        out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

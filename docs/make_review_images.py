@@ -17,9 +17,9 @@ from indubio import AnchoredEnsemble, Budget, Detector, Training
 from indubio.inputs import Table
 from indubio.server.http.app import build_app
 from indubio.server.http.process import configured
+from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.cases import chosen_cases
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review
@@ -88,7 +88,7 @@ def main() -> None:
     detector = Detector(
         posterior=AnchoredEnsemble(members=5), training=Training(epochs=40), referral=Budget(share=0.1)
     ).fit(table(parts(rng, 500)))
-    with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/store.sqlite") as store:
+    with tempfile.TemporaryDirectory() as folder, ServerStore(f"sqlite:///{folder}/store.sqlite") as store:
         save(detector, Path(folder) / "press")
         line, reviewer = (
             store.write(lambda c, name=name, role=role: add_key(c, name, role, actor="docs"))

@@ -13,9 +13,9 @@ import numpy as np
 import uvicorn
 
 from indubio.server.http.app import build_app
+from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key
 from indubio.storage import save
 
@@ -28,12 +28,12 @@ class Running:
 
     url: str
     keys: dict[str, str]
-    store: Store
+    store: ServerStore
     service: Service
 
     def assess(self, rows: np.ndarray, machine: str = "press-1") -> None:
         """Score rows as a machine would."""
-        names = self.service.registry.model().schema.names
+        names = self.service.registry.model().model.input.schema.names
         plain = [dict(zip(names, row.T.tolist(), strict=True)) for row in rows]
         headers = {"X-API-Key": self.keys["line"]}
         answer = httpx.post(
@@ -46,7 +46,7 @@ class Running:
 def running(detector, folder: Path, *, training: Path | None = None, **settings) -> Iterator[Running]:
     """Serve a detector as "press"."""
     save(detector, folder / "press")
-    with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store:
         keys = {
             name: store.write(lambda c, name=name, role=role: add_key(c, name, role, actor="test"))
             for name, role in PEOPLE.items()

@@ -12,15 +12,16 @@ import httpx
 import numpy as np
 import pandas as pd
 import uvicorn
+from starlette.types import ASGIApp
 
 from indubio import AnchoredEnsemble, Detector, save
 from indubio.inputs import read_table
 from indubio.posteriors import Training
 from indubio.server.http.app import build_app
 from indubio.server.http.process import configured
+from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 
 NAMES = ("pressure", "flow", "heat", "noise")
 QUICK = {"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=3)}
@@ -53,27 +54,34 @@ def window_model(folder: Path) -> Detector:
 
 
 @contextlib.contextmanager
-def listening(service: Service, **options: Any) -> Iterator[str]:
-    """The URL of a service that answers; options of `configured`."""
+def running(app: ASGIApp, **options: Any) -> Iterator[tuple[str, int]]:
+    """The address of an application that answers, on our connections; options of `configured`."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port, **options))
+        address: tuple[str, int] = one.getsockname()
+    server = uvicorn.Server(configured(app, host=address[0], port=address[1], **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the server did not start"
         time.sleep(0.01)
     try:
-        yield f"{'https' if options else 'http'}://127.0.0.1:{port}"
+        yield address
     finally:
         server.should_exit = True
         thread.join()
 
 
 @contextlib.contextmanager
+def listening(service: Service, **options: Any) -> Iterator[str]:
+    """The URL of a service that answers; options of `configured`."""
+    with running(build_app(service), **options) as (host, port):
+        yield f"{'https' if options else 'http'}://{host}:{port}"
+
+
+@contextlib.contextmanager
 def serving(
-    store: Store, sources: Mapping[str, Path], state: Path, **settings: Any
+    store: ServerStore, sources: Mapping[str, Path], state: Path, **settings: Any
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A service, and a client of it."""
     service = Service(store, sources, state, ServerSettings(**settings))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 
 
 def _programs() -> Path | None:
@@ -82,7 +82,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with all tables: copying it is faster than making them for every test."""
     path = tmp_path_factory.mktemp("migrated") / "store.sqlite"
-    with Store(f"sqlite:///{path}"):
+    with ServerStore(f"sqlite:///{path}"):
         pass
     return path
 
@@ -101,12 +101,12 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with Store(database_url) as opened:
+def store(database_url: str) -> Iterator[ServerStore]:
+    with ServerStore(database_url) as opened:
         yield opened
 
 
 @pytest.fixture
-def sqlite_store(sqlite_url: str) -> Iterator[Store]:
-    with Store(sqlite_url) as opened:
+def sqlite_store(sqlite_url: str) -> Iterator[ServerStore]:
+    with ServerStore(sqlite_url) as opened:
         yield opened

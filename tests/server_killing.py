@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx
 
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.cases import case_by_reference
 from indubio.server.store.reviews import history, review
 from indubio.server.store.verification import Verification, verify
@@ -114,7 +114,7 @@ def killed_under_load(model: Path, state: Path, seed: int, *, clients: int = 4) 
     ended.set()
     for thread in threads:
         thread.join()
-    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         for reference in told.cases:
             store.read(lambda c, reference=reference: case_by_reference(c, reference))
         for case_id, label in told.reviews:

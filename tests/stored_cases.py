@@ -4,9 +4,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from indubio.server.store import Store
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store import ServerStore
+from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference
+from indubio.server.store.clock import now
 
 
 def assessed(**changes: Any) -> Assessed:
@@ -37,7 +38,7 @@ def assessed(**changes: Any) -> Assessed:
     return Assessed(**plain | changes)
 
 
-def stored(store: Store, found: Sequence[Assessed]) -> list[Case]:
+def stored(store: ServerStore, found: Sequence[Assessed]) -> list[Case]:
     """The cases in the store, with the audit entry that covers them."""
 
     def keep(connection: Any) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from indubio.errors import StoreError
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import append, entries
 from indubio.server.store.cases import cases_waiting, count_waiting
 from indubio.server.store.verification import verify
@@ -65,7 +65,7 @@ def test_what_was_acknowledged_survives_fifty_kills(model: Path, tmp_path: Path)
 def test_without_its_database_the_server_refuses_and_loses_nothing(
     stoppable: PostgresServer, model: Path, tmp_path: Path
 ) -> None:
-    with Store(stoppable.new_database()) as store, serving(store, {"parts": model}, tmp_path) as (_, client):
+    with ServerStore(stoppable.new_database()) as store, serving(store, {"parts": model}, tmp_path) as (_, client):
         kept = [client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"]]
         stoppable.stop()
         gone = client.post("/assess", json={"rows": [BAD]})
@@ -86,7 +86,7 @@ def test_without_its_database_the_server_scores_where_it_was_told_to_and_says_so
     stoppable: PostgresServer, model: Path, tmp_path: Path
 ) -> None:
     with (
-        Store(stoppable.new_database()) as store,
+        ServerStore(stoppable.new_database()) as store,
         serving(store, {"parts": model}, tmp_path, when_database_fails="score") as (service, client),
     ):
         stoppable.stop()
@@ -103,7 +103,7 @@ def test_without_its_database_the_server_scores_where_it_was_told_to_and_says_so
         assert (found.verdicts, found.cases) == (3, 1)
 
 
-def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     def limit(pages: int) -> None:
         sqlite_store.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").all())
 
@@ -133,7 +133,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
     assert len(ask(port, [BAD])) == 1
     process.terminate()
     assert process.wait() == 0
-    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         trail = store.read(lambda c: list(entries(c)))
         assert [trail[0].kind, trail[-1].kind] == ["version added", "stopped"]
         anchors = read_anchors(state / "audit.anchor")
@@ -141,7 +141,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
         assert store.read(lambda c: verify(c, anchors)).whole
 
 
-def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: Store, monkeypatch: Any) -> None:
+def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: ServerStore, monkeypatch: Any) -> None:
     monkeypatch.setattr("indubio.server.api.routes.BODY_SECONDS", 0.2)
 
     def slow() -> Iterator[bytes]:

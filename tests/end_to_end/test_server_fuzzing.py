@@ -32,7 +32,7 @@ from indubio.inputs import Column, Schema
 from indubio.server.api import tensors
 from indubio.server.api.model_inputs import LARGEST, ModelInput
 from indubio.server.http.error_answers import decoded
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.verification import verify
 from tests.served import NAMES, mixed_model, serving, table_model
 
@@ -60,7 +60,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     table_model(folder / "press")
     mixed_model(folder / "parts")
     sources = {name: folder / name for name in ("press", "parts")}
-    with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store:
         with serving(store, sources, folder / "state") as (_, opened):
             yield opened
             answered = statuses(opened)

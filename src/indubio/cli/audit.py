@@ -1,4 +1,4 @@
-"""`indubio audit`: is the trail whole, and what does it say."""
+"""`indubio audit`: verify, export and anchor the audit trail."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,13 +48,13 @@ def verified(
             path = anchor or state / ANCHOR
             heads = read_anchors(path) if anchor is not None or path.exists() else []
             heads += [_head(head)] if head is not None else []
-            found = store.read(lambda c: verify(c, heads))
-        findings = found.findings
+            verification = store.read(lambda c: verify(c, heads))
+        findings = verification.findings
         summary = {
-            "entries": found.head.seq,
-            "verdicts": found.verdicts,
-            "cases": found.cases,
-            "reviews": found.reviews,
+            "entries": verification.head.seq,
+            "verdicts": verification.verdicts,
+            "cases": verification.cases,
+            "reviews": verification.reviews,
             "anchors": len(heads),
         }
     if as_json:

@@ -1,4 +1,4 @@
-"""`indubio keys`: who may ask the server for what."""
+"""`indubio keys`: API keys of the server."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,22 +32,22 @@ def listed(
     state: Annotated[Path, STATE] = Path("indubio-state"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Who has keys."""
+    """List all keys, with roles and dates."""
     from indubio.io.json_text import json_text
 
     with opened(db, state) as store:
         from indubio.server.store.keys import all_keys
 
-        found = store.read(all_keys)
+        known = store.read(all_keys)
     if as_json:
-        plain = [{"name": k.name, "role": k.role, "made": k.at.isoformat(), "in_use": k.revoked is None} for k in found]
+        plain = [{"name": k.name, "role": k.role, "made": k.at.isoformat(), "in_use": k.revoked is None} for k in known]
         typer.echo(json_text({"keys": plain}))
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table("name", "role", "made", "revoked")
-    for key in found:
+    for key in known:
         table.add_row(
             key.name, key.role, f"{key.at:%Y-%m-%d %H:%M}", f"{key.revoked:%Y-%m-%d %H:%M}" if key.revoked else ""
         )

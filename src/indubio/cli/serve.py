@@ -8,7 +8,7 @@ import typer
 from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, opened
 
 if TYPE_CHECKING:
-    from indubio.server.settings import AlarmRule
+    from indubio.server.server_settings import AlarmRule
 
 
 def serve(
@@ -55,7 +55,7 @@ def serve(
     """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
     with opened(db, state) as store:
         from indubio.server.http.gate import is_loopback
-        from indubio.server.settings import ServerSettings
+        from indubio.server.server_settings import ServerSettings
         from indubio.server.store.keys import count_keys
 
         if not is_loopback(host) and not store.read(count_keys):
@@ -123,7 +123,7 @@ def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
 
 
 def _alarm(text: str) -> "AlarmRule":
-    from indubio.server.settings import AlarmRule
+    from indubio.server.server_settings import AlarmRule
 
     parts = text.split(",")
     if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):

@@ -1,4 +1,4 @@
-"""What the commands around the server share: which database, and the choices that are words."""
+"""Options that the commands around the server share: the database, and choices that are words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ import typer
 from indubio.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from indubio.server.store import Store
+    from indubio.server.store import ServerStore
 
 DATABASE = typer.Option(
     "--db", help="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE; default: a file in --state."
@@ -20,21 +20,21 @@ STATE = typer.Option("--state", help="Folder for the database, copies of the mod
 
 
 class AfterChoice(StrEnum):
-    """What must be durable before an answer."""
+    """What must be durable before an answer is given."""
 
     REFERRALS = "referrals"
     ALL = "all"
 
 
 class FailureChoice(StrEnum):
-    """What happens when the database fails."""
+    """What the server does when its database fails."""
 
     REFUSE = "refuse"
     SCORE = "score"
 
 
 class RoleChoice(StrEnum):
-    """What a key is for."""
+    """The role of a key, as an option."""
 
     SCORER = "scorer"
     REVIEWER = "reviewer"
@@ -42,15 +42,15 @@ class RoleChoice(StrEnum):
 
 
 @contextmanager
-def opened(db: str | None, state: Path) -> "Iterator[Store]":
-    """The server's store; closed at the end."""
+def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
+    """Open the server's store, and close it at the end."""
     try:
         import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
 
-        from indubio.server.store import Store
+        from indubio.server.store import ServerStore
     except ImportError:
         raise MissingExtraError('the server needs the server extra: pip install "indubio[server]".') from None
-    with Store(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    with ServerStore(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
         yield store
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
@@ -26,6 +25,7 @@ from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.rejection import plot_rejection_curves
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
+from indubio.report.templates import page_templates
 
 BOXES = ("total", "epistemic", "aleatoric")
 
@@ -56,7 +56,7 @@ def html_report(
     drawing = Drawing()
     anomalous, uncertain = most_anomalous(subject), most_uncertain(subject)
     rows, unlisted = column_rows(subject)
-    page = _environment().get_template("report.html")
+    page = page_templates("indubio.report").get_template("report.html")
     return page.render(
         title=title,
         made=made.isoformat(sep=" ", timespec="minutes") if isinstance(made, datetime) else str(made or ""),
@@ -83,18 +83,6 @@ def html_report(
         columns=rows,
         unlisted=unlisted,
     )
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("indubio.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
-    return environment
 
 
 def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:

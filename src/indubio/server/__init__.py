@@ -1,6 +1,14 @@
-"""Where a verdict meets people: scoring over HTTP, the review queue and the audit trail.
+"""The server: scoring over HTTP, the review queue for uncertain cases, and the audit trail.
 
-request -> parsing -> batching -> a model's version -> store (case, audit entry) -> answer
+request -> http (connection, gate) -> api (examples) -> models (batch, verdicts, recorder) -> store -> answer
+
+    service         the models, the store and the threads between them
+    http            connections, keys and limits, bodies and answers, logs and metrics
+    api             the routes for machines
+    models          versions, batches, recorded verdicts, drift, alarms
+    review          the pages for people
+    retraining      new versions from people's labels
+    store           the database and the audit trail
 
 Nothing here is imported by the rest of the package but the commands, and it needs the `server` extra.
 """

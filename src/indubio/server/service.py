@@ -1,24 +1,24 @@
-"""`Service`: the models, the store and the threads between them, as the routes use them."""
+"""`Service`: the models, the store and the threads between them."""
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from indubio import __version__
-from indubio.server.api.model_inputs import Examples, require_printable
+from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.batching import Batcher, Result
-from indubio.server.models.drift_watch import DriftWatch
+from indubio.server.models.drift_monitors import DriftMonitors
+from indubio.server.models.recorder import ExampleOrigin, Recorder
 from indubio.server.models.registry import Loaded, Registry
-from indubio.server.models.verdict_records import Recorder, Source
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
-from indubio.server.store.audit_trail import append, head, now
+from indubio.server.server_settings import ServerSettings
+from indubio.server.store import ServerStore
+from indubio.server.store.audit_trail import append, head
 from indubio.server.store.cases import count_waiting, oldest_waiting
+from indubio.server.store.clock import now
 from indubio.server.store.jobs import interrupt_jobs
 from indubio.server.store.verification import write_anchor
 
@@ -28,7 +28,7 @@ ANCHOR_EVERY = 60.0  # seconds
 
 
 class Service:
-    """Everything behind the routes.
+    """Everything behind the routes: scoring, recording, drift and the anchors of the audit trail.
 
     Args:
         store: what is remembered; closed by whoever opened it.
@@ -40,7 +40,7 @@ class Service:
 
     def __init__(
         self,
-        store: Store,
+        store: ServerStore,
         sources: Mapping[str, Path],
         state: Path,
         settings: ServerSettings | None = None,
@@ -57,7 +57,7 @@ class Service:
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
         active = [self.registry.model(name) for name in self.registry.names]
-        self.drift = DriftWatch(store, self.metrics, self.settings.drift_alpha, active)
+        self.drift = DriftMonitors(store, self.metrics, self.settings.drift_alpha, active)
         self._batchers: dict[Loaded, Batcher] = {}
         self._ended = threading.Event()
         self._anchored = 0
@@ -65,24 +65,31 @@ class Service:
         self._anchoring.start()
 
     def assess(
-        self, loaded: Loaded, examples: Examples, sources: Sequence[Source], top: int = 0
+        self, loaded: Loaded, examples: ExampleBatch, origins: list[ExampleOrigin], top: int = 0
     ) -> "asyncio.Future[Result]":
-        """Score, and keep what is to be kept; the future is done when the answer may be given."""
-        if self.recorder.failing and self.settings.when_database_fails == "refuse":
+        """Score examples and keep what is to be kept; the future is done when the answer may be given.
+
+        Args:
+            loaded: the version to score with.
+            examples: what to score.
+            origins: where each example came from.
+            top: how many top features of anomalies and referrals to give.
+        """
+        if self.recorder.failing and not self.ready:
             raise RefusalError(503, "the database cannot be written, so nothing is scored.", retry_after="5")
         batcher = self._batchers.get(loaded)
         if batcher is None:  # only the event loop's thread comes here
             batcher = Batcher(loaded, self.recorder, self.settings, self.metrics, self.drift)
             self._batchers[loaded] = batcher
-        return batcher.submit(examples, list(sources), top)
+        return batcher.submit(examples, origins, top)
 
     @property
     def ready(self) -> bool:
-        """Whether requests are answered."""
+        """Whether requests for verdicts are answered."""
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
-        """The metrics, with those that are read off the store; blocks."""
+        """The metrics as text, with those that are read from the store; blocks."""
         waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
         self.metrics.waiting.set(waiting)
         self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
@@ -91,14 +98,14 @@ class Service:
         return self.metrics.rendered()
 
     def anchor(self) -> None:
-        """Keep the head of the audit trail beside the database."""
+        """Write the head of the audit trail to the anchor file."""
         end = self.store.read(head)
         if end.seq > self._anchored:
             write_anchor(self.state / ANCHOR, end)
             self._anchored = end.seq
 
     def close(self) -> None:
-        """Answer what waits, write what waits, and end."""
+        """Answer and write all that waits, and stop."""
         self._ended.set()
         for end in self.closing:
             end()
@@ -118,16 +125,3 @@ class Service:
                 self.anchor()
             except Exception:
                 log.exception("the audit trail could not be anchored")
-
-    def sources_of(self, count: int, machine: Any, ids: Any, by: str) -> list[Source]:
-        """Where the examples of a request came from; `machine` and `ids` as the request gave them."""
-        if count == 1 and ids is None and isinstance(machine, str):
-            return [Source(machine=require_printable(machine, "$.machine"), external_id=None, by=by)]
-        machines = [machine] * count if isinstance(machine, str) else list(machine)
-        names: list[str | None] = [None] * count if ids is None else list(ids)
-        for what, given in (("machine", machines), ("ids", names)):
-            if len(given) != count:
-                raise RefusalError(400, f"`{what}` must have one name for each of the {count} rows, got {len(given)}.")
-            for place, name in enumerate({machine} if isinstance(machine, str) and what == "machine" else given):
-                require_printable(name or "", f"$.{what}[{place}]")
-        return [Source(machine=one, external_id=name, by=by) for one, name in zip(machines, names, strict=True)]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from indubio.errors import ConfigError
-from indubio.server.models.alarms import MOST_MACHINES, Alarms, ReferralBudget
-from indubio.server.settings import AlarmRule
-from indubio.server.store import Store
+from indubio.server.models.alarm_rules import MOST_MACHINES, Alarms, ReferralBudget
+from indubio.server.server_settings import AlarmRule
+from indubio.server.store import ServerStore
 from indubio.server.store.alarms import alarm_history, ringing
 from indubio.server.store.cases import Filters, cases_waiting
 from indubio.server.store.verification import verify
@@ -68,7 +68,7 @@ def test_the_budget_is_that_of_the_last_hour() -> None:
     assert not ReferralBudget(None).exceeded(AT)
 
 
-def test_a_machine_rings_in_the_store_and_over_http(store: Store, tmp_path: Path) -> None:
+def test_a_machine_rings_in_the_store_and_over_http(store: ServerStore, tmp_path: Path) -> None:
     table_model(tmp_path / "press")
     with serving(store, {"press": tmp_path / "press"}, tmp_path, alarm=AlarmRule(raise_at=2, of=3)) as (_, client):
         for heat in (40, 40):
@@ -87,7 +87,7 @@ def test_a_machine_rings_in_the_store_and_over_http(store: Store, tmp_path: Path
     assert store.read(verify).whole
 
 
-def test_referrals_beyond_the_budget_are_kept_and_marked(sqlite_store: Store, tmp_path: Path) -> None:
+def test_referrals_beyond_the_budget_are_kept_and_marked(sqlite_store: ServerStore, tmp_path: Path) -> None:
     mixed_model(tmp_path / "parts")
     bad = {"weight": None, "colour": "red"}
     with serving(sqlite_store, {"parts": tmp_path / "parts"}, tmp_path, referrals_per_hour=2) as (_, client):

@@ -7,9 +7,10 @@ import pytest
 from sqlalchemy import text
 
 from indubio.errors import DataError
-from indubio.server.store import Store, audit_trail
+from indubio.server.store import ServerStore, audit_trail
 from indubio.server.store.alarms import AlarmEvent, record_alarm
-from indubio.server.store.audit_trail import Head, append, entries, head, now
+from indubio.server.store.audit_trail import Head, append, entries, head
+from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review, undo
@@ -18,7 +19,7 @@ from indubio.server.store.versions import activate, add_version
 from tests.stored_cases import assessed, stored
 
 
-def something_happens(store: Store) -> Store:
+def something_happens(store: ServerStore) -> ServerStore:
     cases = stored(store, [assessed(), assessed(total=0.24)])
     store.write(lambda c: review(c, cases[0].id, "ada", "A", "worn die"))
     store.write(lambda c: review(c, cases[1].id, "bob", "I"))
@@ -27,7 +28,7 @@ def something_happens(store: Store) -> Store:
     return store
 
 
-def more_happens(store: Store) -> Store:
+def more_happens(store: ServerStore) -> ServerStore:
     """Versions, activations, jobs and alarms too."""
     rule: dict[str, Any] = {"rule": "r", "rule_content": {"referral_threshold": 0.1}, "by": "ada"}
     for number, evaluation in enumerate((None, {"new": {"wrong": 0.25}})):
@@ -46,7 +47,7 @@ def more_happens(store: Store) -> Store:
 
 
 @pytest.fixture
-def busy(sqlite_store: Store) -> Store:
+def busy(sqlite_store: ServerStore) -> ServerStore:
     return something_happens(sqlite_store)
 
 
@@ -94,7 +95,7 @@ MORE_TAMPERING = {
 
 
 @pytest.mark.parametrize("what", MORE_TAMPERING)
-def test_tampering_with_versions_jobs_and_alarms_is_found(sqlite_store: Store, what: str) -> None:
+def test_tampering_with_versions_jobs_and_alarms_is_found(sqlite_store: ServerStore, what: str) -> None:
     store = more_happens(sqlite_store)
     assert store.read(verify).whole
     store.write(lambda c: c.execute(text(MORE_TAMPERING[what])))
@@ -103,20 +104,20 @@ def test_tampering_with_versions_jobs_and_alarms_is_found(sqlite_store: Store, w
     assert all("as entry" in one or "covered by no entry" in one for one in findings)
 
 
-def test_progress_of_a_job_is_no_tampering(store: Store) -> None:
+def test_progress_of_a_job_is_no_tampering(store: ServerStore) -> None:
     number = more_happens(store).write(lambda c: add_job(c, "retrain", "other", {}, by="ada"))
     store.write(lambda c: job_progress(c, number, 0.5, "half"))
     assert store.read(verify).findings == ()
 
 
-def test_what_happened_is_whole(store: Store) -> None:
+def test_what_happened_is_whole(store: ServerStore) -> None:
     found = something_happens(store).read(verify)
     assert found.findings == ()
     assert (found.verdicts, found.cases, found.reviews, found.head.seq) == (2, 2, 3, 5)
 
 
 @pytest.mark.parametrize("what", TAMPERING)
-def test_tampering_is_found(busy: Store, what: str) -> None:
+def test_tampering_is_found(busy: ServerStore, what: str) -> None:
     def tamper(connection: object) -> None:
         for statement in TAMPERING[what].split("; "):
             connection.execute(text(statement))  # type: ignore[attr-defined]
@@ -126,18 +127,18 @@ def test_tampering_is_found(busy: Store, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["an entry's body", "an entry removed", "a probability by little", "a label"])
-def test_tampering_is_found_in_any_database(store: Store, what: str) -> None:
+def test_tampering_is_found_in_any_database(store: ServerStore, what: str) -> None:
     something_happens(store).write(lambda c: c.execute(text(TAMPERING[what])))
     assert not store.read(verify).whole
 
 
-def test_a_removed_case_is_found(busy: Store) -> None:
+def test_a_removed_case_is_found(busy: ServerStore) -> None:
     case = stored(busy, [assessed()])[0]
     busy.write(lambda c: c.execute(text("DELETE FROM cases WHERE id = :id"), {"id": case.id}))
     assert any("was removed" in finding for finding in busy.read(verify).findings)
 
 
-def test_a_case_that_was_slipped_in_is_found(busy: Store) -> None:
+def test_a_case_that_was_slipped_in_is_found(busy: ServerStore) -> None:
     columns = (
         "at, model, version, sha256, rule, machine, verdict, reason, prediction, probability, epistemic, aleatoric"
     )
@@ -147,7 +148,7 @@ def test_a_case_that_was_slipped_in_is_found(busy: Store) -> None:
     assert any("covered by no entry" in finding for finding in busy.read(verify).findings)
 
 
-def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: Store, tmp_path: Path) -> None:
+def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: ServerStore, tmp_path: Path) -> None:
     anchor = tmp_path / "anchor"
     write_anchor(anchor, busy.read(head))
     assert busy.read(lambda c: verify(c, read_anchors(anchor))).whole
@@ -165,7 +166,7 @@ def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: Store
     assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor))).findings[0]
 
 
-def test_a_trail_that_was_made_anew_is_found_by_an_anchor(busy: Store) -> None:
+def test_a_trail_that_was_made_anew_is_found_by_an_anchor(busy: ServerStore) -> None:
     found = busy.read(lambda c: verify(c, [Head(seq=3, hash="f" * 64)]))
     assert "made anew" in found.findings[0]
 
@@ -181,7 +182,7 @@ def test_a_line_of_the_anchor_file_that_a_crash_cut_off_is_passed_over(tmp_path:
         read_anchors(anchor)
 
 
-def test_an_exported_period_verifies_by_itself(busy: Store) -> None:
+def test_an_exported_period_verifies_by_itself(busy: ServerStore) -> None:
     times = [entry.at for entry in busy.read(lambda c: list(entries(c)))]
     lines = busy.read(lambda c: list(export(c, since=times[1], until=times[4])))
     assert verify_export(lines) == (3, ())
@@ -192,7 +193,7 @@ def test_an_exported_period_verifies_by_itself(busy: Store) -> None:
         verify_export([b"no"])
 
 
-def test_the_trail_is_longer_than_what_is_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trail_is_longer_than_what_is_read_at_once(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_trail, "AT_ONCE", 10)
 
     def many(connection: object) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from indubio.cli.app import app
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.keys import hashed, keys_in_use
 from indubio.server.store.reviews import review
 from tests.stored_cases import assessed, stored
@@ -18,7 +18,7 @@ from tests.stored_cases import assessed, stored
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """A server's folder in which something happened."""
-    with Store(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
         (case,) = stored(store, [assessed()])
         store.write(lambda c: review(c, case.id, "ada", "A"))
     return tmp_path
@@ -32,7 +32,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     made = run("keys", "add", "line 3", "--role", "scorer", "--state", tmp_path)
     secret = made.stdout.strip()
     assert secret.startswith("indubio_")
-    with Store(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
         assert store.read(keys_in_use)[hashed(secret)].role == "scorer"
     listed = json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)
     assert [(key["name"], key["in_use"]) for key in listed["keys"]] == [("line 3", True)]
@@ -45,7 +45,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
 def test_verify_says_whole_or_what_was_done_with_exit_code_4(state: Path) -> None:
     whole = run("audit", "verify", "--state", state)
     assert (whole.exit_code, whole.stdout) == (0, "2 entries, 1 verdicts, 1 cases, 1 reviews, 0 anchors: whole.\n")
-    with Store(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         store.write(lambda c: c.execute(text("UPDATE reviews SET label = 'I'")))
     changed = run("audit", "verify", "--state", state)
     assert changed.exit_code == 4

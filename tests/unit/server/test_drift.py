@@ -11,9 +11,9 @@ import pytest
 
 from indubio.inputs import read_table
 from indubio.server.service import Service
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import entries
-from indubio.server.store.drift import drift_state
+from indubio.server.store.drift_states import drift_state
 from indubio.storage import load
 from tests.served import NAMES, good_rows, serving, table_model
 
@@ -36,13 +36,13 @@ def gauge(client: httpx.Client, statistic: str) -> float:
 
 
 @contextmanager
-def looked(store: Store, model: Path, state: Path) -> Iterator[tuple[Service, httpx.Client]]:
+def looked(store: ServerStore, model: Path, state: Path) -> Iterator[tuple[Service, httpx.Client]]:
     """A server whose drift is looked at when the test says so."""
     with serving(store, {"parts": model}, state, control_share=0.0) as (service, client):
         yield service, client
 
 
-def test_drift_is_found_told_and_kept_in_the_audit_trail(store: Store, model: Path, tmp_path: Path) -> None:
+def test_drift_is_found_told_and_kept_in_the_audit_trail(store: ServerStore, model: Path, tmp_path: Path) -> None:
     with looked(store, model, tmp_path / "state") as (service, client):
         client.post("/assess", json={"rows": rows(300, 1), "top": 0}).raise_for_status()
         service.drift.look()
@@ -63,7 +63,7 @@ def test_drift_is_found_told_and_kept_in_the_audit_trail(store: Store, model: Pa
 
 
 def test_a_monitor_goes_on_after_a_restart_as_if_there_had_been_none(
-    sqlite_store: Store, model: Path, tmp_path: Path
+    sqlite_store: ServerStore, model: Path, tmp_path: Path
 ) -> None:
     parts = rows(60, 1), rows(80, 2, shift=0.5)
     for part in parts:
@@ -79,13 +79,13 @@ def test_a_monitor_goes_on_after_a_restart_as_if_there_had_been_none(
     np.testing.assert_allclose(state["largest"], whole.largest, rtol=1e-6)
 
 
-def test_versions_are_watched_apart(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+def test_versions_are_watched_apart(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     with looked(sqlite_store, model, tmp_path / "state") as (service, client):
         client.post("/assess", json={"rows": rows(10, 1), "top": 0}).raise_for_status()
         table_model(model, seed=1)
         client.post("/v2/repository/models/parts/load").raise_for_status()
         client.post("/assess", json={"rows": rows(20, 2), "top": 0}).raise_for_status()
         service.drift.look()
-        seen = {one.loaded.version: one.drift.examples for one in service.drift.found()}
+        seen = {one.loaded.version: one.drift.examples for one in service.drift.watched()}
     assert seen == {1: 10, 2: 20}
     assert [sqlite_store.read(lambda c, v=v: drift_state(c, "parts", v))["seen"] for v in (1, 2)] == [10, 20]

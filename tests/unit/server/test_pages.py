@@ -12,7 +12,7 @@ import pytest
 
 from indubio import Budget
 from indubio.report.figures import Drawing
-from indubio.server.review.page_requests import safe_path
+from indubio.server.review.page_request import safe_path
 from indubio.server.review.plots import styled_by_attributes
 from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, next_to

@@ -15,7 +15,7 @@ import tritonclient.http as triton
 
 from indubio import Detector
 from indubio.server.service import Service
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, input_values
 from indubio.server.store.verification import verify
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     models = {"press": table_model, "parts": mixed_model, "shaker": window_model}
     detectors = {name: make(folder / name) for name, make in models.items()}
     with (
-        Store(f"sqlite:///{folder / 'store.sqlite'}") as store,
+        ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store,
         serving(store, {name: folder / name for name in models}, folder / "state", most_rows=500) as (service, client),
     ):
         yield Served(service, client, **detectors)
@@ -364,7 +364,9 @@ def test_metrics_tell_requests_verdicts_and_batches(served: Served) -> None:
         assert name in text
 
 
-def test_when_too_much_waits_requests_are_refused_and_the_others_answered(tmp_path: Path, sqlite_store: Store) -> None:
+def test_when_too_much_waits_requests_are_refused_and_the_others_answered(
+    tmp_path: Path, sqlite_store: ServerStore
+) -> None:
     table_model(tmp_path / "press")
     with serving(sqlite_store, {"press": tmp_path / "press"}, tmp_path, most_waiting=4, answer_after="all") as (
         _,
@@ -384,7 +386,7 @@ def test_when_too_much_waits_requests_are_refused_and_the_others_answered(tmp_pa
         assert sorted(one.status_code for one in answers) == [200] * 2 + [503] * 6
 
 
-def test_a_chosen_share_is_kept_for_control(tmp_path: Path, sqlite_store: Store) -> None:
+def test_a_chosen_share_is_kept_for_control(tmp_path: Path, sqlite_store: ServerStore) -> None:
     table_model(tmp_path / "press")
     with serving(sqlite_store, {"press": tmp_path / "press"}, tmp_path, control_share=1.0) as (_, client):
         results = client.post("/assess", json={"rows": [row(), row(heat=30)]}).json()["results"]

@@ -15,7 +15,7 @@ from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.gate import Actor, Buckets, is_loopback, require
 from indubio.server.http.logs import JsonLines
 from indubio.server.service import Service
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, open_session, revoke_key
 from tests.served import row, serving, table_model
 
@@ -30,13 +30,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def asked(sqlite_store: Store, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
+def asked(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
     with serving(sqlite_store, {"press": model}, tmp_path) as both:
         yield both
 
 
 @pytest.fixture
-def secrets(sqlite_store: Store) -> dict[str, str]:
+def secrets(sqlite_store: ServerStore) -> dict[str, str]:
     return {
         role: sqlite_store.write(lambda c, role=role: add_key(c, f"the {role}", role, actor="tester")) for role in Role
     }
@@ -73,7 +73,7 @@ def test_a_role_opens_what_it_is_for(secrets: dict[str, str], asked: tuple[Servi
 
 
 def test_a_revoked_key_opens_nothing_and_a_new_one_does(
-    sqlite_store: Store, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
+    sqlite_store: ServerStore, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
 ) -> None:
     _, client = asked
     sqlite_store.write(lambda c: revoke_key(c, "the scorer", actor="tester"))
@@ -84,7 +84,7 @@ def test_a_revoked_key_opens_nothing_and_a_new_one_does(
 
 
 def test_the_audit_trail_knows_who_asked(
-    sqlite_store: Store, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
+    sqlite_store: ServerStore, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
 ) -> None:
     from indubio.server.store.audit_trail import entries
 
@@ -96,7 +96,7 @@ def test_the_audit_trail_knows_who_asked(
 
 
 def test_a_session_opens_what_its_key_does_but_not_to_pages_of_other_sites(
-    sqlite_store: Store, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
+    sqlite_store: ServerStore, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
 ) -> None:
     _, client = asked
     key = sqlite_store.read(keys_in_use)[hashed(secrets["admin"])]
@@ -119,7 +119,9 @@ def test_what_is_loopback() -> None:
     assert [is_loopback(host) for host in ("0.0.0.0", "10.0.0.1", "example.org", "", "localhost.evil")] == [False] * 5
 
 
-def test_beyond_the_rate_requests_are_told_when_to_come_back(sqlite_store: Store, model: Path, tmp_path: Path) -> None:
+def test_beyond_the_rate_requests_are_told_when_to_come_back(
+    sqlite_store: ServerStore, model: Path, tmp_path: Path
+) -> None:
     with serving(sqlite_store, {"press": model}, tmp_path, rate=2.0) as (_, client):
         answers = [client.get("/v2") for _ in range(6)]
     assert [answer.status_code for answer in answers[:2]] == [200, 200]

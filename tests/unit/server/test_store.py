@@ -11,9 +11,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
-from indubio.server.store import Store
-from indubio.server.store.audit_trail import append, head, now
+from indubio.server.store import ServerStore
+from indubio.server.store.audit_trail import append, head
 from indubio.server.store.cases import Filters, add_cases, cases_waiting, count_waiting, second_opinions
+from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
 from indubio.server.store.keys import (
     Role,
@@ -33,23 +34,23 @@ from indubio.server.store.versions import activate, activation_history, active_v
 from tests.stored_cases import assessed, stored
 
 
-def waiting(store: Store, order: Any = "age", filters: Filters | None = None, **options: Any) -> list[int]:
+def waiting(store: ServerStore, order: Any = "age", filters: Filters | None = None, **options: Any) -> list[int]:
     return [case.id for case in store.read(lambda c: cases_waiting(c, order, filters or Filters(), **options))]
 
 
-def test_migrations_make_exactly_the_tables_that_the_code_knows(store: Store) -> None:
+def test_migrations_make_exactly_the_tables_that_the_code_knows(store: ServerStore) -> None:
     with store.database.reading() as connection:
         context = MigrationContext.configure(connection)
         assert [change for change in compare_metadata(context, metadata) if "alembic" not in str(change)] == []
 
 
-def test_a_database_of_a_later_version_is_refused(store: Store) -> None:
+def test_a_database_of_a_later_version_is_refused(store: ServerStore) -> None:
     store.write(lambda c: c.execute(text("UPDATE alembic_version SET version_num = '9999'")))
     with pytest.raises(StoreError, match="another version"):
         store.database.migrate()
 
 
-def test_the_queue_is_ordered_by_age_or_by_uncertainty_and_overflow_comes_last(store: Store) -> None:
+def test_the_queue_is_ordered_by_age_or_by_uncertainty_and_overflow_comes_last(store: ServerStore) -> None:
     early, late = now() - timedelta(hours=2), now()
     a, b, c = (
         case.id
@@ -69,7 +70,7 @@ def test_the_queue_is_ordered_by_age_or_by_uncertainty_and_overflow_comes_last(s
     assert waiting(store, "age", limit=1, offset=1) == [a]
 
 
-def test_the_queue_is_filtered_by_machine_reason_and_model(store: Store) -> None:
+def test_the_queue_is_filtered_by_machine_reason_and_model(store: ServerStore) -> None:
     a, b, c = (
         case.id
         for case in stored(
@@ -81,13 +82,13 @@ def test_the_queue_is_filtered_by_machine_reason_and_model(store: Store) -> None
     assert waiting(store, filters=Filters(model="lathe")) == [c]
 
 
-def test_a_case_comes_back_as_it_was_assessed(store: Store) -> None:
+def test_a_case_comes_back_as_it_was_assessed(store: ServerStore) -> None:
     given = assessed(external_id="part 7", notes="missing: flow", probability=0.1 + 0.2)
     (case,) = stored(store, [given])
     assert {name: getattr(case, name) for name in given.__dict__} == given.__dict__
 
 
-def test_two_reviewers_are_not_given_the_same_case(store: Store) -> None:
+def test_two_reviewers_are_not_given_the_same_case(store: ServerStore) -> None:
     a, b = (case.id for case in stored(store, [assessed(), assessed()]))
     store.write(lambda c: claim(c, a, "ada"))
     with pytest.raises(ConflictError, match="held by ada"):
@@ -98,7 +99,7 @@ def test_two_reviewers_are_not_given_the_same_case(store: Store) -> None:
     assert waiting(store, reviewer="ada") == [a, b]
 
 
-def test_of_many_who_claim_at_once_one_gets_the_case(store: Store) -> None:
+def test_of_many_who_claim_at_once_one_gets_the_case(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     got: list[str] = []
 
@@ -117,7 +118,7 @@ def test_of_many_who_claim_at_once_one_gets_the_case(store: Store) -> None:
     assert len(got) == 1
 
 
-def test_a_claim_expires(store: Store) -> None:
+def test_a_claim_expires(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     store.write(lambda c: claim(c, case.id, "ada", hold=timedelta(minutes=5)))
     later = now() + timedelta(minutes=6)
@@ -125,7 +126,7 @@ def test_a_claim_expires(store: Store) -> None:
     assert waiting(store, reviewer="ada", at=later) == []
 
 
-def test_a_label_takes_the_case_out_of_the_queue_and_undo_brings_it_back(store: Store) -> None:
+def test_a_label_takes_the_case_out_of_the_queue_and_undo_brings_it_back(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     store.write(lambda c: review(c, case.id, "ada", "A", "worn die"))
     assert waiting(store) == []
@@ -137,7 +138,7 @@ def test_a_label_takes_the_case_out_of_the_queue_and_undo_brings_it_back(store: 
     assert [one.label for one in store.read(lambda c: history(c, case.id))] == ["A", None]
 
 
-def test_undoing_a_second_label_makes_the_first_count_again(store: Store) -> None:
+def test_undoing_a_second_label_makes_the_first_count_again(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     store.write(lambda c: review(c, case.id, "ada", "I"))
     store.write(lambda c: review(c, case.id, "ada", "A"))
@@ -146,7 +147,7 @@ def test_undoing_a_second_label_makes_the_first_count_again(store: Store) -> Non
     assert store.read(final_labels) == {case.id: "I"}
 
 
-def test_unsure_leaves_the_case_to_others(store: Store) -> None:
+def test_unsure_leaves_the_case_to_others(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     store.write(lambda c: review(c, case.id, "ada", "U"))
     assert waiting(store, reviewer="ada") == []
@@ -154,7 +155,7 @@ def test_unsure_leaves_the_case_to_others(store: Store) -> None:
     assert store.read(lambda c: count_waiting(c)) == 1
 
 
-def test_a_comment_alone_decides_nothing(store: Store) -> None:
+def test_a_comment_alone_decides_nothing(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     store.write(lambda c: comment_on(c, case.id, "ada", "ask the fitter"))
     assert waiting(store) == [case.id]
@@ -162,7 +163,7 @@ def test_a_comment_alone_decides_nothing(store: Store) -> None:
         store.write(lambda c: comment_on(c, case.id, "ada", "x" * 5000))
 
 
-def test_progress_counts_what_counts(store: Store) -> None:
+def test_progress_counts_what_counts(store: ServerStore) -> None:
     cases = stored(store, [assessed(), assessed(), assessed(overflow=True)])
     store.write(lambda c: review(c, cases[0].id, "ada", "I"))
     store.write(lambda c: review(c, cases[0].id, "ada", "A"))
@@ -173,7 +174,7 @@ def test_progress_counts_what_counts(store: Store) -> None:
     assert found.by_reviewer == {"ada": 1, "bob": 1}
 
 
-def test_agreement_is_that_of_fleiss(store: Store) -> None:
+def test_agreement_is_that_of_fleiss(store: ServerStore) -> None:
     cases = stored(store, [assessed() for _ in range(4)])
     said = {"ada": "AAII", "bob": "AIII"}
     for name, labels in said.items():
@@ -186,7 +187,7 @@ def test_agreement_is_that_of_fleiss(store: Store) -> None:
     assert found.disagreed == (cases[1].id,)
 
 
-def test_second_opinions_are_of_decided_cases_of_others(store: Store) -> None:
+def test_second_opinions_are_of_decided_cases_of_others(store: ServerStore) -> None:
     a, b = (case.id for case in stored(store, [assessed(), assessed()]))
     store.write(lambda c: review(c, a, "ada", "A"))
     assert [case.id for case in store.read(lambda c: second_opinions(c, "bob"))] == [a]
@@ -194,7 +195,7 @@ def test_second_opinions_are_of_decided_cases_of_others(store: Store) -> None:
     assert b in waiting(store)
 
 
-def test_a_key_is_kept_as_a_hash_only_and_opens_nothing_once_revoked(store: Store) -> None:
+def test_a_key_is_kept_as_a_hash_only_and_opens_nothing_once_revoked(store: ServerStore) -> None:
     secret = store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="tester"))
     assert store.read(keys_in_use)[hashed(secret)].name == "line 3"
     assert secret not in str(store.read(lambda c: c.execute(text("SELECT * FROM keys")).all()))
@@ -207,7 +208,7 @@ def test_a_key_is_kept_as_a_hash_only_and_opens_nothing_once_revoked(store: Stor
         store.write(lambda c: revoke_key(c, "line 3", actor="tester"))
 
 
-def test_a_session_ends_with_its_key(store: Store) -> None:
+def test_a_session_ends_with_its_key(store: ServerStore) -> None:
     secret = store.write(lambda c: add_key(c, "ada", Role.REVIEWER, actor="tester"))
     key = store.read(keys_in_use)[hashed(secret)]
     cookies = [store.write(lambda c: open_session(c, key)) for _ in range(2)]
@@ -223,7 +224,7 @@ def test_roles_open_what_they_are_for() -> None:
     assert [role.may(Role.SCORER) for role in Role] == [True, False, True]
 
 
-def test_versions_count_up_are_activated_and_rolled_back(store: Store) -> None:
+def test_versions_count_up_are_activated_and_rolled_back(store: ServerStore) -> None:
     def add(sha256: str, **more: Any) -> int:
         return store.write(
             lambda c: add_version(
@@ -248,7 +249,7 @@ def test_versions_count_up_are_activated_and_rolled_back(store: Store) -> None:
         store.write(lambda c: activate(c, "press", 3, by="ada"))
 
 
-def test_a_job_that_was_cut_off_is_told_as_interrupted(store: Store) -> None:
+def test_a_job_that_was_cut_off_is_told_as_interrupted(store: ServerStore) -> None:
     first, second = (store.write(lambda c: add_job(c, "retrain", "press", {"epochs": 3}, by="ada")) for _ in range(2))
     store.write(lambda c: job_progress(c, first, 0.5, "epoch 2"))
     store.write(lambda c: finish_job(c, first, JobStatus.DONE, "", {"version": 2}))
@@ -263,7 +264,7 @@ def test_a_job_that_was_cut_off_is_told_as_interrupted(store: Store) -> None:
     assert [job.id for job in store.read(all_jobs)] == [second, first]
 
 
-def test_what_fails_is_undone_alone(store: Store) -> None:
+def test_what_fails_is_undone_alone(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     before = store.read(head)
     started = threading.Event()
@@ -287,7 +288,7 @@ def test_what_fails_is_undone_alone(store: Store) -> None:
     assert store.read(verify).whole
 
 
-def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: Store) -> None:
+def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: ServerStore) -> None:
     (case,) = stored(store, [assessed()])
     before = store.read(head)
     started = threading.Event()
@@ -308,7 +309,7 @@ def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: Store)
 
 
 def test_a_closed_store_refuses_work(database_url: str) -> None:
-    closed = Store(database_url)
+    closed = ServerStore(database_url)
     closed.close()
     with pytest.raises(StoreError, match="closed"):
         closed.write(head)

@@ -12,11 +12,13 @@ from indubio.decision import NoReferral
 from indubio.errors import ConfigError, ModelFileError
 from indubio.export import export_onnx
 from indubio.server.models.registry import Registry
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from tests.served import row, serving, table_model
 
 
-def test_versions_are_swapped_and_rolled_back_without_dropping_a_request(sqlite_store: Store, tmp_path: Path) -> None:
+def test_versions_are_swapped_and_rolled_back_without_dropping_a_request(
+    sqlite_store: ServerStore, tmp_path: Path
+) -> None:
     table_model(tmp_path / "press")
     with serving(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "state") as (_, client):
         statuses: list[int] = []
@@ -55,7 +57,7 @@ def test_versions_are_swapped_and_rolled_back_without_dropping_a_request(sqlite_
         assert client.post("/v2/repository/models/press/load").status_code == 409
 
 
-def test_what_was_activated_stays_active_over_a_restart(sqlite_store: Store, tmp_path: Path) -> None:
+def test_what_was_activated_stays_active_over_a_restart(sqlite_store: ServerStore, tmp_path: Path) -> None:
     folder, archive = tmp_path / "press", tmp_path / "archive"
     table_model(folder)
     first = Registry(sqlite_store, {"press": folder}, archive, most_rows=10)
@@ -68,7 +70,7 @@ def test_what_was_activated_stays_active_over_a_restart(sqlite_store: Store, tmp
     assert [known.version for known in again.known("press")] == [1, 2]
 
 
-def test_another_rule_is_another_version(sqlite_store: Store, tmp_path: Path) -> None:
+def test_another_rule_is_another_version(sqlite_store: ServerStore, tmp_path: Path) -> None:
     folder = tmp_path / "press"
     table_model(folder)
     registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", most_rows=10)
@@ -79,7 +81,7 @@ def test_another_rule_is_another_version(sqlite_store: Store, tmp_path: Path) ->
     assert two.rule_content["referral_threshold"] == "inf"
 
 
-def test_a_damaged_model_is_refused_and_the_old_one_goes_on(sqlite_store: Store, tmp_path: Path) -> None:
+def test_a_damaged_model_is_refused_and_the_old_one_goes_on(sqlite_store: ServerStore, tmp_path: Path) -> None:
     folder = tmp_path / "press"
     table_model(folder)
     registry = Registry(sqlite_store, {"press": folder}, tmp_path / "archive", most_rows=10)
@@ -91,7 +93,7 @@ def test_a_damaged_model_is_refused_and_the_old_one_goes_on(sqlite_store: Store,
         Registry(sqlite_store, {}, tmp_path, most_rows=10)
 
 
-def test_what_is_read_again_unchanged_is_in_memory_once(sqlite_store: Store, tmp_path: Path) -> None:
+def test_what_is_read_again_unchanged_is_in_memory_once(sqlite_store: ServerStore, tmp_path: Path) -> None:
     table_model(tmp_path / "press")
     registry = Registry(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "archive", most_rows=10)
     before = registry.model()
@@ -106,9 +108,9 @@ import sys
 sys.modules["onnx"] = sys.modules["onnxruntime"] = None  # an import of them fails
 from pathlib import Path
 from indubio.server.models.registry import Registry
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 folder = Path({str(tmp_path)!r})
-with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
+with ServerStore(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
     print(Registry(store, {{"press": folder / "press"}}, folder / "archive", most_rows=10).model().version)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -122,10 +124,10 @@ import sys
 sys.modules["torch"] = None  # an import of it fails
 from pathlib import Path
 from indubio.server.models.registry import Registry
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 import indubio.server.http.app
 folder = Path({str(tmp_path)!r})
-with Store(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
+with ServerStore(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
     registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", most_rows=10)
     model = registry.model().model
     rows = model.input.decode(b'{{"rows":[{{"pressure":0.1,"flow":0.1,"heat":0.1,"noise":0.1}}]}}').rows

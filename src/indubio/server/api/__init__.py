@@ -1,1 +1,1 @@
-"""The routes for machines: the Open Inference Protocol, /assess, and what an operator asks."""
+"""The routes for machines: /assess, the Open Inference Protocol, and what an operator needs."""

@@ -1,4 +1,4 @@
-"""What a model takes, read strictly: columns by name, each a finite number or a category, or the refusal says where.
+"""The input of a model, read strictly: columns by name, each a finite number or a category.
 
 A column's rule is written once, as a type of msgspec, and is decoder, check and OpenAPI schema alike: text, booleans,
 NaN, numbers too large, unknown and missing columns are refused with their place. The stored input, and what the audit
@@ -29,8 +29,8 @@ Name = Annotated[str, msgspec.Meta(max_length=200, extra_json_schema={"pattern":
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Examples:
-    """Examples of one request, ready for the model.
+class ExampleBatch:
+    """Examples that are ready for the model: those of one request, or of several together.
 
     Args:
         values: (N, D) or (N, L, K) numbers, NaN where a value is missing; None where there are categories.
@@ -46,21 +46,21 @@ class Examples:
         return len(self.inputs)
 
     @classmethod
-    def joined(cls, parts: "Sequence[Examples]") -> "Examples":
-        """Several requests' examples as one batch."""
-        if len(parts) == 1:
-            return parts[0]
-        arrays = [part.values for part in parts if part.values is not None]
-        tables = [part.columns for part in parts if part.columns is not None]
+    def joined(cls, requests: "Sequence[ExampleBatch]") -> "ExampleBatch":
+        """The examples of several requests as one batch."""
+        if len(requests) == 1:
+            return requests[0]
+        arrays = [one.values for one in requests if one.values is not None]
+        tables = [one.columns for one in requests if one.columns is not None]
         return cls(
             values=np.concatenate(arrays) if arrays else None,
             columns=pa.concat_tables(tables) if tables else None,
-            inputs=[one for part in parts for one in part.inputs],
+            inputs=[stored for one in requests for stored in one.inputs],
         )
 
 
 class ModelInput:
-    """What one model takes.
+    """Reads requests for one model.
 
     Args:
         schema: its columns or sensors.
@@ -113,45 +113,45 @@ class ModelInput:
             raise ConfigError(f"a column of the model has a name that cannot be served: {error}.") from None
 
     def decode(self, body: bytes) -> Any:
-        """A request's body; raises msgspec's errors, which name the place."""
+        """Decode a request's body. Raises msgspec's errors, which name the place."""
         request: Any = self._decoder.decode(body)
-        given = sum(getattr(request, name) is not msgspec.UNSET for name in ("rows", "ids", "machine", "top"))
-        if body.count(b":") != given + len(request.rows) * len(self.schema.columns):
+        unset = (request.ids, request.machine, request.top).count(msgspec.UNSET)
+        if body.count(b":") != 4 - unset + len(request.rows) * len(self.names):
             refuse_doubles(body)
         return request
 
-    def from_rows(self, rows: Sequence[Any]) -> Examples:
-        """Decoded rows as examples."""
-        inputs = [msgspec.json.encode(row) for row in rows]
-        plain = [msgspec.structs.astuple(row) for row in rows]
+    def from_rows(self, rows: Sequence[Any]) -> ExampleBatch:
+        """Turn decoded rows into examples."""
+        inputs = list(map(msgspec.json.encode, rows))
+        plain = list(map(msgspec.structs.astuple, rows))
         if self.numeric:
             values = np.array(plain, dtype=np.float64)
             values = values.transpose(0, 2, 1) if self.windows else values
             self._require_fitting(values)
-            return Examples(values=values, columns=None, inputs=inputs)
-        return Examples(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
+            return ExampleBatch(values=values, columns=None, inputs=inputs)
+        return ExampleBatch(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
 
-    def from_values(self, values: Float[np.ndarray, "examples ..."]) -> Examples:
-        """An array of numbers as examples; NaN is a missing value."""
+    def from_values(self, values: Float[np.ndarray, "examples ..."]) -> ExampleBatch:
+        """Turn an array of numbers into examples; NaN is a missing value."""
         self._require_fitting(values)
         columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
         if self.missing != "error" and np.isnan(values).any():
             columns = [_without_nan(row) for row in columns]
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]
-        return Examples(values=values, columns=None, inputs=inputs)
+        return ExampleBatch(values=values, columns=None, inputs=inputs)
 
-    def from_columns(self, columns: Sequence[Sequence[Any]]) -> Examples:
-        """Columns in the order of the schema, numbers and categories, as examples."""
+    def from_columns(self, columns: Sequence[Sequence[Any]]) -> ExampleBatch:
+        """Turn columns, in the order of the schema, into examples."""
         rows = zip(*columns, strict=True)
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in rows]
-        return Examples(values=None, columns=self._table(columns), inputs=inputs)
+        return ExampleBatch(values=None, columns=self._table(columns), inputs=inputs)
 
-    def from_input(self, stored: bytes) -> Examples:
-        """A stored input as an example."""
+    def from_input(self, stored: bytes) -> ExampleBatch:
+        """Turn a stored input back into an example."""
         return self.from_rows([self._row_decoder.decode(stored)])
 
-    def detector_data(self, examples: Examples) -> Table | Windows:
-        """Examples as `Detector.assess` and `contributions` take them."""
+    def detector_data(self, examples: ExampleBatch) -> Table | Windows:
+        """The examples as `Detector.assess` and `contributions` take them."""
         names = self.schema.names
         if examples.columns is not None:
             categorical = {c.name: c.categories for c in self.schema.columns if c.kind == "category"}
@@ -166,8 +166,8 @@ class ModelInput:
             return Windows(values=values, sensors=names, rate=None, origin=_no_columns(len(values)), report=report)
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
-    def scoring_data(self, examples: Examples) -> Rows | Table | Windows:
-        """The same, but numbers as they are: on a few rows most of the time would go to a table's columns."""
+    def scoring_data(self, examples: ExampleBatch) -> Rows | Table | Windows:
+        """The same without a table where all are numbers: for a few rows, making one would take most of the time."""
         if examples.values is None:
             return self.detector_data(examples)
         return Rows(values=examples.values, names=self.encoded_names)

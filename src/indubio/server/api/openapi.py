@@ -9,7 +9,7 @@ from indubio.decision import Reason
 from indubio.server.api import tensors
 from indubio.server.api.model_inputs import PRINTABLE
 from indubio.server.models.registry import Loaded, Registry
-from indubio.server.settings import ServerSettings
+from indubio.server.server_settings import ServerSettings
 
 REFUSALS = {
     "400": "What was sent cannot be used; the message says where and why.",
@@ -79,7 +79,7 @@ INFER = {
 
 
 def document(registry: Registry, settings: ServerSettings) -> dict[str, Any]:
-    """The description."""
+    """The OpenAPI document of a server, as plain data."""
     paths: dict[str, Any] = {
         "/v2": _get("The server.", open_to_all=True),
         "/v2/health/live": _get("The process answers.", open_to_all=True),

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from indubio.errors import DataError, quoted
-from indubio.server.api.model_inputs import Examples, ModelInput, Name, refuse_doubles
+from indubio.server.api.model_inputs import ExampleBatch, ModelInput, Name, refuse_doubles
 
 KINDS: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
@@ -29,28 +29,28 @@ OUTPUTS |= {"notes": "BYTES", "case": "BYTES"}
 ROWS = "rows"
 
 Parameters = dict[str, bool | int | float | str]
-Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+Dimension = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 
 class InputTensor(msgspec.Struct, forbid_unknown_fields=True):
-    """One input."""
+    """One input tensor of a request."""
 
     name: Name
-    shape: Annotated[list[Size], msgspec.Meta(min_length=1, max_length=8)]
+    shape: Annotated[list[Dimension], msgspec.Meta(min_length=1, max_length=8)]
     datatype: str
     parameters: Parameters = {}
     data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class WantedOutput(msgspec.Struct, forbid_unknown_fields=True):
-    """An output that is asked for."""
+    """One output that a request asks for."""
 
     name: str
     parameters: Parameters = {}
 
 
 class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """The JSON of a request."""
+    """The JSON of a request for inference."""
 
     inputs: Annotated[list[InputTensor], msgspec.Meta(min_length=1, max_length=100_000)]
     id: Name = ""
@@ -63,7 +63,7 @@ _decoder = msgspec.json.Decoder(InferRequest)
 
 
 def decode(body: bytes, json_size: int | None) -> tuple[InferRequest, memoryview]:
-    """A request, and the bytes of its binary tensors."""
+    """Decode a request; also the bytes of its binary tensors."""
     if json_size is not None and not 0 <= json_size <= len(body):
         raise DataError(f"Inference-Header-Content-Length is {json_size}, and the body has {len(body)} bytes.")
     text = body if json_size is None else body[:json_size]
@@ -74,7 +74,7 @@ def decode(body: bytes, json_size: int | None) -> tuple[InferRequest, memoryview
 
 
 def _names(request: InferRequest) -> int:
-    """How many names the JSON must at least have: what has more may name something twice."""
+    """How many names the JSON must have at least: one that has more may name something twice."""
     tensors = sum(3 + (t.data is not msgspec.UNSET) + bool(t.parameters) + len(t.parameters) for t in request.inputs)
     wanted = sum(1 + bool(o.parameters) + len(o.parameters) for o in request.outputs)
     own = (
@@ -89,15 +89,15 @@ def _names(request: InferRequest) -> int:
 
 
 def described(model: ModelInput) -> list[dict[str, Any]]:
-    """The inputs of a model, for its metadata: one matrix, or a tensor per column where some are categories."""
+    """Describe a model's inputs: one matrix, or a tensor per column where some are categories."""
     if model.numeric:
         return [{"name": ROWS, "datatype": "FP64", "shape": [-1, *model.input_shape]}]
     kinds = {"number": "FP64", "category": "BYTES"}
     return [{"name": column.name, "datatype": kinds[column.kind], "shape": [-1, 1]} for column in model.schema.columns]
 
 
-def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_rows: int) -> Examples:
-    """The request's examples."""
+def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_rows: int) -> ExampleBatch:
+    """Turn a request's tensors into examples."""
     tensors = dict(_tensors(request, binary, missing=model.missing != "error", most_rows=most_rows))
     wanted = [ROWS] if model.numeric else list(model.schema.names)
     if tensors.keys() != set(wanted) or len(tensors) != len(request.inputs):
@@ -175,7 +175,7 @@ def _from_json(tensor: InputTensor, where: str, missing: bool) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _data_decoder(one: str, missing: bool, inner: tuple[int, ...]) -> msgspec.json.Decoder[Any]:
-    """For the data of a tensor, flat or nested; making one costs more than using it."""
+    """A decoder for the data of a tensor, flat or nested; making one costs more than using it."""
     value: Any = {"text": Name, "fraction": float, "whole": int}[one]
     value = value | None if missing else value
     kind: Any = list[value]
@@ -232,18 +232,18 @@ def wanted_outputs(request: InferRequest) -> dict[str, bool]:
 
 
 def answer(
-    found: Mapping[str, Sequence[Any]], wanted: Mapping[str, bool], head: Mapping[str, Any]
+    columns: Mapping[str, Sequence[Any]], wanted: Mapping[str, bool], head: Mapping[str, Any]
 ) -> tuple[bytes, int | None]:
     """The body of an answer, and the size of its JSON where bytes follow it.
 
     Args:
-        found: values by output.
+        columns: values by output.
         wanted: outputs, and which of them in binary.
         head: model and id.
     """
     outputs, blobs = [], []
     for name, binary in wanted.items():
-        values = found[name]
+        values = columns[name]
         tensor: dict[str, Any] = {"name": name, "datatype": OUTPUTS[name], "shape": [len(values)]}
         if binary:
             blobs.append(_encoded(values, OUTPUTS[name]))

@@ -1,1 +1,1 @@
-"""HTTP as such: the process, connections, the gate, errors as answers, logs and metrics."""
+"""HTTP: the process, its connections, the gate, request bodies, answers, errors, logs and metrics."""

@@ -1,30 +1,37 @@
-"""`Answer`: what a request is answered, before it is anybody's message or bytes."""
+"""`Answer`: a whole response, as plain as it can be."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-Headers = Sequence[tuple[bytes, bytes]]
-JSON: Headers = ((b"content-type", b"application/json"),)
+AnswerHeaders = Sequence[tuple[bytes, bytes]]
+JSON: AnswerHeaders = ((b"content-type", b"application/json"),)
 
 
+@dataclass(slots=True)
 class Answer:
-    """A status, headers without the content's length, and the content; also an ASGI application that sends them."""
+    """A response that is complete; as an ASGI application it sends itself.
 
-    __slots__ = ("content", "headers", "status")
+    Args:
+        content: the body.
+        status: of HTTP.
+        headers: without the length of the content.
+    """
 
-    def __init__(self, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
-        self.content, self.status, self.headers = content, status, headers
+    content: bytes
+    status: int = 200
+    headers: AnswerHeaders = JSON
 
     @classmethod
     def json(cls, content: Any, status: int = 200) -> "Answer":
-        """Plain data as JSON."""
+        """An answer with some data as JSON."""
         return cls(msgspec.json.encode(content), status)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI passes all
-        """Send it."""
+        """Send the answer with the length of its content."""
         headers = [*self.headers, (b"content-length", b"%d" % len(self.content))]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.content})

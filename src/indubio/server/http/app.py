@@ -1,8 +1,7 @@
-"""The application: the routes behind the gate."""
+"""The ASGI application of the server: the routes for machines and the pages for people, behind the gate."""
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
 from collections.abc import AsyncIterator
 
@@ -11,7 +10,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp
 
 from indubio.server.api.routes import Api
-from indubio.server.http.gate import Guard
+from indubio.server.http.gate import Gate
 from indubio.server.service import Service
 
 log = logging.getLogger("indubio.server")
@@ -19,41 +18,32 @@ REFRESH = 2.0  # seconds; so long a revoked key may still open something
 
 
 def build_app(service: Service) -> ASGIApp:
-    """The ASGI application of a service. `request.app` is the service."""
-    guard: Guard
+    """The ASGI application that answers for a service."""
+    from indubio.server import review  # the pages bring detectors and matplotlib with them
+
+    gate: Gate
 
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:  # noqa: ARG001 - Starlette passes it
-        refreshing = asyncio.create_task(_refresh(guard))
+        refreshing = asyncio.create_task(_refresh(gate))
         yield
         refreshing.cancel()
 
-    api = Api(service)
-    routes: list[BaseRoute] = [*api.routes(), *_pages(service)]
-    guard = Guard(
+    routes: list[BaseRoute] = [*Api(service).routes(), *review.routes(service)]
+    gate = Gate(
         Router(routes, redirect_slashes=False, lifespan=lifespan),
         service.store,
         service.metrics,
         rate=service.settings.rate,
         access_log=service.settings.access_log,
-        state=service,
-        ways=api.ways(),
     )
-    return guard
+    return gate
 
 
-def _pages(service: Service) -> list[BaseRoute]:
-    if importlib.util.find_spec("indubio.server.review") is None:
-        return []
-    pages = importlib.import_module("indubio.server.review")
-    found: list[BaseRoute] = pages.routes(service)
-    return found
-
-
-async def _refresh(guard: Guard) -> None:
+async def _refresh(gate: Gate) -> None:
     while True:
         await asyncio.sleep(REFRESH)
         try:
-            await anyio.to_thread.run_sync(guard.refresh)
+            await anyio.to_thread.run_sync(gate.refresh)
         except Exception:
             log.exception("the keys could not be read again")

@@ -1,4 +1,4 @@
-"""From errors to answers: bad input is 4xx and says where, a server that cannot is 503, and nothing else gets out."""
+"""Errors as answers: bad input is 4xx and says where, a server that cannot work is 503, and nothing else gets out."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _PLACE = re.compile(r" - at `(.*)`$", re.DOTALL)
 
 
 class RefusalError(IndubioError):
-    """A request that is refused.
+    """A request that is refused, with the status of the answer.
 
     Args:
         status: of the answer.
@@ -40,18 +40,18 @@ class RefusalError(IndubioError):
 
 
 class BusyError(RefusalError):
-    """Too much work waits already."""
+    """A request that is refused because too much work waits already."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, retry_after="1")
 
 
 def decoded(decode: Callable[..., T], *arguments: Any) -> T:
-    """What a decoder gives; what it cannot read is the client's fault, with the place."""
+    """Call a decoder; what it cannot read is a DataError that says where."""
     try:
         return decode(*arguments)
     except msgspec.DecodeError as error:
-        raise DataError(_told(str(error))) from None
+        raise DataError(_explained(str(error))) from None
     except UnicodeDecodeError as error:
         raise DataError(f"the text is not UTF-8: {error.reason}.") from None
     except RecursionError:
@@ -60,36 +60,37 @@ def decoded(decode: Callable[..., T], *arguments: Any) -> T:
         raise DataError(f"JSON is malformed: {error}.") from None
 
 
-def _told(message: str) -> str:
+def _explained(message: str) -> str:
     if message.startswith("JSON is malformed: invalid character"):
         return f"{message}: neither NaN nor Infinity is a number of JSON"
     return "the body is empty or ends too early" if message == "Input data was truncated" else message
 
 
-def answer_to(error: Exception) -> Answer | None:
-    """The answer to an error; None where it is a fault of ours."""
+def refusal_of(error: Exception) -> RefusalError | None:
+    """The refusal that a client gets for an error; None where the error is a fault of the server."""
     match error:
         case RefusalError():
-            return problem(error.status, str(error), error.headers)
+            return error
         case HTTPException():
-            return problem(error.status_code, error.detail, dict(error.headers or {}))
+            return RefusalError(error.status_code, error.detail, **(error.headers or {}))
         case NotFoundError():
-            return problem(404, str(error))
+            return RefusalError(404, str(error))
         case ConflictError() | ModelFileError():
-            return problem(409, str(error))
+            return RefusalError(409, str(error))
         case DataError() | ConfigError():
-            return problem(400, str(error))
+            return RefusalError(400, str(error))
         case StoreError():  # where the database is, is nobody's business
-            return problem(503, "the server cannot reach its database.", {"Retry-After": str(RETRY_STORE)})
+            return RefusalError(503, "the server cannot reach its database.", retry_after=str(RETRY_STORE))
         case _:
             return None
 
 
-def problem(status: int, message: str, headers: dict[str, str] | None = None) -> Answer:
-    """An error as JSON: what, and where."""
+def error_answer(error: RefusalError) -> Answer:
+    """A refusal as JSON: why, and the place in the body where that is known."""
+    message = str(error)
     place = _PLACE.search(message)
     content: dict[str, Any] = {"error": message} | ({"place": place[1]} if place else {})
     # A lone surrogate of a URL cannot be written as UTF-8.
     body = msgspec.json.encode({key: text.encode(errors="replace").decode() for key, text in content.items()})
-    told = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
-    return Answer(body, status, [*JSON, *told])
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers.items()]
+    return Answer(body, error.status, [*JSON, *headers])

@@ -1,28 +1,27 @@
-"""The gate that every request passes: who is asking, how often, from where; and what every answer carries.
+"""The gate that every request passes: it checks the key, the rate and the origin, and adds headers to every answer.
 
 Without a key in the store only this machine may ask, as the admin "local", and only under a loopback name: a page on
 the web could otherwise reach the server through the browser of whoever sits at the machine. With keys, everything but
-the health checks needs one, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
+the health checks needs one, as `Authorization: Bearer KEY`, `X-API-ApiKey: KEY`, or a session's cookie.
 """
 
-import asyncio
 import ipaddress
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import anyio.to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from indubio.server.http.answers import Answer
-from indubio.server.http.error_answers import RefusalError, answer_to, problem
+from indubio.server.http.error_answers import RefusalError, error_answer, refusal_of
 from indubio.server.http.metrics import Metrics
-from indubio.server.store import Store
-from indubio.server.store.keys import Key, Role, hashed, keys_in_use, session_key
+from indubio.server.http.request_bodies import RequestHeaders
+from indubio.server.store import ServerStore
+from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use, session_key
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
@@ -46,7 +45,7 @@ COMMON_HEADERS = [*SECURITY_HEADERS, NO_STORE]
 
 @dataclass(frozen=True)
 class Actor:
-    """Who is asking."""
+    """Who sent a request: the name of the key, and its role."""
 
     name: str
     role: Role
@@ -55,21 +54,8 @@ class Actor:
 LOCAL = Actor("local", Role.ADMIN)
 
 
-@dataclass(frozen=True)
-class Way:
-    """Where a request on the straight way goes.
-
-    Args:
-        path: of the route, as metrics and logs name it.
-        begin: gives what waits for the model, and what makes an answer of it.
-    """
-
-    path: str
-    begin: Callable[[Actor, dict[bytes, bytes], bytes], "tuple[asyncio.Future[Any], Callable[[Any], Answer]]"]
-
-
 def require(actor: Actor | None, role: Role) -> Actor:
-    """The actor, if the role is enough."""
+    """Refuse an actor whose role is not enough; returns the others."""
     if actor is None:
         raise RefusalError(401, "this needs a key: Authorization: Bearer KEY.", www_authenticate="Bearer")
     if not actor.role.may(role):
@@ -78,7 +64,7 @@ def require(actor: Actor | None, role: Role) -> Actor:
 
 
 class Buckets:
-    """Token buckets, one per name.
+    """Rate limits by name, as token buckets.
 
     Args:
         rate: tokens per second.
@@ -90,7 +76,7 @@ class Buckets:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, name: str, *, take: bool = True) -> float:
-        """Seconds until there is a token; 0 where there is one, which is taken."""
+        """Seconds until the name has a token; 0 where it has one, which is used up."""
         at = time.monotonic()
         tokens, last = self._buckets.pop(name, (self._burst, at))
         tokens = min(self._burst, tokens + (at - last) * self._rate)
@@ -101,127 +87,89 @@ class Buckets:
         return 0.0 if enough else (1 - tokens) / self._rate
 
 
-class Guard:
-    """The gate.
+class Gate:
+    """The ASGI application that every request passes first.
 
     Args:
-        app: what comes behind it.
+        app: the routes behind it.
         store: knows keys and sessions.
-        metrics: to count in.
-        rate: requests per second and key; None for no limit.
+        metrics: counts requests.
+        rate: requests per second and key; None sets no limit.
         access_log: log every request.
-        state: put into every request as `request.app`.
-        ways: of requests that go straight, by their URL.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        store: Store,
-        metrics: Metrics,
-        *,
-        rate: float | None,
-        access_log: bool,
-        state: Any,
-        ways: Mapping[bytes, Way],
+        self, app: ASGIApp, store: ServerStore, metrics: Metrics, *, rate: float | None, access_log: bool
     ) -> None:
-        self.ways = ways
-        self._app, self._store, self._metrics, self._state = app, store, metrics, state
+        self._app, self._store, self._metrics = app, store, metrics
         self._access_log = access_log
-        self._keys: dict[str, Key] = store.read(keys_in_use)
+        self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
         self._rates = None if rate is None else Buckets(rate, rate)
         self._failures = Buckets(*FAILURES)
 
     def refresh(self) -> None:
-        """Read the keys again; new ones open, and revoked ones close, within moments."""
+        """Read the keys again: new ones open and revoked ones close within moments."""
         self._keys = self._store.read(keys_in_use)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, or not."""
+        """Let a request pass or refuse it; count it, and log it where that is asked for."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        scope["app"] = self._state
+        scope["app"] = self  # Starlette's routes raise their 404 and 405 then, and `_refusal` answers them
         status = 500
 
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                _add_headers(message)
+                status, headers = message["status"], message["headers"]
+                added = SECURITY_HEADERS if b"cache-control" in dict(headers) else COMMON_HEADERS
+                message["headers"] = [*headers, *added]
             await send(message)
 
         try:
-            headers = {name: value for name, value in scope["headers"] if name in _READ}
-            self._admit(scope, headers, await self._session(headers))
-            await self._app(scope, receive, sending)
+            headers = dict(scope["headers"])
+            session = await self._session(headers) if b"cookie" in headers else None
+            self._admit(scope, headers, session)
+            await self._app(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001 - whatever it is, no trace of it gets out
-            await _refusal(error, scope["path"])(scope, receive, sending)
-        self._told(scope, status, began)
+            await _refusal(error, scope["path"])(scope, receive, send_with_headers)
+        self._count(scope, status, began)
 
-    def straight(
-        self, scope: Scope, way: Way, headers: dict[bytes, bytes], body: bytes, reply: Callable[[Answer], None]
-    ) -> None:
-        """The same for a request that came whole: `reply` gets the answer, sooner or later."""
-        began = time.perf_counter()
-
-        def finish(done: "asyncio.Future[Any]") -> None:
-            try:
-                answer = render(done.result())
-            except Exception as error:  # noqa: BLE001 - as above
-                answer = _refusal(error, way.path)
-            self._told(scope, answer.status, began)
-            reply(answer)
-
-        try:
-            scope["route"] = way
-            actor = require(self._admit(scope, headers), Role.SCORER)
-            waiting, render = way.begin(actor, headers, body)
-        except Exception as error:  # noqa: BLE001 - as above
-            self.refuse(scope, way, error, reply, began)
-        else:
-            waiting.add_done_callback(finish)
-
-    def refuse(
-        self, scope: Scope, way: Way, error: Exception, reply: Callable[[Answer], None], began: float | None = None
-    ) -> None:
-        """Answer a request that is not even begun."""
-        scope["route"] = way
-        answer = _refusal(error, way.path)
-        self._told(scope, answer.status, time.perf_counter() if began is None else began)
-        reply(answer)
-
-    def _admit(self, scope: Scope, headers: dict[bytes, bytes], session: Key | None = None) -> Actor | None:
+    def _admit(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> None:
+        """Find out who asks, and refuse those who may not or ask too often. What was read is kept in the scope."""
         actor = self._actor(scope, headers, session)
-        scope.setdefault("state", {})["actor"] = actor
-        if actor is None and scope["path"] not in OPEN_PATHS and not scope["path"].startswith(OPEN_FOLDERS):
+        scope["state"] |= {"actor": actor, "headers": headers}
+        path = scope["path"]
+        if actor is None and path not in OPEN_PATHS and not path.startswith(OPEN_FOLDERS):
             require(actor, Role.SCORER)
         if self._rates is not None:
             name = _address(scope) if actor is None or actor is LOCAL else actor.name
             if wait := self._rates.wait(name):
                 raise RefusalError(429, "too many requests.", retry_after=str(math.ceil(wait)))
-        return actor
 
-    async def _session(self, headers: dict[bytes, bytes]) -> Key | None:
-        cookie = _cookie(headers[b"cookie"]) if b"cookie" in headers and _secret(headers) is None else None
+    async def _session(self, headers: RequestHeaders) -> ApiKey | None:
+        """The key of a browser's session, where no key was sent."""
+        cookie = _cookie(headers[b"cookie"]) if _secret(headers) is None else None
         if cookie is None:
             return None
         return await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
 
-    def _actor(self, scope: Scope, headers: dict[bytes, bytes], session: Key | None) -> Actor | None:
+    def _actor(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> Actor | None:
         secret = _secret(headers)
         if secret is not None:
             return self._key_actor(scope, secret)
-        if session is not None:
-            _require_same_origin(scope, headers)
-            return Actor(session.name, session.role)
-        if self._keys:
-            return None
-        if not is_loopback(_address(scope)) or not is_loopback(_host(headers)):
-            raise RefusalError(403, "without keys only this machine may ask: indubio keys add NAME --role ROLE.")
-        _require_same_origin(scope, headers)
-        return LOCAL
+        if session is None:
+            if self._keys:
+                return None
+            if not is_loopback(_address(scope)) or not is_local_name(headers.get(b"host", b"")):
+                raise RefusalError(403, "without keys only this machine may ask: indubio keys add NAME --role ROLE.")
+        # A browser says which page a request comes from: another site's page must not act for whoever is logged in.
+        origin = headers.get(b"origin")
+        if origin is not None and scope["method"] in UNSAFE and origin.partition(b"://")[2] != headers.get(b"host"):
+            raise RefusalError(403, "a page of another site may not ask for this.")
+        return LOCAL if session is None else Actor(session.name, session.role)
 
     def _key_actor(self, scope: Scope, secret: str) -> Actor:
         address = _address(scope)
@@ -233,11 +181,11 @@ class Guard:
             raise RefusalError(401, "there is no such key.", www_authenticate="Bearer")
         return Actor(key.name, key.role)
 
-    def _told(self, scope: Scope, status: int, began: float) -> None:
-        route = getattr(scope.get("route"), "path", "none")
+    def _count(self, scope: Scope, status: int, began: float) -> None:
+        route = scope["route"].path if "route" in scope else "none"
         self._metrics.answered(route, status, began)
         if self._access_log or status >= 400:
-            actor = scope["state"].get("actor") if "state" in scope else None
+            actor = scope["state"].get("actor")
             log.log(
                 logging.WARNING if status >= 500 else logging.INFO,
                 "request",
@@ -252,24 +200,14 @@ class Guard:
 
 
 def _refusal(error: Exception, path: str) -> Answer:
-    answer = answer_to(error)
-    if answer is None:
+    refusal = refusal_of(error)
+    if refusal is None:
         log.error("a fault of the server", exc_info=error, extra={"path": path})
-        answer = problem(500, "a fault of the server; it is in its log.")
-    return answer
+        refusal = RefusalError(500, "a fault of the server; it is in its log.")
+    return error_answer(refusal)
 
 
-_READ = {b"authorization", b"x-api-key", b"cookie", b"host", b"origin"}
-
-
-def _add_headers(message: MutableMapping[str, Any]) -> None:
-    headers = message["headers"] = list(message["headers"])
-    headers.extend(SECURITY_HEADERS)
-    if not any(name == b"cache-control" for name, _ in headers):
-        headers.append(NO_STORE)
-
-
-def _secret(headers: dict[bytes, bytes]) -> str | None:
+def _secret(headers: RequestHeaders) -> str | None:
     bearer = headers.get(b"authorization")
     if bearer is not None:
         scheme, _, secret = bearer.decode("latin-1").partition(" ")
@@ -281,18 +219,11 @@ def _secret(headers: dict[bytes, bytes]) -> str | None:
 
 
 def _cookie(header: bytes) -> str | None:
-    for part in header.decode("latin-1").split(";"):
-        name, _, value = part.strip().partition("=")
+    for pair in header.decode("latin-1").split(";"):
+        name, _, value = pair.strip().partition("=")
         if name == COOKIE and value:
             return value
     return None
-
-
-def _require_same_origin(scope: Scope, headers: dict[bytes, bytes]) -> None:
-    """A browser says which page a request comes from: another site's page must not act for whoever is logged in."""
-    origin = headers.get(b"origin")
-    if scope["method"] in UNSAFE and origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
-        raise RefusalError(403, "a page of another site may not ask for this.")
 
 
 def _address(scope: Scope) -> str:
@@ -300,9 +231,11 @@ def _address(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-def _host(headers: dict[bytes, bytes]) -> str:
-    host = headers.get(b"host", b"").decode("latin-1")
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+@lru_cache(maxsize=1024)
+def is_local_name(host: bytes) -> bool:
+    """Whether a Host header is a name or an address of this machine."""
+    name = host.decode("latin-1")
+    return is_loopback(name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0])
 
 
 @lru_cache(maxsize=1024)

@@ -8,10 +8,10 @@ _KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskN
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line."""
+    """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The record as a line of JSON."""
         plain = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

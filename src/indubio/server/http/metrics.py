@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics."""
+"""The metrics that Prometheus reads at /metrics."""
 
 import time
 from collections import Counter as Counts
@@ -13,7 +13,7 @@ MEMORY = 0.999  # of the running means: about the last thousand verdicts
 
 
 class Metrics:
-    """Counters of one server, in a registry of its own."""
+    """All metrics of one server, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -48,19 +48,19 @@ class Metrics:
         self._means: dict[str, list[float]] = {}
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
-    def scored(self, model: str, found: Mapping[str, Sequence[Any]]) -> None:
-        """One batch was scored."""
-        self.batches.labels(model).observe(len(found["verdict"]))
-        for (verdict, reason), count in Counts(zip(found["verdict"], found["reason"], strict=True)).items():
+    def scored(self, model: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Count a batch that was scored."""
+        self.batches.labels(model).observe(len(columns["verdict"]))
+        for (verdict, reason), count in Counts(zip(columns["verdict"], columns["reason"], strict=True)).items():
             self.verdicts.labels(model, verdict, reason).inc(count)
-        columns = [verdict == "REFER" for verdict in found["verdict"]], found["probability"], found["total"]
-        latest = [sum(values) / len(values) for values in columns]
-        old = MEMORY ** len(found["verdict"])
+        smoothed = [verdict == "REFER" for verdict in columns["verdict"]], columns["probability"], columns["total"]
+        latest = [sum(values) / len(values) for values in smoothed]
+        old = MEMORY ** len(columns["verdict"])
         means = self._means.get(model) or latest
         self._means[model] = [old * mean + (1 - old) * new for mean, new in zip(means, latest, strict=True)]
 
     def answered(self, route: str, status: int, began: float) -> None:
-        """One request was answered; `began` is by `time.perf_counter`."""
+        """Count a request that was answered; `began` is a time of `time.perf_counter`."""
         series = self._answered.get((route, status))
         if series is None:  # looking a series up by its labels costs more than counting in it
             series = self._answered[route, status] = self.requests.labels(route, status), self.latency.labels(route)
@@ -68,7 +68,7 @@ class Metrics:
         series[1].observe(time.perf_counter() - began)
 
     def rendered(self) -> bytes:
-        """The text for Prometheus."""
+        """All metrics as text for Prometheus."""
         for model, means in list(self._means.items()):
             gauges = (self.referral_share, self.mean_probability, self.mean_total)
             for gauge, mean in zip(gauges, means, strict=True):

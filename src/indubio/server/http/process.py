@@ -1,4 +1,4 @@
-"""The server as a process: uvicorn, how it is set up and run."""
+"""The server as a process: how uvicorn is set up and run."""
 
 import contextlib
 import gc
@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from indubio.server.http.fast_path import StraightProtocol
+from indubio.server.http.connections import LimitedProtocol
 
 MOST_CONNECTIONS = 1000
 GRACE = 20  # seconds for requests under way when the server stops
@@ -17,7 +17,7 @@ SWITCH = 0.0001  # seconds; the event loop asks for Python's lock at every callb
 
 
 def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn.Config:
-    """How uvicorn runs the application.
+    """The settings that uvicorn runs the application with.
 
     Args:
         app: the application.
@@ -30,7 +30,7 @@ def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn
         host=host,
         port=port,
         loop="auto",
-        http=StraightProtocol,
+        http=LimitedProtocol,
         ws="none",
         log_config=None,
         access_log=False,

@@ -1,1 +1,1 @@
-"""The models that are served: their versions, batches of requests, what is recorded, drift and alarms."""
+"""The served models: their versions, batches of requests, recorded verdicts, drift and alarms."""

@@ -20,9 +20,9 @@ from indubio.assessment import Assessment
 from indubio.decision import Referral
 from indubio.errors import ConfigError, NotFoundError
 from indubio.export import OnnxModel
-from indubio.inputs import Rows, Schema
-from indubio.server.api.model_inputs import Examples, ModelInput
-from indubio.server.store import Store
+from indubio.inputs import Rows
+from indubio.server.api.model_inputs import ExampleBatch, ModelInput
+from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import SYSTEM, digest
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 
@@ -34,7 +34,7 @@ Contributors = list[dict[str, Any]]  # names and shares, the largest first
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A model in memory.
+    """A model in memory, with what the server needs to know of it.
 
     Args:
         sha256: of its files.
@@ -61,7 +61,7 @@ class Model:
         return None if isinstance(self.scorer, OnnxModel) else self.scorer
 
     def assess(
-        self, examples: Examples, machines: Sequence[str], top: Sequence[int]
+        self, examples: ExampleBatch, machines: Sequence[str], top: Sequence[int]
     ) -> tuple[Assessment, list[Contributors | None]]:
         """What the scorer says of every example, and what contributes most to anomalies and referrals, from one pass.
 
@@ -78,8 +78,10 @@ class Model:
 
         done = explained(self.detector, data, groups=groups)
         if done.why is not None:
-            found = done.why.top(max(top))
-            for place, names, shares in zip(done.places.tolist(), found.names, found.shares, strict=True):
+            contributions = done.why.top(max(top))
+            for place, names, shares in zip(
+                done.places.tolist(), contributions.names, contributions.shares, strict=True
+            ):
                 if top[place]:
                     pairs = zip(names[: top[place]], shares.tolist(), strict=False)
                     largest[place] = [{"name": name, "share": share} for name, share in pairs]
@@ -94,33 +96,29 @@ class Loaded:
     version: int
     model: Model
 
-    @property
+    @cached_property
     def sha256(self) -> str:
-        """Of its files."""
+        """The checksum of the version's files."""
         return self.model.sha256
 
-    @property
+    @cached_property
     def rule(self) -> str:
-        """Short name of its rule."""
+        """The short name of its referral rule."""
         return self.model.rule_name
 
+    @cached_property
     def named(self) -> dict[str, Any]:
-        """For answers: which model this is."""
+        """Which model this is, as answers say it."""
         return {"name": self.name, "version": self.version, "sha256": self.sha256, "rule": self.rule}
 
-    @property
+    @cached_property
     def detector(self) -> "Detector | None":
         """For explanations and plots; None for an ONNX file."""
         return self.model.detector
 
-    @property
-    def schema(self) -> Schema:
-        """Its columns or sensors."""
-        return self.model.input.schema
-
 
 def read_model(path: Path, *, most_rows: int = 4096) -> Model:
-    """A model from its folder or ONNX file.
+    """Read a model from its folder or ONNX file.
 
     Args:
         path: the folder, or a file that ends in .onnx.
@@ -167,7 +165,7 @@ def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: floa
 
 
 class Registry:
-    """The served models.
+    """The served models, their versions and which of them are active.
 
     Args:
         store: knows the versions.
@@ -176,7 +174,7 @@ class Registry:
         most_rows: rows a request may have.
     """
 
-    def __init__(self, store: Store, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
+    def __init__(self, store: ServerStore, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
         if not sources:
             raise ConfigError("there is no model to serve: give --model FOLDER or --model NAME=FOLDER.")
         self._store, self.sources, self.archive = store, dict(sources), archive
@@ -189,7 +187,7 @@ class Registry:
 
     @property
     def names(self) -> list[str]:
-        """The models' names."""
+        """The names of all served models."""
         return list(self._active)
 
     def model(self, name: str | None = None) -> Loaded:

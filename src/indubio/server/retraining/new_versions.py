@@ -1,8 +1,8 @@
 """A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
 
-It reads one JSON object from standard input (see `Order`), writes one JSON object a line to standard output while it
-works, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written and it
-ends too.
+It reads one JSON object from standard input (see `VersionOrder`), writes its progress to standard output as one JSON
+object a line, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written
+and the process ends too.
 
 A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
 and after new training also on the anomalies, which are never trained on.
@@ -31,7 +31,7 @@ from indubio.inputs.named_rows import groups_of
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.server.api.model_inputs import ModelInput
-from indubio.server.models.verdict_records import chosen_for_control
+from indubio.server.models.recorder import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
 from indubio.server.store.database import Database
 from indubio.server.store.reviews import final_labels
@@ -39,15 +39,15 @@ from indubio.storage import load, save
 from indubio.training.loop import Progress
 from indubio.uncertainty import UncertaintyName
 
-Kind = Literal["recalibrate", "learn", "retrain"]
-Told = Callable[[float, str], None]
+VersionKind = Literal["recalibrate", "learn", "retrain"]
+ReportProgress = Callable[[float, str], None]
 HELD_OUT = 3  # every third case
 EVERY = 0.3  # seconds between two lines
 POLITE = 5  # niceness: scoring comes first
 
 
-class Order(msgspec.Struct, kw_only=True, frozen=True):
-    """What is to be made.
+class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
+    """The order to make a new version of a model.
 
     Args:
         url: of the store.
@@ -61,7 +61,7 @@ class Order(msgspec.Struct, kw_only=True, frozen=True):
     """
 
     url: str
-    kind: Kind
+    kind: VersionKind
     name: str
     path: str
     out: str
@@ -98,8 +98,8 @@ class Reviewed:
         return replace(self, control=self.control & self.held_out)
 
 
-def made(order: Order, told: Told) -> dict[str, Any]:
-    """Make the new version; what was measured of both."""
+def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
+    """Make and save the new version; returns what was measured of both."""
     told(0.0, "reading the model and the reviews")
     present = load(order.path)
     reviewed = reviewed_cases(order, present)
@@ -121,7 +121,7 @@ def made(order: Order, told: Told) -> dict[str, Any]:
     return {"confirmed": trained_on, **measured}
 
 
-def recalibrated(order: Order, detector: Detector, reviewed: Reviewed | None) -> Detector:
+def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
     """The detector with the rule of the order, fitted on the reviewed cases where the rule needs labels."""
     if order.rule is None:
         raise ConfigError("a new rule needs `rule`.")
@@ -165,19 +165,18 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
 def training_data(detector: Detector, path: str) -> Table | Windows:
     """The good examples of a file, read as the model's own training file was."""
     reading = (detector.reading_ or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
-    found = reading.read(path)
-    return found.inliers() if isinstance(found, Table) else found
+    data = reading.read(path)
+    return data.inliers() if isinstance(data, Table) else data
 
 
-def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
+def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     """Every case of the model that people decided; None where there is none. Bad input is left out."""
     database = Database(order.url)
     try:
-        found = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
+        kept, said = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
     finally:
         database.close()
-    said = found[1]
-    cases = [case for case in found[0] if case.id in said and case.reason != Reason.BAD_INPUT]
+    cases = [case for case in kept if case.id in said and case.reason != Reason.BAD_INPUT]
     if not cases:
         return None
     takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
@@ -191,7 +190,7 @@ def reviewed_cases(order: Order, detector: Detector) -> Reviewed | None:
 
 
 def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
-    """Both versions on the same reviewed cases."""
+    """Measure both versions on the same reviewed cases."""
     if not on.any():
         return {"cases": 0, "anomalies": 0, "present": None, "new": None}
     data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
@@ -209,30 +208,32 @@ def measured(
     anomaly: Bool[np.ndarray, " cases"],
     machine: Shaped[np.ndarray, " cases"],
 ) -> dict[str, float | None]:
-    """What a version does with the cases; None for what cannot be said of so few."""
-    found = detector.assess(data, groups=machine)
-    referred = found.verdict == Verdict.REFER
-    wrong = found.prediction != anomaly
+    """Measure what a version does with the cases; None for what so few cases cannot show."""
+    assessment = detector.assess(data, groups=machine)
+    referred = assessment.verdict == Verdict.REFER
+    wrong = assessment.prediction != anomaly
     by = detector.settings_in_use().referral.by
     numbers = {
         "referred": float(referred.mean()),
         "wrong": float(wrong.mean()),
         "wrong_accepted": float((wrong & ~referred).mean()),
         "referral_threshold": float(detector.referral_threshold_),
-        **_with_both_classes(found, anomaly, by, found.nll if detector.correction_ is None else found.probability),
+        **_with_both_classes(
+            assessment, anomaly, by, assessment.nll if detector.correction_ is None else assessment.probability
+        ),
     }
     return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 
 def _with_both_classes(
-    found: Assessment,
+    assessment: Assessment,
     anomaly: Bool[np.ndarray, " cases"],
     by: UncertaintyName,
     ranking: Float[np.ndarray, " cases"],
 ) -> dict[str, float]:
     if anomaly.all() or not anomaly.any():
         return {}
-    scored = evaluate(anomaly, found.prediction, uncertainty_values(found.to_dict(), by), scores=ranking)
+    scored = evaluate(anomaly, assessment.prediction, uncertainty_values(assessment.to_dict(), by), scores=ranking)
     return {
         "gss": float(scored.metrics["gss"]),
         "auroc": float(scored.metrics["auroc"]),
@@ -241,7 +242,9 @@ def _with_both_classes(
     }
 
 
-def _retrained(order: Order, present: Detector, reviewed: Reviewed | None, told: Told) -> tuple[Detector, int]:
+def _retrained(
+    order: VersionOrder, present: Detector, reviewed: Reviewed | None, told: ReportProgress
+) -> tuple[Detector, int]:
     if order.training is None:
         raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
     whole = training_data(present, order.training)
@@ -292,11 +295,11 @@ def _example(takes: ModelInput, case: Case) -> Table | Windows:
         raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
 
 
-def _joined(parts: Sequence[Table | Windows]) -> Table | Windows:
-    windows = [part for part in parts if isinstance(part, Windows)]
+def _joined(data: Sequence[Table | Windows]) -> Table | Windows:
+    windows = [one for one in data if isinstance(one, Windows)]
     if windows:
-        return Windows.concatenated([replace(part, rate=windows[0].rate) for part in windows])
-    return Table.concatenated([part for part in parts if isinstance(part, Table)])
+        return Windows.concatenated([replace(one, rate=windows[0].rate) for one in windows])
+    return Table.concatenated([one for one in data if isinstance(one, Table)])
 
 
 def _bare(data: Table | Windows) -> Table | Windows:
@@ -309,7 +312,7 @@ def _bare(data: Table | Windows) -> Table | Windows:
 
 
 def main() -> None:
-    """Read the order, work, and tell."""
+    """Read the order from standard input, carry it out, and write progress and result."""
     os.nice(POLITE)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     last = 0.0
@@ -325,7 +328,7 @@ def main() -> None:
             say(progress=share, message=message)
 
     try:
-        say(result=made(msgspec.json.decode(sys.stdin.buffer.read(), type=Order), told))
+        say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
     except (IndubioError, OSError) as error:
         say(error=str(error))
 

@@ -1,14 +1,17 @@
 """The pages that people see: the review queue, what the reviews say, models, status, import and export.
 
-    visits      a request, who may see what, tokens in forms
-    queue       one case at a time, by keyboard
-    drawing     its plot
-    evidence    what the labels say; `insights` shows it
-    models      versions; `jobs` starts work on new ones, `making` does it in a process of its own
-    exchange    CSV and Label Studio
-    status      alarms and the referral budget
+    page_request    one request to a page: who asks, what they sent, how the answer is made
+    page_context    what all pages share: store, models, plots, jobs
+    queue_pages     the queue, and one case at a time; `plots` draws it
+    insights_page   what people's labels say of the detector, computed in `label_evidence`
+    model_pages     versions of the models, and the jobs that make new ones (see `indubio.server.retraining`)
+    import_export   reviews as CSV and as tasks of Label Studio
+    status_page     alarms, drift and the referral budget
+    login_pages     logging in with a key
+    templating      fills in the templates
 
-Rendered on the server. htmx replaces the page's body in place of loading it anew; without scripts all works the same.
+Pages are rendered on the server. htmx replaces a page's body in place of loading it anew; without scripts all works
+the same.
 """
 
 from pathlib import Path
@@ -18,44 +21,49 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from indubio.server.review import import_export as exchange
-from indubio.server.review import insights, login, queue, status
-from indubio.server.review import model_pages as models
-from indubio.server.review.page_requests import route
-from indubio.server.review.workplace import Desk, Server
+from indubio.server.review import (
+    import_export,
+    insights_page,
+    login_pages,
+    model_pages,
+    queue_pages,
+    status_page,
+)
+from indubio.server.review.page_context import PageContext
+from indubio.server.review.page_request import route
+from indubio.server.service import Service
 from indubio.server.store.keys import Role
 
 __all__ = ["routes"]
 
 
-def routes(server: Server) -> list[BaseRoute]:
-    """Every page of a server."""
-    desk = Desk.of(server)
-    server.closing.append(desk.close)
+def routes(service: Service) -> list[BaseRoute]:
+    """The routes of all review pages."""
+    context = PageContext.of(service)
     admin = Role.ADMIN
     return [
         Route("/", _start, include_in_schema=False),
-        route(desk, "/login", login.form, needs=None),
-        route(desk, "/login", login.log_in, method="POST", needs=None),
-        route(desk, "/review/logout", login.log_out, method="POST", needs=None),
-        route(desk, "/review", queue.queue),
-        route(desk, "/review/next", queue.next_case),
-        route(desk, "/review/undo", queue.take_back, method="POST"),
-        route(desk, "/review/cases/{case:int}", queue.one_case),
-        route(desk, "/review/cases/{case:int}", queue.label, method="POST"),
-        route(desk, "/review/cases/{case:int}/comment", queue.comment, method="POST"),
-        route(desk, "/review/insights", insights.insights),
-        route(desk, "/review/insights/budget", insights.budget),
-        route(desk, "/review/models", models.models),
-        route(desk, "/review/models/{name}/recalibrate", models.recalibrate, method="POST", needs=admin),
-        route(desk, "/review/models/{name}/learn", models.learn, method="POST", needs=admin),
-        route(desk, "/review/models/{name}/retrain", models.retrain, method="POST", needs=admin),
-        route(desk, "/review/models/{name}/activate", models.activate, method="POST", needs=admin),
-        route(desk, "/review/status", status.status),
-        route(desk, "/review/exchange", exchange.page),
-        route(desk, "/review/exchange/reviews.csv", exchange.csv_out),
-        route(desk, "/review/exchange/label-studio.json", exchange.label_studio_out),
-        route(desk, "/review/exchange/labels", exchange.bring_in, method="POST"),
+        route(context, "/login", login_pages.form, needs=None),
+        route(context, "/login", login_pages.log_in, method="POST", needs=None),
+        route(context, "/review/logout", login_pages.log_out, method="POST", needs=None),
+        route(context, "/review", queue_pages.queue),
+        route(context, "/review/next", queue_pages.next_case),
+        route(context, "/review/undo", queue_pages.undo_label, method="POST"),
+        route(context, "/review/cases/{case:int}", queue_pages.one_case),
+        route(context, "/review/cases/{case:int}", queue_pages.label, method="POST"),
+        route(context, "/review/cases/{case:int}/comment", queue_pages.comment, method="POST"),
+        route(context, "/review/insights", insights_page.insights),
+        route(context, "/review/insights/budget", insights_page.budget),
+        route(context, "/review/models", model_pages.models),
+        route(context, "/review/models/{name}/recalibrate", model_pages.recalibrate, method="POST", needs=admin),
+        route(context, "/review/models/{name}/learn", model_pages.learn, method="POST", needs=admin),
+        route(context, "/review/models/{name}/retrain", model_pages.retrain, method="POST", needs=admin),
+        route(context, "/review/models/{name}/activate", model_pages.activate, method="POST", needs=admin),
+        route(context, "/review/status", status_page.status),
+        route(context, "/review/exchange", import_export.page),
+        route(context, "/review/exchange/reviews.csv", import_export.export_csv),
+        route(context, "/review/exchange/label-studio.json", import_export.export_label_studio),
+        route(context, "/review/exchange/labels", import_export.import_labels, method="POST"),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static"),
     ]
 

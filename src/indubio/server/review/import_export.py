@@ -1,4 +1,4 @@
-"""Reviews in and out: CSV for spreadsheets, and tasks of Label Studio.
+"""Import and export of reviews: CSV for spreadsheets, and tasks of Label Studio.
 
 What comes in is all taken or not at all, and is signed by whoever brings it: nobody can label in another's name.
 """
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from indubio.errors import ConfigError, DataError, NotFoundError
-from indubio.server.review.page_requests import Visit
+from indubio.server.review.page_request import PageRequest
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
@@ -29,8 +29,8 @@ FROM, TO = "verdict", "case"  # names of Label Studio's control and object
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brought:
-    """A label that comes in.
+class ImportedLabel:
+    """A label of an imported file.
 
     Args:
         place: where it stands, for messages.
@@ -45,64 +45,66 @@ class Brought:
     comment: str
 
 
-def page(visit: Visit) -> Response:
-    """Links and the form."""
-    taken = visit.query.get("taken", "")
-    return visit.page("exchange.html", taken=int(taken) if taken.isascii() and taken.isdecimal() else None)
+def page(page: PageRequest) -> Response:
+    """Show the links for download and the form for upload."""
+    taken = page.query.get("taken", "")
+    return page.render("exchange.html", taken=int(taken) if taken.isascii() and taken.isdecimal() else None)
 
 
-def csv_out(visit: Visit) -> Response:
-    """One row for each review that counts; one for each case without."""
-    found, said = _kept(visit, "CSV")
+def export_csv(page: PageRequest) -> Response:
+    """Download a CSV: one row for each review that counts, and one for each case without any."""
+    cases, reviews = _exported(page, "CSV")
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([*OF_CASE, *OF_REVIEW])
-    for case in found:
+    for case in cases:
         first = [_cell(getattr(case, name)) for name in OF_CASE]
-        counted: list[Review | None] = list(said.get(case.id, {}).values())
+        counted: list[Review | None] = list(reviews.get(case.id, {}).values())
         for one in counted or [None]:
             rest = [] if one is None else [LABELS[str(one.label)], one.reviewer, one.at, one.comment]
             writer.writerow([*first, *map(_cell, rest)])
     return _download(text.getvalue().encode(), "reviews.csv", "text/csv; charset=utf-8")
 
 
-def label_studio_out(visit: Visit) -> Response:
-    """Tasks with the detector's predictions and people's annotations."""
-    found, said = _kept(visit, "Label Studio")
-    tasks = [_task(case, list(said.get(case.id, {}).values())) for case in found]
+def export_label_studio(page: PageRequest) -> Response:
+    """Download tasks with the detector's predictions and people's annotations."""
+    cases, reviews = _exported(page, "Label Studio")
+    tasks = [_task(case, list(reviews.get(case.id, {}).values())) for case in cases]
     return _download(msgspec.json.encode(tasks), "label-studio.json", "application/json")
 
 
-def bring_in(visit: Visit) -> Response:
-    """Labels from a file, all or none."""
-    given = visit.file("labels")
+def import_labels(page: PageRequest) -> Response:
+    """Take the labels of an uploaded file, all or none."""
+    given = page.file("labels")
     if given is None:
         raise ConfigError("choose a file with labels.")
     name, content = given
-    brought = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
-    if not brought:
+    labels = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
+    if not labels:
         raise DataError(f"{name}: there are no labels in it.")
 
-    def taken(connection: Connection) -> None:
-        for one in brought:
+    def label_cases(connection: Connection) -> None:
+        for one in labels:
             try:
                 case = case_by_reference(connection, one.reference)
             except NotFoundError:
                 raise DataError(f"{one.place}: there is no case {one.reference!r}. Nothing was taken.") from None
             holder = claimed_by(connection, case.id)
-            if holder not in (None, visit.name):
+            if holder not in (None, page.reviewer):
                 raise DataError(f"{one.place}: {holder} is looking at case {case.id} now. Nothing was taken.")
-            review(connection, case.id, visit.name, one.label, one.comment)
-        append(connection, "imported", {"labels": len(brought)}, actor=visit.name)
+            review(connection, case.id, page.reviewer, one.label, one.comment)
+        append(connection, "imported", {"labels": len(labels)}, actor=page.reviewer)
 
-    visit.write(taken)
-    return visit.to("/review/exchange", taken=len(brought))
+    page.write(label_cases)
+    return page.redirect("/review/exchange", taken=len(labels))
 
 
-def _kept(visit: Visit, form: Literal["CSV", "Label Studio"]) -> tuple[list[Case], dict[int, dict[str, Review]]]:
-    found = visit.read(lambda c: (chosen_cases(c), counting(all_reviews(c))))
-    visit.write(lambda c: append(c, "exported", {"cases": len(found[0]), "as": form}, actor=visit.name))
-    return found
+def _exported(
+    page: PageRequest, form: Literal["CSV", "Label Studio"]
+) -> tuple[list[Case], dict[int, dict[str, Review]]]:
+    cases, reviews = page.read(lambda c: (chosen_cases(c), counting(all_reviews(c))))
+    page.write(lambda c: append(c, "exported", {"cases": len(cases), "as": form}, actor=page.reviewer))
+    return cases, reviews
 
 
 def _cell(value: Any) -> str:
@@ -154,7 +156,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _rows_in(content: bytes) -> Iterator[Brought]:
+def _rows_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         if not {"reference", "label"} <= set(rows.fieldnames or ()):
@@ -162,14 +164,14 @@ def _rows_in(content: bytes) -> Iterator[Brought]:
         for row in rows:
             if row["label"]:
                 place = f"line {rows.line_num}"
-                yield _brought(place, row["reference"], row["label"], row.get("comment") or "")
+                yield _imported(place, row["reference"], row["label"], row.get("comment") or "")
     except UnicodeDecodeError as error:
         raise DataError(f"the file is not UTF-8: {error.reason} at byte {error.start}.") from None
     except csv.Error as error:
         raise DataError(f"the file is no CSV: {error}.") from None
 
 
-def _tasks_in(content: bytes) -> Iterator[Brought]:
+def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         tasks = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -182,19 +184,19 @@ def _tasks_in(content: bytes) -> Iterator[Brought]:
             reference = task["data"]["reference"]
             results = [one["result"] for one in task.get("annotations", ()) if not one.get("was_cancelled")]
             for result in results:
-                chosen = [part["value"]["choices"] for part in result if part["from_name"] == FROM]
-                comments = [part["value"]["text"] for part in result if part["from_name"] == "comment"]
+                chosen = [item["value"]["choices"] for item in result if item["from_name"] == FROM]
+                comments = [item["value"]["text"] for item in result if item["from_name"] == "comment"]
                 for choices in chosen[:1]:
                     (word,) = choices
-                    yield _brought(place, reference, word, " ".join(" ".join(text) for text in comments))
+                    yield _imported(place, reference, word, " ".join(" ".join(text) for text in comments))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"{place} is no task of ours: {type(error).__name__} {error}. Nothing was taken.") from None
 
 
-def _brought(place: str, reference: Any, label: Any, comment: str) -> Brought:
+def _imported(place: str, reference: Any, label: Any, comment: str) -> ImportedLabel:
     letter = NAMED.get(str(label).lower(), str(label).upper())
     if not isinstance(reference, str) or letter not in LABELS:
         raise DataError(f"{place}: the label must be inlier, anomaly or unsure, got {label!r}. Nothing was taken.")
-    return Brought(place=place, reference=reference, label=cast(Label, letter), comment=comment)
+    return ImportedLabel(place=place, reference=reference, label=cast(Label, letter), comment=comment)

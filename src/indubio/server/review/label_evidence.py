@@ -25,7 +25,7 @@ COLUMNS = ("id", "at", "version", "verdict", "prediction", "epistemic", "aleator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errors:
+class LabelledErrors:
     """How often the detector alone would have been wrong, by people's labels.
 
     Args:
@@ -38,13 +38,13 @@ class Errors:
 
     @property
     def share(self) -> float:
-        """NaN where nothing is labelled."""
+        """Share of the labelled cases; NaN where there are none."""
         return self.wrong / self.labelled if self.labelled else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherThreshold:
-    """What another threshold would have referred.
+    """What a threshold refers, and which errors it catches and misses.
 
     Args:
         threshold: of the uncertainty; what is above is referred. None where it is not known.
@@ -64,7 +64,7 @@ class OtherThreshold:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evidence:
+class LabelEvidence:
     """The kept cases of a model as arrays; those referred for their data are left out, no uncertainty decided on them.
 
     Args:
@@ -106,10 +106,10 @@ class Evidence:
         """How many verdicts a case stands for."""
         return np.where(self.referred, 1.0, 1 / self.control_share if self.control_share else 1.0)
 
-    def errors(self, *, referred: bool) -> Errors:
-        """Of the referrals, or of the control cases."""
+    def errors(self, *, referred: bool) -> LabelledErrors:
+        """The errors among the referrals, or among the control cases."""
         some = self.labelled & (self.referred == referred)
-        return Errors(labelled=int(some.sum()), wrong=int((some & self.wrong).sum()))
+        return LabelledErrors(labelled=int(some.sum()), wrong=int((some & self.wrong).sum()))
 
     def finding(self) -> str:
         """Whether referral pays, in a sentence; careful where the numbers are small."""
@@ -132,7 +132,7 @@ class Evidence:
         """Accuracy-rejection curves on the labelled cases, where enough are labelled for any point."""
         if not self.labelled.any():
             return {}
-        found = {
+        curves = {
             name: accuracy_rejection_curve(
                 self.labels[self.labelled].astype(bool),
                 self.predictions[self.labelled],
@@ -140,7 +140,7 @@ class Evidence:
             )
             for name in SHOWN
         }
-        return {name: curve for name, curve in found.items() if not np.isnan(curve.gain)}
+        return {name: curve for name, curve in curves.items() if not np.isnan(curve.gain)}
 
     def at_share(self, share: float, by: str) -> OtherThreshold | None:
         """The smallest threshold that refers at most this share of all verdicts, and what it would have done."""
@@ -156,7 +156,7 @@ class Evidence:
         return self._done(values > threshold, threshold)
 
     def at_present(self, threshold: float | None) -> OtherThreshold:
-        """What was referred.
+        """What the present rule referred.
 
         Args:
             threshold: of the rule in use; None where it goes by more than one uncertainty.
@@ -179,7 +179,7 @@ class Evidence:
         )
 
 
-def evidence(connection: Connection, model: str, *, version: int | None, control_share: float) -> Evidence:
+def evidence(connection: Connection, model: str, *, version: int | None, control_share: float) -> LabelEvidence:
     """The kept cases of a model, or of one of its versions.
 
     Args:
@@ -200,7 +200,7 @@ def evidence(connection: Connection, model: str, *, version: int | None, control
         return np.array([getattr(row, name) for row in rows], dtype=kind)
 
     number = {"A": 1.0, "I": 0.0}
-    return Evidence(
+    return LabelEvidence(
         labels=np.array([number.get(said.get(row.id, ""), np.nan) for row in rows], dtype=np.float64),
         predictions=column("prediction", bool),
         referred=np.array([row.verdict == Verdict.REFER for row in rows], dtype=bool),

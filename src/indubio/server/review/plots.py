@@ -1,4 +1,4 @@
-"""Plots of cases and curves as SVG, made one at a time.
+"""Plots of cases and curves as SVG, drawn one at a time.
 
 matplotlib's settings belong to the whole process, so a lock lets one thread draw. A case's plot never changes: the
 last ones are kept, and the one that a reviewer will see next is made ahead.
@@ -31,8 +31,8 @@ FONT = re.compile(r"(?:(?P<weight>bold|\d+) )?(?P<size>[\d.]+px) .*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
-    """What is drawn of a case.
+class CasePicture:
+    """The figures and values that a case's page shows.
 
     Args:
         figures: signals and contributions.
@@ -47,8 +47,8 @@ class Picture:
     without_model: str
 
 
-class Drawings:
-    """Makes plots, and keeps those of the last cases.
+class CasePlots:
+    """Draws cases, and keeps the last pictures.
 
     Args:
         registry: has the model that each case was assessed with.
@@ -57,11 +57,11 @@ class Drawings:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, Picture] = OrderedDict()
+        self._kept: OrderedDict[int, CasePicture] = OrderedDict()
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="indubio-drawing")
 
-    def of(self, case: Case) -> Picture:
-        """What is drawn of a case."""
+    def of(self, case: Case) -> CasePicture:
+        """The picture of a case, drawn or from memory."""
         with self._lock:
             if case.id not in self._kept:
                 self._kept[case.id] = self._drawn(case)
@@ -71,28 +71,28 @@ class Drawings:
             return self._kept[case.id]
 
     def ahead(self, case: Case) -> None:
-        """Begin to draw what will be asked for next."""
+        """Begin to draw the case that comes next."""
         if case.id not in self._kept:
             self._ahead.submit(self.of, case)
 
     def one(self, label: str, draw: Callable[[Axes], Any], size: tuple[float, float]) -> Markup:
-        """Any other figure of a single pair of axes."""
+        """Draw any other figure with one pair of axes."""
         with self._lock:
             return styled_by_attributes(Drawing().one(label, draw, size))
 
     def close(self) -> None:
-        """Draw nothing ahead any more."""
+        """Stop drawing ahead."""
         self._ahead.shutdown(cancel_futures=True)
 
-    def _drawn(self, case: Case) -> Picture:
+    def _drawn(self, case: Case) -> CasePicture:
         raw = {name: _shown(value) for name, value in input_values(case).items()}
         try:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
-            return Picture(figures=(), values=(), others=raw, without_model=str(error))
+            return CasePicture(figures=(), values=(), others=raw, without_model=str(error))
         if loaded.detector is None:
             reason = "this model is an ONNX file, which has no scores per feature."
-            return Picture(figures=(), values=(), others=raw, without_model=reason)
+            return CasePicture(figures=(), values=(), others=raw, without_model=reason)
         model = loaded.model.input
         subject = Subject.of(
             loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None
@@ -101,11 +101,11 @@ class Drawings:
         told = {value.name.partition("=")[0] for value in card.values}
         others = {} if subject.windows else {name: value for name, value in raw.items() if name not in told}
         figures = tuple(styled_by_attributes(figure) for figure in card.figures)
-        return Picture(figures=figures, values=card.values, others=others, without_model="")
+        return CasePicture(figures=figures, values=card.values, others=others, without_model="")
 
 
 def assessment_of(case: Case) -> Assessment:
-    """What was found of a case, as when it was assessed."""
+    """The assessment of a case, as it was when the case was kept."""
     kept = {field.name for field in fields(Case)} & {field.name for field in fields(Assessment)}
     values = {name: getattr(case, name) for name in kept}
     columns: dict[str, Any] = {name: np.array([value]) for name, value in values.items() if value is not None}
@@ -121,7 +121,7 @@ def styled_by_attributes(svg: Markup) -> Markup:
 def _attributes(match: re.Match[str]) -> str:
     written = []
     for declaration in match[1].split(";"):
-        name, _, value = (part.strip() for part in declaration.partition(":"))
+        name, _, value = (text.strip() for text in declaration.partition(":"))
         if name == "font":
             font = FONT.fullmatch(value)
             written += [("font-size", font["size"])] if font else []

@@ -1,14 +1,14 @@
-"""Templates: everything that comes from outside is escaped, and a name that is missing is an error."""
+"""The templates of the review pages, with what they need to write times, labels and uncertainties."""
 
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 import indubio
-from indubio.report import words
-from indubio.server.store.audit_trail import now
+from indubio.report.templates import page_templates
+from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS
 from indubio.uncertainty import LARGEST_TOTAL
 
@@ -16,7 +16,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template filled in."""
+    """Fill in a template of the review pages."""
     return _environment().get_template(template).render(**values)
 
 
@@ -31,25 +31,18 @@ def age(at: datetime) -> str:
 
 
 def moment(at: datetime) -> str:
-    """A time that a person reads."""
+    """A time as people read it."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def of_hundred(uncertainty: float) -> int:
-    """An uncertainty from 0 to 100, as a fair coin is 100."""
+    """An uncertainty on a scale of 0 to 100, where 100 is a fair coin."""
     return round(100 * min(1.0, uncertainty / LARGEST_TOTAL))
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("indubio.server.review"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
+    environment = page_templates("indubio.server.review")
     environment.filters |= {"age": age, "moment": moment, "of_hundred": of_hundred}
     environment.globals |= {"version": indubio.__version__, "labels": LABELS}
     return environment

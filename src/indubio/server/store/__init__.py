@@ -1,17 +1,17 @@
-"""What the server remembers: cases, reviews, model versions, keys, jobs, alarms, and the audit trail over all of it.
+"""The server's database: cases, reviews, model versions, keys, jobs, alarms, and the audit trail over all of them.
 
-    tables       the tables; `migrations` makes them
-    database     SQLite or PostgreSQL, opened and migrated
-    writer       group commit: everything that waits becomes durable in one transaction
-    prepared     statements for the driver itself, where time counts
-    chain        the audit trail; `verification` looks for what was tampered with, `ledger` in the small tables
-    cases, reviews, versions, keys, jobs, alarms, drift    functions of a connection
+    tables          the tables; `migrations` makes them
+    database        SQLite or PostgreSQL, opened and migrated
+    writer          group commit: everything that waits becomes durable in one transaction
+    statements      statements for the driver itself, where time counts
+    audit_trail     the trail; `verification` looks for tampering, with the help of `expected_rows`
+    clock           the time
+    cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
 
-`Store` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
+`ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Self, TypeVar
 
 from sqlalchemy import Connection
@@ -19,13 +19,13 @@ from sqlalchemy import Connection
 from indubio.server.store.database import Database
 from indubio.server.store.writer import Writer
 
-__all__ = ["Store"]
+__all__ = ["ServerStore"]
 
 T = TypeVar("T")
 
 
-class Store:
-    """A database with its tables made, and the one thread that writes to it.
+class ServerStore:
+    """The database, brought to the present tables, with the one thread that writes to it.
 
     Args:
         url: sqlite:///file or postgresql://user:password@host/name.
@@ -35,21 +35,15 @@ class Store:
         self.database = Database(url)
         self.database.migrate()
         self.writer = Writer(self.database)
-
-    def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads; blocks."""
-        return self.database.read(function)
+        self.read = self.database.read
+        self.submit = self.writer.submit
 
     def write(self, function: Callable[[Connection], T]) -> T:
-        """What the function gives, once what it wrote is durable; blocks."""
+        """Do the work in the next transaction, and wait until it is durable; its result."""
         return self.submit(function).result()
 
-    def submit(self, function: Callable[[Connection], T]) -> "Future[T]":
-        """The same without blocking."""
-        return self.writer.submit(function)
-
     def close(self) -> None:
-        """Write what waits, and close."""
+        """Write what waits, and close the database."""
         self.writer.close()
         self.database.close()
 

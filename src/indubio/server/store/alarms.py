@@ -1,4 +1,4 @@
-"""Alarms as people see them: which machines ring, and when each began and ended."""
+"""Alarms in the store: which machines ring, and when each alarm began and ended."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +9,12 @@ from sqlalchemy import Connection, delete, insert, select
 from indubio.server.store.audit_trail import append
 from indubio.server.store.tables import alarm_events, alarms
 
-Change = Literal["raised", "cleared"]
+AlarmChange = Literal["raised", "cleared"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmEvent:
-    """An alarm began or ended.
+    """The beginning or the end of a machine's alarm.
 
     Args:
         machine: whose.
@@ -25,14 +25,14 @@ class AlarmEvent:
     """
 
     machine: str
-    kind: Change
+    kind: AlarmChange
     anomalies: int
     of: int
     at: datetime
 
 
 def record_alarm(connection: Connection, event: AlarmEvent) -> None:
-    """Keep an event, and whether the machine rings now."""
+    """Write an event, and whether the machine rings now."""
     connection.execute(insert(alarm_events), event.__dict__)
     connection.execute(delete(alarms).where(alarms.c.machine == event.machine))
     ringing = {"machine": event.machine, "ringing": event.kind == "raised", "since": event.at}
@@ -43,8 +43,8 @@ def record_alarm(connection: Connection, event: AlarmEvent) -> None:
 
 def ringing(connection: Connection) -> dict[str, datetime]:
     """The machines that ring, and since when."""
-    found = connection.execute(select(alarms).where(alarms.c.ringing).order_by(alarms.c.since))
-    return {row.machine: row.since for row in found}
+    rows = connection.execute(select(alarms).where(alarms.c.ringing).order_by(alarms.c.since))
+    return {row.machine: row.since for row in rows}
 
 
 def alarm_history(connection: Connection, *, machine: str | None = None, limit: int = 100) -> list[AlarmEvent]:

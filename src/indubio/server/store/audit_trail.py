@@ -10,34 +10,35 @@ in the anchor file or wherever the operator puts them.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
-from indubio.server.store.statements import Prepared
+from indubio.server.store.clock import now
+from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 
 START = "0" * 64
 SYSTEM = "system"
 AT_ONCE = 1000
-_head = Prepared(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
-_add = Prepared(insert(audit).inline(), audit.c.keys())
-_move = Prepared(update(audit_head), ("seq", "hash"))
+_head = PreparedStatement(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
+_add = PreparedStatement(insert(audit).inline(), audit.c.keys())
+_move = PreparedStatement(update(audit_head), ("seq", "hash"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The end of the chain: how many entries there are, and the hash of the last."""
+    """The end of the trail: how many entries there are, and the hash of the last."""
 
     seq: int
     hash: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One entry.
+class AuditEntry:
+    """One entry of the audit trail.
 
     Args:
         seq: 1 for the first.
@@ -57,18 +58,13 @@ class Entry:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body as plain data."""
+        """The body decoded from its JSON."""
         plain: dict[str, Any] = msgspec.json.decode(self.body)
         return plain
 
     def plain(self) -> dict[str, Any]:
-        """For an export: the time in ISO 8601, all else as it is sealed."""
+        """The entry for an export: the time in ISO 8601, all else as it is sealed."""
         return asdict(self) | {"at": self.at.isoformat()}
-
-
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
 
 
 def canonical(body: Any) -> bytes:
@@ -77,17 +73,17 @@ def canonical(body: Any) -> bytes:
 
 
 def digest(body: Any) -> str:
-    """sha256 of the canonical JSON."""
+    """The sha256 of some data as canonical JSON."""
     return hashlib.sha256(canonical(body)).hexdigest()
 
 
 def sealed(before: str, seq: int, at: datetime, kind: str, actor: str, body: str) -> str:
-    """The hash of an entry."""
+    """The hash that seals an entry to the one before it."""
     return hashlib.sha256(canonical([before, seq, (at - EPOCH) // MICROSECOND, kind, actor, body])).hexdigest()
 
 
 def head(connection: Connection) -> Head:
-    """The present end of the chain."""
+    """Read the present end of the trail."""
     row = connection.execute(select(audit_head.c.seq, audit_head.c.hash)).one_or_none()
     return Head(seq=0, hash=START) if row is None else Head(seq=row.seq, hash=row.hash)
 
@@ -97,7 +93,7 @@ def append(
 ) -> int:
     """Add an entry in the present transaction; its number. Other writers wait for the transaction to end."""
     at = at or now()
-    ((last, before),) = _head.all(connection)
+    ((last, before),) = _head.run(connection)
     seq, moment, text = last + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
     seal = sealed(before, seq, at, kind, actor, text)
     entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}
@@ -108,8 +104,8 @@ def append(
 
 def entries(
     connection: Connection, *, after: int = 0, since: datetime | None = None, until: datetime | None = None
-) -> Iterator[Entry]:
-    """Entries in order.
+) -> Iterator[AuditEntry]:
+    """Read entries in order, all or those of a period.
 
     Args:
         connection: to read with.
@@ -123,5 +119,5 @@ def entries(
     if until is not None:
         chosen = chosen.where(audit.c.at < until)
     while rows := connection.execute(chosen.where(audit.c.seq > after).limit(AT_ONCE)).mappings().all():
-        yield from (Entry(**row) for row in rows)
+        yield from (AuditEntry(**row) for row in rows)
         after = rows[-1]["seq"]

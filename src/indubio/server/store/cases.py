@@ -11,12 +11,13 @@ import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select, tuple_
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import digest, now
-from indubio.server.store.statements import Prepared
+from indubio.server.store.audit_trail import digest
+from indubio.server.store.clock import now
+from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
-Order = Literal["age", "uncertainty"]
-_add = Prepared(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
+QueueOrder = Literal["age", "uncertainty"]
+_add = PreparedStatement(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
 SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
 
 
@@ -29,7 +30,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Assessed:
-    """An assessed example that is to be kept; numbers as in `Assessment`.
+    """An assessed example that is to be kept; the numbers are those of `Assessment`.
 
     Args:
         reference: what the answer calls the case.
@@ -66,11 +67,11 @@ class Assessed:
 
     @property
     def input_hash(self) -> str:
-        """sha256 of the input."""
+        """The sha256 of the stored input."""
         return hashlib.sha256(self.input).hexdigest()
 
     def row(self) -> dict[str, Any]:
-        """As columns of the table."""
+        """The case as columns of the table."""
         return {name: getattr(self, name) for name in (*SEALED, "input")}
 
     def seal(self) -> str:
@@ -80,7 +81,7 @@ class Assessed:
 
 @dataclass(frozen=True, kw_only=True)
 class Case(Assessed):
-    """A case in the store.
+    """A case as it is in the store.
 
     Args:
         id: its number; higher is newer.
@@ -95,7 +96,7 @@ class Case(Assessed):
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which cases; None means any.
+    """Which cases to read; None means any.
 
     Args:
         model: name of the model.
@@ -118,14 +119,14 @@ class Filters:
     overflow: bool | None = None
 
     def conditions(self) -> list[Any]:
-        """As conditions on the table."""
+        """The filters as conditions on the table."""
         equal = ("model", "version", "machine", "reason", "verdict", "overflow")
-        found = [cases.c[name] == getattr(self, name) for name in equal if getattr(self, name) is not None]
+        conditions = [cases.c[name] == getattr(self, name) for name in equal if getattr(self, name) is not None]
         if self.since is not None:
-            found.append(cases.c.at >= self.since)
+            conditions.append(cases.c.at >= self.since)
         if self.until is not None:
-            found.append(cases.c.at < self.until)
-        return found
+            conditions.append(cases.c.at < self.until)
+        return conditions
 
 
 EVERYTHING = Filters()
@@ -136,15 +137,15 @@ def seal(columns: dict[str, Any]) -> str:
     return digest(columns | {"at": (columns["at"] - EPOCH) // MICROSECOND})
 
 
-def add_cases(connection: Connection, found: Sequence[Assessed], audit: int) -> None:
-    """Keep cases, all waiting; the audit entry that covers them was added in the same transaction."""
-    if found:
+def add_cases(connection: Connection, kept: Sequence[Assessed], audit: int) -> None:
+    """Write cases, all waiting; their audit entry was added in the same transaction."""
+    if kept:
         added = {"audit": audit, "status": Status.WAITING.value}
-        _add.run(connection, [case.row() | added | {"at": (case.at - EPOCH) // MICROSECOND} for case in found])
+        _add.run(connection, [case.row() | added | {"at": (case.at - EPOCH) // MICROSECOND} for case in kept])
 
 
 def case_by_id(connection: Connection, case_id: int) -> Case:
-    """One case."""
+    """Read one case by its number."""
     row = connection.execute(select(cases).where(cases.c.id == case_id)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no case {case_id}.")
@@ -152,7 +153,7 @@ def case_by_id(connection: Connection, case_id: int) -> Case:
 
 
 def case_by_reference(connection: Connection, reference: str) -> Case:
-    """The case that an answer called so."""
+    """Read one case by the reference that the answer gave."""
     row = connection.execute(select(cases).where(cases.c.reference == reference)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no case {reference!r}.")
@@ -161,7 +162,7 @@ def case_by_reference(connection: Connection, reference: str) -> Case:
 
 def cases_waiting(
     connection: Connection,
-    order: Order = "age",
+    order: QueueOrder = "age",
     filters: Filters = EVERYTHING,
     *,
     reviewer: str | None = None,
@@ -169,7 +170,7 @@ def cases_waiting(
     offset: int = 0,
     at: datetime | None = None,
 ) -> list[Case]:
-    """The queue.
+    """Read the queue: cases that wait for a person.
 
     Args:
         connection: to read with.
@@ -189,7 +190,7 @@ def cases_waiting(
 def next_to(
     connection: Connection,
     case: Case,
-    order: Order = "age",
+    order: QueueOrder = "age",
     filters: Filters = EVERYTHING,
     *,
     reviewer: str | None = None,
@@ -207,11 +208,11 @@ def next_to(
         before: look the other way.
         at: now.
     """
-    parts = (cases.c.overflow, cases.c.at if order == "age" else -cases.c.total, cases.c.id)
-    here = tuple_(*(select(part).where(cases.c.id == case.id).scalar_subquery() for part in parts))
-    beyond = tuple_(*parts) < here if before else tuple_(*parts) > here
+    keys = (cases.c.overflow, cases.c.at if order == "age" else -cases.c.total, cases.c.id)
+    here = tuple_(*(select(key).where(cases.c.id == case.id).scalar_subquery() for key in keys))
+    beyond = tuple_(*keys) < here if before else tuple_(*keys) > here
     wanted = _waiting(filters, reviewer, at or now()).where(beyond)
-    row = connection.execute(wanted.order_by(*(p.desc() if before else p.asc() for p in parts)).limit(1)).one_or_none()
+    row = connection.execute(wanted.order_by(*(p.desc() if before else p.asc() for p in keys)).limit(1)).one_or_none()
     return None if row is None else _case(row)
 
 
@@ -248,7 +249,7 @@ def second_opinions(
 
 
 def machines(connection: Connection) -> list[str]:
-    """Where cases come from."""
+    """The machines that kept cases came from."""
     return list(connection.execute(select(cases.c.machine).distinct().order_by(cases.c.machine)).scalars())
 
 

@@ -1,4 +1,4 @@
-"""Opening the database: SQLite in a file, or PostgreSQL by a URL; brought to the present tables on the way.
+"""The database: SQLite in a file, or PostgreSQL by a URL; opening it brings its tables up to date.
 
 SQLite runs in WAL mode with synchronous FULL, so that a committed transaction survives a power cut, and writers wait
 for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself.
@@ -14,18 +14,18 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
-from indubio.server.store.statements import Prepared
+from indubio.server.store.statements import PreparedStatement
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
 MIGRATION_LOCK = 20_260_801  # any number, the same in every process: PostgreSQL's advisory lock while tables change
 WRITING = "indubio_writing"
-_begin, _begin_writing = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
+_begin, _begin_writing = PreparedStatement(text("BEGIN")), PreparedStatement(text("BEGIN IMMEDIATE"))
 BUSY = 10.0  # seconds that SQLite waits for another process's transaction
 
 
 class Database:
-    """An engine, and how reads and writes go through it.
+    """Connections to one database, for reading and for writing.
 
     Args:
         url: as SQLAlchemy reads it: sqlite:///file or postgresql://user:password@host/name.
@@ -38,7 +38,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file of ours."""
+        """Whether the database is an SQLite file."""
         return self._engine.dialect.name == "sqlite"
 
     def migrate(self) -> None:
@@ -71,12 +71,12 @@ class Database:
             yield connection
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads."""
+        """Call a function with a connection that reads; its result."""
         with self.reading() as connection:
             return function(connection)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the trail says that versions, activations, jobs and alarms must be: rows made from its entries, to compare with.
+"""The rows that the audit trail implies for versions, activations, jobs and alarms, to compare the tables with.
 
 A job's progress changes while it runs and is nobody's word, so it is not compared.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Table, select
 
-from indubio.server.store.audit_trail import Entry, canonical
+from indubio.server.store.audit_trail import AuditEntry, canonical
 from indubio.server.store.tables import activations, alarm_events, alarms, jobs, model_versions
 
 COLUMNS: dict[Table, tuple[str, ...]] = {
@@ -24,16 +24,16 @@ JSON = ("rule_content", "evaluation", "parameters", "result")
 Columns = tuple[Any, ...]
 
 
-class Ledger:
-    """The rows, as the entries so far give them."""
+class ExpectedRows:
+    """Collects, entry by entry, the rows that the tables must have."""
 
     def __init__(self) -> None:
         self._added: dict[Table, dict[Columns, list[int]]] = {table: {} for table in COLUMNS}
         self._jobs: dict[int, tuple[int, dict[str, Any]]] = {}
         self._alarms: dict[str, tuple[int, dict[str, Any]]] = {}
 
-    def note(self, entry: Entry) -> None:
-        """One more entry; those about other things are passed over."""
+    def note(self, entry: AuditEntry) -> None:
+        """Take one more entry into account; entries about other things change nothing."""
         seq, at, said = entry.seq, {"at": entry.at}, entry.content
         match entry.kind:
             case "version added":
@@ -52,7 +52,7 @@ class Ledger:
                 self._jobs[said["job"]] = seq, self._jobs[said["job"]][1] | ended
 
     def findings(self, connection: Connection) -> Iterator[str]:
-        """What the tables have otherwise."""
+        """Compare the tables with the expected rows; a sentence for each difference."""
         for seq, job in self._jobs.values():
             self._add(seq, jobs, job)
         for seq, alarm in self._alarms.values():

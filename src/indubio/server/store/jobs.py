@@ -1,4 +1,4 @@
-"""Jobs: long work that somebody started, with its progress; a server that stops leaves them interrupted, not lost."""
+"""Jobs in the store: what was started, how far it is, and how it ended."""
 
 import json
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import jobs
 
 
 class JobStatus(StrEnum):
-    """How a job stands."""
+    """Whether a job runs, and how it ended."""
 
     RUNNING = "running"
     DONE = "done"
@@ -24,7 +25,7 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One job.
+    """One job that makes a new version.
 
     Args:
         id: its number.
@@ -52,7 +53,7 @@ class Job:
 
 
 def add_job(connection: Connection, kind: str, model: str, parameters: dict[str, Any], *, by: str) -> int:
-    """A job that starts now; its number."""
+    """Write a job that starts now; its number."""
     at = now()
     columns = {
         "kind": kind,
@@ -71,13 +72,13 @@ def add_job(connection: Connection, kind: str, model: str, parameters: dict[str,
 
 
 def job_progress(connection: Connection, job_id: int, progress: float, message: str = "") -> None:
-    """How far a running job is."""
+    """Write how far a running job is."""
     running = update(jobs).where(jobs.c.id == job_id, jobs.c.status == JobStatus.RUNNING)
     connection.execute(running.values(progress=progress, message=message))
 
 
 def finish_job(connection: Connection, job_id: int, status: JobStatus, message: str, result: Any = None) -> None:
-    """A job has ended, well or not."""
+    """Write that a job has ended, and how."""
     at = now()
     values = {"status": status, "message": message, "finished": at, "result": json.dumps(result)}
     if status is JobStatus.DONE:
@@ -88,7 +89,7 @@ def finish_job(connection: Connection, job_id: int, status: JobStatus, message: 
 
 
 def interrupt_jobs(connection: Connection) -> int:
-    """At the start of a server: what still says running was cut off with the last one; how many."""
+    """When a server starts: mark jobs as interrupted that the last one left running; how many."""
     stale = list(connection.execute(select(jobs.c.id).where(jobs.c.status == JobStatus.RUNNING)).scalars())
     for job_id in stale:
         finish_job(connection, job_id, JobStatus.INTERRUPTED, "the server stopped while it ran")
@@ -96,7 +97,7 @@ def interrupt_jobs(connection: Connection) -> int:
 
 
 def job_by_id(connection: Connection, job_id: int) -> Job:
-    """One job."""
+    """Read one job by its number."""
     row = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no job {job_id}.")

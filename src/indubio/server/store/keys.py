@@ -1,4 +1,4 @@
-"""API keys: shown once, kept only as a hash; and the sessions of people who logged in with one.
+"""API keys, shown once and kept only as a hash; and the sessions of people who logged in with one.
 
 A key is 256 random bits, so its sha256 gives nothing away and cannot be guessed: the slow hashes that passwords need
 would only make every request slow.
@@ -13,7 +13,8 @@ from enum import StrEnum
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import keys, sessions
 
 PREFIX = "indubio_"
@@ -22,7 +23,7 @@ LONGEST_NAME = 200
 
 
 class Role(StrEnum):
-    """What a key is for."""
+    """What the owner of a key may do."""
 
     SCORER = "scorer"
     REVIEWER = "reviewer"
@@ -34,8 +35,8 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
-    """A key without its secret.
+class ApiKey:
+    """A key as the store knows it, without its secret.
 
     Args:
         id: its number.
@@ -53,7 +54,7 @@ class Key:
 
 
 def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str:
-    """A new key; the only time that it is seen."""
+    """Make a key; returns its secret, which is never shown again."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in ("system", "local"):
         raise ConfigError(f"a key's name must be 1 to {LONGEST_NAME} printable characters, not system or local.")
     if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
@@ -66,7 +67,7 @@ def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str
 
 
 def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
-    """Take a key back; sessions that were opened with it end."""
+    """Revoke a key, and end the sessions that were opened with it."""
     there = connection.execute(select(keys).where(keys.c.name == name, keys.c.revoked.is_(None))).one_or_none()
     if there is None:
         raise NotFoundError(f"there is no key named {name!r} in use.")
@@ -76,30 +77,30 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
     append(connection, "key revoked", {"name": name}, actor=actor, at=at)
 
 
-def all_keys(connection: Connection) -> list[Key]:
-    """Every key, also those that were revoked."""
+def all_keys(connection: Connection) -> list[ApiKey]:
+    """Read every key, revoked ones too."""
     return [_key(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
 
 
-def keys_in_use(connection: Connection) -> dict[str, Key]:
-    """The keys that open something, by their hash."""
-    found = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
-    return {row.hash: _key(row) for row in found}
+def keys_in_use(connection: Connection) -> dict[str, ApiKey]:
+    """Read the keys that are not revoked, by the hash of their secret."""
+    rows = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
+    return {row.hash: _key(row) for row in rows}
 
 
 def count_keys(connection: Connection) -> int:
-    """How many keys are in use."""
+    """Count the keys that are not revoked."""
     wanted = select(func.count()).select_from(keys).where(keys.c.revoked.is_(None))
     return int(connection.execute(wanted).scalar_one())
 
 
 def hashed(secret: str) -> str:
-    """What is kept of a key or a session."""
+    """The hash of a secret, as it is kept."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def open_session(connection: Connection, key: Key, *, lasts: timedelta = SESSION) -> str:
-    """A secret for a cookie, as good as the key until it ends."""
+def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESSION) -> str:
+    """Open a session; returns the secret for its cookie."""
     secret = secrets.token_urlsafe(32)
     at = now()
     connection.execute(delete(sessions).where(sessions.c.until <= at))
@@ -108,8 +109,8 @@ def open_session(connection: Connection, key: Key, *, lasts: timedelta = SESSION
     return secret
 
 
-def session_key(connection: Connection, secret: str) -> Key | None:
-    """The key that a session was opened with; None where it has ended."""
+def session_key(connection: Connection, secret: str) -> ApiKey | None:
+    """Read the key of a session; None where the session has ended."""
     wanted = (
         select(keys)
         .join(sessions, sessions.c.key_id == keys.c.id)
@@ -120,9 +121,9 @@ def session_key(connection: Connection, secret: str) -> Key | None:
 
 
 def close_session(connection: Connection, secret: str) -> None:
-    """Log out."""
+    """End a session: somebody logs out."""
     connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
 
 
-def _key(row: Row[tuple[object, ...]]) -> Key:
-    return Key(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)
+def _key(row: Row[tuple[object, ...]]) -> ApiKey:
+    return ApiKey(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)

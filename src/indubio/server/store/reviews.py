@@ -1,4 +1,4 @@
-"""What people say of cases: claims, labels, comments, undo; nothing is ever erased.
+"""Reviews in the store: people claim cases, label them, comment and undo; nothing is ever erased.
 
 Every action is a row of its own. A review counts until its reviewer gives another one for the case or takes it back;
 taking back the second makes the first count again. A case is decided when one label of I or A counts; "unsure" leaves
@@ -13,8 +13,9 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, Status, case_by_id
+from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
 
 Label = Literal["I", "A", "U"]
@@ -66,7 +67,7 @@ def claim(
     hold: timedelta = CLAIMED_FOR,
     at: datetime | None = None,
 ) -> datetime:
-    """Hold a case, so that nobody else is given it; until when. A claim of one's own is renewed."""
+    """Hold a case so that nobody else is given it; returns until when. A claim of one's own is renewed."""
     at = at or now()
     case = _locked(connection, case_id)
     there = connection.execute(select(claims).where(claims.c.case_id == case_id)).one_or_none()
@@ -88,7 +89,7 @@ def release(connection: Connection, case_id: int, reviewer: str) -> None:
 
 
 def claimed_by(connection: Connection, case_id: int, *, at: datetime | None = None) -> str | None:
-    """Who holds a case."""
+    """The name of who holds a case; None where nobody does."""
     held = select(claims.c.reviewer).where(claims.c.case_id == case_id, claims.c.until > (at or now()))
     return connection.execute(held).scalar_one_or_none()
 
@@ -118,7 +119,7 @@ def review(
 def comment_on(
     connection: Connection, case_id: int, reviewer: str, comment: str, *, at: datetime | None = None
 ) -> Review:
-    """A comment without a label."""
+    """Write a comment without a label."""
     if not comment.strip():
         raise ConfigError("a comment must say something.")
     return _added(connection, _locked(connection, case_id), reviewer, "commented", comment=comment, at=at or now())
@@ -142,20 +143,20 @@ def undo(connection: Connection, reviewer: str, case_id: int | None = None, *, a
 
 
 def history(connection: Connection, case_id: int) -> list[Review]:
-    """Everything that was said of a case, in order."""
-    found = connection.execute(select(reviews).where(reviews.c.case_id == case_id).order_by(reviews.c.id))
-    return [Review(**row._mapping) for row in found]
+    """Read everything that was said of a case, in order."""
+    rows = connection.execute(select(reviews).where(reviews.c.case_id == case_id).order_by(reviews.c.id))
+    return [Review(**row._mapping) for row in rows]
 
 
 def all_reviews(connection: Connection) -> list[Review]:
-    """Everything that was said of any case, in order."""
+    """Read everything that was said of any case, in order."""
     return [Review(**row._mapping) for row in connection.execute(select(reviews).order_by(reviews.c.id))]
 
 
-def counting(found: Iterable[Review]) -> dict[int, dict[str, Review]]:
+def counting(actions: Iterable[Review]) -> dict[int, dict[str, Review]]:
     """The reviews that count: case -> reviewer -> review, from all actions in order."""
     stacks: dict[tuple[int, str], list[Review]] = {}
-    for one in found:
+    for one in actions:
         stack = stacks.setdefault((one.case_id, one.reviewer), [])
         if one.label is not None:
             stack.append(one)
@@ -168,9 +169,9 @@ def counting(found: Iterable[Review]) -> dict[int, dict[str, Review]]:
     return result
 
 
-def verdict_of_people(found: Sequence[Review]) -> str | None:
+def verdict_of_people(counted: Sequence[Review]) -> str | None:
     """I or A: what most of the reviews that count say, the latest in a tie; None where nobody decided."""
-    deciding = sorted((one for one in found if one.label in DECIDING), key=lambda one: one.id)
+    deciding = sorted((one for one in counted if one.label in DECIDING), key=lambda one: one.id)
     if not deciding:
         return None
     votes = [str(one.label) for one in deciding]
@@ -179,7 +180,7 @@ def verdict_of_people(found: Sequence[Review]) -> str | None:
 
 
 def final_labels(connection: Connection) -> dict[int, str]:
-    """I or A for every decided case."""
+    """Read the final label, I or A, of every decided case."""
     by_case = counting(all_reviews(connection))
     labels = {case_id: verdict_of_people(list(said.values())) for case_id, said in by_case.items()}
     return {case_id: label for case_id, label in labels.items() if label is not None}
@@ -225,7 +226,7 @@ def _settle(connection: Connection, case_id: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class ReviewProgress:
     """How far the review is.
 
     Args:
@@ -245,14 +246,14 @@ class Progress:
     today: dict[str, int]
 
 
-def progress(connection: Connection, *, at: datetime | None = None) -> Progress:
-    """How far the review is."""
+def progress(connection: Connection, *, at: datetime | None = None) -> ReviewProgress:
+    """Count what waits, what is decided, and who said what."""
     states = connection.execute(
         select(cases.c.status, cases.c.overflow, func.count()).group_by(cases.c.status, cases.c.overflow)
     ).all()
     said = [one for by_case in counting(all_reviews(connection)).values() for one in by_case.values()]
     day_ago = (at or now()) - timedelta(days=1)
-    return Progress(
+    return ReviewProgress(
         waiting=sum(count for status, _, count in states if status == Status.WAITING),
         decided=sum(count for status, _, count in states if status == Status.DECIDED),
         overflow=sum(count for status, over, count in states if status == Status.WAITING and over),
@@ -289,7 +290,7 @@ class Agreement:
 
 
 def agreement(connection: Connection) -> Agreement:
-    """How far reviewers agree."""
+    """Measure how far reviewers agree."""
     votes = {
         case_id: [one.label for one in said.values() if one.label in DECIDING]
         for case_id, said in counting(all_reviews(connection)).items()

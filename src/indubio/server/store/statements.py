@@ -1,21 +1,18 @@
-"""Statements that every group of verdicts needs, compiled once for each kind of database and given to its driver.
+"""Statements that every batch of verdicts needs, compiled once per kind of database and given to its driver.
 
 To bring a statement to the driver SQLAlchemy needs several times as long as SQLite needs to run it, and the event loop
 waits for Python's lock meanwhile. The values must be what the driver takes: times as numbers, see `tables.Moment`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ClauseElement, Connection
-from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 
-T = TypeVar("T")
 
-
-class Prepared:
-    """A statement.
+class PreparedStatement:
+    """A statement of SQL, compiled at its first use.
 
     Args:
         statement: as SQLAlchemy writes it.
@@ -26,17 +23,13 @@ class Prepared:
         self._statement, self._names = statement, list(names)
         self._compiled: dict[str, tuple[str, Sequence[str] | None]] = {}
 
-    def all(self, connection: Connection) -> list[tuple[Any, ...]]:
-        """The rows it finds."""
-        return self._run(connection, None, lambda cursor: list(cursor.fetchall()))
+    def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]] | None = None) -> list[tuple[Any, ...]]:
+        """Run it in the present transaction; the rows it selects, none for another statement.
 
-    def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
-        """Run it in the present transaction, for each row of values where it takes some."""
-        self._run(connection, rows, lambda _: None)
-
-    def _run(
-        self, connection: Connection, rows: Sequence[Mapping[str, Any]] | None, result: Callable[[DBAPICursor], T]
-    ) -> T:
+        Args:
+            connection: with the transaction.
+            rows: values by column, where the statement takes some.
+        """
         dialect = connection.dialect
         if dialect.name not in self._compiled:
             compiled: Any = self._statement.compile(dialect=dialect, column_keys=self._names or None)
@@ -46,10 +39,10 @@ class Prepared:
         try:
             if rows is None:
                 cursor.execute(text)
-            else:
-                values: list[Any] = [dict(row) if order is None else [row[name] for name in order] for row in rows]
-                cursor.executemany(text, values)
-            return result(cursor)
+                return [] if cursor.description is None else list(cursor.fetchall())
+            values: list[Any] = [dict(row) if order is None else [row[name] for name in order] for row in rows]
+            cursor.executemany(text, values)
+            return []
         except dialect.loaded_dbapi.Error as error:
             raise DBAPIError.instance(text, None, error, dialect.loaded_dbapi.Error, dialect=dialect) from error
         finally:

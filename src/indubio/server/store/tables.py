@@ -35,11 +35,11 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> int | None:  # noqa: ARG002
-        """To the database."""
+        """Turn a time into a number for the database."""
         return None if value is None else (value - EPOCH) // MICROSECOND
 
     def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:  # noqa: ARG002
-        """From the database."""
+        """Turn a number of the database into a time."""
         return None if value is None else EPOCH + value * MICROSECOND
 
 

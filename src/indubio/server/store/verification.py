@@ -1,4 +1,4 @@
-"""Is the audit trail whole, and does what is stored still agree with it?
+"""Verification: is the audit trail whole, and do the tables still agree with it?
 
 The chain itself shows changed, removed and reordered entries. Heads that were kept elsewhere show a cut-off end and a
 trail that was made anew. The entries seal cases, reviews, keys, versions, activations, jobs and alarms in turn, so a
@@ -15,9 +15,10 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from indubio.errors import DataError
-from indubio.server.store.audit_trail import START, Entry, Head, entries, head, now, sealed
+from indubio.server.store.audit_trail import START, AuditEntry, Head, entries, head, sealed
 from indubio.server.store.cases import SEALED, seal
-from indubio.server.store.expected_rows import Ledger
+from indubio.server.store.clock import now
+from indubio.server.store.expected_rows import ExpectedRows
 from indubio.server.store.reviews import review_body
 from indubio.server.store.tables import cases, keys, reviews
 
@@ -26,7 +27,7 @@ MOST_FINDINGS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What was found.
+    """The result of a verification.
 
     Args:
         head: the end of the chain.
@@ -78,7 +79,7 @@ class _Walk:
     def __init__(self, connection: Connection, anchors: dict[int, list[str]]) -> None:
         self._connection, self._anchors = connection, anchors
         self._keys: dict[str, tuple[str, str, bool]] = {}
-        self._ledger = Ledger()
+        self._ledger = ExpectedRows()
         self.verdicts = self.cases = self.reviews = 0
 
     def findings(self) -> Iterator[str]:
@@ -97,7 +98,7 @@ class _Walk:
             yield f"the trail ends at entry {last.seq}, and entry {max(beyond)} was anchored: its end was cut off."
         yield from self._uncovered()
 
-    def _stored(self, entry: Entry) -> Iterator[str]:
+    def _stored(self, entry: AuditEntry) -> Iterator[str]:
         self._ledger.note(entry)
         if entry.kind == "verdicts":
             yield from self._stored_cases(entry)
@@ -109,7 +110,7 @@ class _Walk:
             role, secret, _ = self._keys[entry.content["name"]]
             self._keys[entry.content["name"]] = (role, secret, True)
 
-    def _stored_cases(self, entry: Entry) -> Iterator[str]:
+    def _stored_cases(self, entry: AuditEntry) -> Iterator[str]:
         records = entry.content["records"]
         self.verdicts += len(records)
         sealed_cases = {record["case"]: record["seal"] for record in records if record.get("case")}
@@ -123,7 +124,7 @@ class _Walk:
         for reference in sealed_cases:
             yield f"case {reference} of entry {entry.seq} was removed."
 
-    def _stored_reviews(self, entry: Entry) -> Iterator[str]:
+    def _stored_reviews(self, entry: AuditEntry) -> Iterator[str]:
         wanted = select(reviews, cases.c.reference).join(cases, isouter=True).where(reviews.c.audit == entry.seq)
         there = self._connection.execute(wanted).mappings().all()
         self.reviews += len(there)
@@ -148,7 +149,7 @@ class _Walk:
         yield from self._ledger.findings(self._connection)
 
 
-def _entry_findings(last: Head, entry: Entry) -> Iterator[str]:
+def _entry_findings(last: Head, entry: AuditEntry) -> Iterator[str]:
     if entry.seq != last.seq + 1:
         yield f"entry {last.seq} is followed by entry {entry.seq}: entries were removed or moved."
     if sealed(last.hash, entry.seq, entry.at, entry.kind, entry.actor, entry.body) != entry.hash:
@@ -156,7 +157,7 @@ def _entry_findings(last: Head, entry: Entry) -> Iterator[str]:
 
 
 def verify_export(lines: Iterable[bytes]) -> tuple[int, tuple[str, ...]]:
-    """An exported period by itself: how many entries, and what is wrong.
+    """Verify an exported period by itself: how many entries, and what is wrong.
 
     Args:
         lines: of the export, the first of which says what came before.
@@ -169,7 +170,7 @@ def verify_export(lines: Iterable[bytes]) -> tuple[int, tuple[str, ...]]:
             if last is None:
                 last = msgspec.json.decode(line, type=_Before).before
                 continue
-            entry = msgspec.json.decode(line, type=Entry)
+            entry = msgspec.json.decode(line, type=AuditEntry)
         except msgspec.DecodeError as error:
             raise DataError(f"line {number} of the export is no entry: {error}.") from None
         findings += _entry_findings(last, entry)

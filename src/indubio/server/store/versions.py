@@ -1,4 +1,4 @@
-"""Models' versions and which of them is active, with the history of activations."""
+"""Versions of models in the store, which of them is active, and the history of activations."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, func, insert, select
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import activations, model_versions
 
 Origin = Literal["given", "recalibrated", "learned", "retrained"]
@@ -45,8 +46,8 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Activation:
-    """When a version became the active one, and by whom."""
+class VersionActivation:
+    """The activation of a version: when, and by whom."""
 
     name: str
     version: int
@@ -99,13 +100,13 @@ def add_version(
 
 
 def versions(connection: Connection, name: str) -> list[Version]:
-    """Every version of a model."""
+    """Read every version of a model."""
     wanted = select(model_versions).where(model_versions.c.name == name).order_by(model_versions.c.version)
     return [_version(row) for row in connection.execute(wanted)]
 
 
 def version_of(connection: Connection, name: str, version: int) -> Version:
-    """One version of a model."""
+    """Read one version of a model."""
     wanted = select(model_versions).where(model_versions.c.name == name, model_versions.c.version == version)
     row = connection.execute(wanted).one_or_none()
     if row is None:
@@ -113,27 +114,27 @@ def version_of(connection: Connection, name: str, version: int) -> Version:
     return _version(row)
 
 
-def activate(connection: Connection, name: str, version: int, *, by: str, note: str = "") -> Activation:
+def activate(connection: Connection, name: str, version: int, *, by: str, note: str = "") -> VersionActivation:
     """Make a version the active one; a rollback is the activation of an older one."""
     version_of(connection, name, version)
-    done = Activation(name=name, version=version, at=now(), by=by, note=note)
+    done = VersionActivation(name=name, version=version, at=now(), by=by, note=note)
     connection.execute(insert(activations), done.__dict__)
     append(connection, "activated", {"name": name, "version": version, "note": note}, actor=by, at=done.at)
     return done
 
 
 def active_version(connection: Connection, name: str) -> Version | None:
-    """The version that scores; None before the first activation."""
+    """Read the version that scores; None before the first activation."""
     wanted = select(activations.c.version).where(activations.c.name == name).order_by(activations.c.id.desc()).limit(1)
     number = connection.execute(wanted).scalar_one_or_none()
     return None if number is None else version_of(connection, name, number)
 
 
-def activation_history(connection: Connection, name: str) -> list[Activation]:
-    """Every activation, the first first."""
+def activation_history(connection: Connection, name: str) -> list[VersionActivation]:
+    """Read every activation, the oldest first."""
     wanted = select(activations).where(activations.c.name == name).order_by(activations.c.id)
     return [
-        Activation(name=row.name, version=row.version, at=row.at, by=row.by, note=row.note)
+        VersionActivation(name=row.name, version=row.version, at=row.at, by=row.by, note=row.note)
         for row in connection.execute(wanted)
     ]
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread writes all that waits in one transaction, and answers when it is durable.
+"""Group commit: one thread writes all that waits in one transaction, and reports when it is durable.
 
 A disk confirms some hundred transactions a second, whatever their size; so the size follows the load. A piece of work
 is a function of the connection. One that raises is undone alone; when the transaction itself fails, all of it does.
@@ -25,7 +25,7 @@ Work = Callable[[Connection], Any]
 
 
 class Writer:
-    """The thread, and the queue before it.
+    """The thread that writes, and the queue before it.
 
     Args:
         database: to write to.
@@ -48,11 +48,11 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """Pieces of work that wait."""
+        """How many pieces of work wait."""
         return self._waiting.qsize()
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write what waits, and end the thread."""
         self._closed = True
         self._waiting.put(None)
         self._thread.join()
@@ -101,7 +101,7 @@ class Writer:
             future.set_exception(refused)
 
     def _write_alone(self, work: Work, future: "Future[Any]") -> None:
-        """The same for one piece of work, which needs no way back but that of the transaction."""
+        """Write one piece of work; the transaction itself undoes it where it fails."""
         try:
             with self._database.writing() as connection:
                 result = work(connection)

@@ -1,4 +1,4 @@
-"""The first tables."""
+"""Makes the first tables: all but those that later migrations add."""
 
 import sqlalchemy as sa
 from alembic import op

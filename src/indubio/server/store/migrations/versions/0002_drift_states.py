@@ -1,4 +1,4 @@
-"""What drift monitors have seen."""
+"""Adds a table for the states of drift monitors."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Make the table of drift states."""
     op.create_table(
         "drift_states",
         sa.Column("name", sa.String(200), primary_key=True),

@@ -15,7 +15,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.server.models.registry import Registry, read_model
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
 from indubio.server.store.versions import Origin, Version, add_version, version_of
 
@@ -35,7 +35,9 @@ class Jobs:
         control_share: share of all verdicts that are kept for control.
     """
 
-    def __init__(self, store: Store, registry: Registry, training: Mapping[str, Path], control_share: float) -> None:
+    def __init__(
+        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], control_share: float
+    ) -> None:
         self._store, self._registry, self.training = store, registry, dict(training)
         self._control_share = control_share
         self._lock = threading.Lock()
@@ -44,16 +46,16 @@ class Jobs:
         self._closed = False
 
     def recalibrate(self, name: str, rule: Referral, *, by: str) -> int:
-        """A version with another referral rule; the number of the job."""
+        """Start making a version with another referral rule; the number of the job."""
         kind = next(kind for kind, known in REFERRALS.items() if known is type(rule))
         return self._start("recalibrate", name, {"rule": kind, "settings": asdict(rule)}, by)
 
     def learn(self, name: str, *, by: str) -> int:
-        """A version whose probabilities are corrected by the labels of both kinds; the number of the job."""
+        """Start making a version whose probabilities are corrected by people's labels; the number of the job."""
         return self._start("learn", name, {}, by)
 
     def retrain(self, name: str, *, upload: tuple[str, bytes] | None = None, by: str) -> int:
-        """A version that is trained on the training data and the confirmed inliers; the number of the job.
+        """Start training a version on the training data and the confirmed inliers; the number of the job.
 
         Args:
             name: of the model.
@@ -67,7 +69,7 @@ class Jobs:
         return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
 
     def close(self) -> None:
-        """End what still runs; the store says so."""
+        """End the jobs that still run; the store says that they were interrupted."""
         with self._lock:
             self._closed = True
             running = dict(self._running)
@@ -144,7 +146,7 @@ class Jobs:
         return path
 
     def _worked(self, number: int, order: dict[str, Any]) -> dict[str, Any]:
-        """Run the process, and tell the store how far it is; what came out."""
+        """Run the process and write its progress to the store; returns its result."""
         command = [sys.executable, "-m", "indubio.server.retraining.new_versions"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -164,8 +166,8 @@ class Jobs:
                 if "error" in said:
                     raise ConfigError(said["error"])
                 if "result" in said:
-                    found: dict[str, Any] = said["result"]
-                    return found
+                    result: dict[str, Any] = said["result"]
+                    return result
                 self._store.write(lambda c, said=said: job_progress(c, number, said["progress"], said["message"]))  # type: ignore[misc]
             process.wait()
             listening.join()

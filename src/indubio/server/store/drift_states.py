@@ -1,16 +1,17 @@
-"""What drift monitors have seen, per version of a model, so that they go on after a restart."""
+"""States of drift monitors, per version of a model, so that they go on after a restart."""
 
 import json
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
+from indubio.server.store.clock import now
 from indubio.server.store.tables import drift_states
 
 
 def drift_state(connection: Connection, name: str, version: int) -> dict[str, Any] | None:
-    """What `keep_drift` kept; None where nothing was."""
+    """Read the state of a version's monitor; None where none was kept."""
     wanted = select(drift_states.c.state).where(drift_states.c.name == name, drift_states.c.version == version)
     text = connection.execute(wanted).scalar_one_or_none()
     if text is None:
@@ -22,7 +23,7 @@ def drift_state(connection: Connection, name: str, version: int) -> dict[str, An
 def keep_drift(
     connection: Connection, name: str, version: int, state: dict[str, Any], alarm: dict[str, Any] | None = None
 ) -> None:
-    """Keep a monitor's state, and an alarm that is new in the audit trail."""
+    """Write a monitor's state, and a new alarm to the audit trail."""
     at = now()
     columns = {"name": name, "version": version, "at": at, "state": json.dumps(state)}
     connection.execute(delete(drift_states).where(drift_states.c.name == name, drift_states.c.version == version))

@@ -1,4 +1,4 @@
-"""Is what is scored still like the training data? Watched beside the scoring, for every version that scores.
+"""Drift monitors: is what is scored still like the training data? One for every version that scores.
 
 A thread of its own takes what was scored since it last looked, so that neither requests nor the model wait for it. What
 it has seen is kept in the store every few seconds, and goes on from there after a restart; a crash loses those seconds.
@@ -16,11 +16,11 @@ from jaxtyping import Float
 
 from indubio.drift import Drift, DriftMonitor, DriftTest
 from indubio.errors import ConfigError, StoreError
-from indubio.server.api.model_inputs import Examples
+from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.registry import Loaded
-from indubio.server.store import Store
-from indubio.server.store.drift import drift_state, keep_drift
+from indubio.server.store import ServerStore
+from indubio.server.store.drift_states import drift_state, keep_drift
 
 log = logging.getLogger("indubio.server")
 LOOK_EVERY = 0.25  # seconds; a look costs about the same for one example and for hundreds
@@ -30,7 +30,7 @@ MOST_WAITING = 10_000  # batches; beyond them examples are passed over, and coun
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
-    """One version's monitor.
+    """A version and its drift monitor.
 
     Args:
         loaded: the version.
@@ -47,8 +47,8 @@ class Watched:
     told: bool
 
 
-class DriftWatch:
-    """Watches every version that scores.
+class DriftMonitors:
+    """The monitors of all versions that score, and the thread that updates them.
 
     Args:
         store: where the states are kept.
@@ -57,9 +57,9 @@ class DriftWatch:
         active: the versions to begin with.
     """
 
-    def __init__(self, store: Store, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
+    def __init__(self, store: ServerStore, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
         self._store, self._metrics, self._test = store, metrics, DriftTest(alpha=alpha)
-        self._waiting: queue.SimpleQueue[tuple[Loaded, Examples, list[float]]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Loaded, ExampleBatch, list[float]]] = queue.SimpleQueue()
         self._watched: dict[Loaded, Watched | None] = {}
         for loaded in active:
             self._known(loaded)
@@ -67,8 +67,8 @@ class DriftWatch:
         self._thread = threading.Thread(target=self._run, name="indubio-drift", daemon=True)
         self._thread.start()
 
-    def see(self, loaded: Loaded, examples: Examples, p_value: list[float]) -> None:
-        """Some more examples were scored; returns at once."""
+    def see(self, loaded: Loaded, examples: ExampleBatch, p_value: list[float]) -> None:
+        """Take note of examples that were scored; returns at once."""
         if loaded.detector is None:
             return
         if self._waiting.qsize() < MOST_WAITING:
@@ -76,18 +76,18 @@ class DriftWatch:
         else:
             self._metrics.drift_skipped.inc(len(examples))
 
-    def found(self) -> list[Watched]:
+    def watched(self) -> list[Watched]:
         """Every version that is watched."""
         return [one for one in list(self._watched.values()) if one is not None]
 
     def close(self) -> None:
-        """Look at what waits, keep it, and end."""
+        """Update and keep the monitors a last time, and end the thread."""
         self._ended.set()
         self._thread.join()
 
     def look(self) -> None:
-        """Take what waits."""
-        batches: dict[Loaded, list[tuple[Examples, list[float]]]] = {}
+        """Update the monitors with all examples that wait."""
+        batches: dict[Loaded, list[tuple[ExampleBatch, list[float]]]] = {}
         with self._lock:
             while not self._waiting.empty():
                 loaded, examples, p_value = self._waiting.get()
@@ -98,9 +98,9 @@ class DriftWatch:
                     self._update(watched, seen)
 
     def keep(self) -> None:
-        """Keep what is new in the store."""
+        """Write the states that have changed to the store."""
         with self._lock:
-            for one in self.found():
+            for one in self.watched():
                 if one.monitor.seen > one.kept:
                     self._keep(one)
 
@@ -110,10 +110,10 @@ class DriftWatch:
         self._store.write(lambda c: keep_drift(c, one.loaded.name, one.loaded.version, one.monitor.to_plain(), alarm))
         one.kept, one.told = one.monitor.seen, one.told or new
 
-    def _update(self, watched: Watched, seen: list[tuple[Examples, list[float]]]) -> None:
+    def _update(self, watched: Watched, seen: list[tuple[ExampleBatch, list[float]]]) -> None:
         detector, takes = watched.loaded.detector, watched.loaded.model.input
         assert detector is not None
-        data = takes.scoring_data(Examples.joined([examples for examples, _ in seen]))
+        data = takes.scoring_data(ExampleBatch.joined([examples for examples, _ in seen]))
         p_value: Float[np.ndarray, " examples"] = np.array([p for _, values in seen for p in values])
         rang = watched.drift.alarm
         watched.monitor = detector.monitored(data, p_value, watched.monitor) or watched.monitor
@@ -158,7 +158,7 @@ class DriftWatch:
             looks += 1
             try:
                 self.look()
-                rings = any(one.drift.alarm and not one.told for one in self.found())
+                rings = any(one.drift.alarm and not one.told for one in self.watched())
                 if ended or rings or looks % round(KEEP_EVERY / LOOK_EVERY) == 0:
                     self.keep()
             except StoreError:

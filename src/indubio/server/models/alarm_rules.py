@@ -1,10 +1,10 @@
-"""k of n with hysteresis, per machine, and the referral budget per hour: what keeps people from being flooded."""
+"""Alarms per machine (k of n verdicts, with hysteresis) and the referral budget per hour: people are not flooded."""
 
 from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from indubio.server.settings import AlarmRule
+from indubio.server.server_settings import AlarmRule
 from indubio.server.store.alarms import AlarmEvent
 
 HOUR = timedelta(hours=1)
@@ -45,7 +45,7 @@ class Alarms:
 
 
 class ReferralBudget:
-    """How many referrals an hour people have time for.
+    """Counts the referrals of the last hour against the budget.
 
     Args:
         per_hour: None for no limit.

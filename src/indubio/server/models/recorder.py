@@ -1,4 +1,4 @@
-"""Verdicts on their way into the store: audit entries, cases for people, alarms; and what happens when it fails.
+"""Writes verdicts to the store: audit entries, cases for people, alarms; and copes with a database that fails.
 
 All that waits is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
 told as not kept, and the entries of verdicts that were answered already wait in memory until it is back; the trail
@@ -13,20 +13,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
+from indubio.assessment import Assessment
 from indubio.errors import StoreError
-from indubio.server.models.alarms import HOUR, Alarms, ReferralBudget
+from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
 from indubio.server.models.registry import Loaded
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.server_settings import ServerSettings
+from indubio.server.store import ServerStore
 from indubio.server.store.alarms import record_alarm, ringing
-from indubio.server.store.audit_trail import append, now
+from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Assessed, Filters, add_cases, chosen_cases
+from indubio.server.store.clock import now
 
 log = logging.getLogger("indubio.server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database
@@ -34,7 +35,7 @@ RETRY = 0.5  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class ExampleOrigin:
     """Where an example came from: the machine, the client's own id for it, and the name of the key that sent it."""
 
     machine: str
@@ -42,59 +43,62 @@ class Source:
     by: str
 
 
-@dataclass(kw_only=True, eq=False)
-class Verdicts:
-    """A scored batch.
+class ScoredBatch:
+    """A batch with its verdicts; what is kept for people has a reference: referrals, and some others for control.
 
     Args:
-        loaded: what scored it.
-        at: when.
-        found: columns of the assessment as lists.
+        loaded: the version that scored it.
+        assessment: what it says.
         inputs: the examples as they are stored.
-        sources: where each came from.
+        origins: where each came from.
+        control_share: share of the other verdicts that is kept too.
     """
 
-    loaded: Loaded
-    at: datetime
-    found: dict[str, list[Any]]
-    inputs: list[bytes]
-    sources: list[Source]
-
-    def keep(self, control_share: float) -> None:
-        """Choose what is kept for people, and give it references: every referral, and some others for control."""
-        self.hashes = [hashlib.sha256(one).hexdigest() for one in self.inputs]
-        self.found["case"] = [
-            secrets.token_hex(16) if verdict == "REFER" or chosen_for_control(name, control_share) else ""
-            for verdict, name in zip(self.found["verdict"], self.hashes, strict=True)
+    def __init__(
+        self,
+        loaded: Loaded,
+        assessment: Assessment,
+        inputs: list[bytes],
+        origins: list[ExampleOrigin],
+        control_share: float,
+    ) -> None:
+        self.loaded, self.inputs, self.origins, self.at = loaded, inputs, origins, now()
+        self.hashes = [hashlib.sha256(one).hexdigest() for one in inputs]
+        self.columns: dict[str, list[Any]] = {n: values.tolist() for n, values in assessment.to_dict().items()}
+        self.columns["case"] = [
+            secrets.token_hex(16)
+            if verdict == "REFER" or (control_share and chosen_for_control(input_hash, control_share))
+            else ""
+            for verdict, input_hash in zip(self.columns["verdict"], self.hashes, strict=True)
         ]
 
     def record(self, row: int) -> dict[str, Any]:
         """What the audit trail says of one verdict."""
-        source, found = self.sources[row], self.found
+        origin, columns = self.origins[row], self.columns
         return {
             "input": self.hashes[row],
-            "verdict": found["verdict"][row],
-            "reason": found["reason"][row],
-            "probability": found["probability"][row],
-            "total": found["total"][row],
-            "machine": source.machine,
-            "by": source.by,
+            "verdict": columns["verdict"][row],
+            "reason": columns["reason"][row],
+            "probability": columns["probability"][row],
+            "total": columns["total"][row],
+            "machine": origin.machine,
+            "by": origin.by,
         }
 
     def case(self, row: int) -> Assessed:
-        """One example to be kept."""
-        source, loaded = self.sources[row], self.loaded
-        columns = {name: values[row] for name, values in self.found.items() if name != "case"}
+        """One example as the store keeps it for people."""
+        origin, loaded = self.origins[row], self.loaded
+        columns = {name: values[row] for name, values in self.columns.items() if name != "case"}
         columns["p_value"] = None if columns["p_value"] != columns["p_value"] else columns["p_value"]
         return Assessed(
-            reference=self.found["case"][row],
+            reference=self.columns["case"][row],
             at=self.at,
             model=loaded.name,
             version=loaded.version,
             sha256=loaded.sha256,
             rule=loaded.rule,
-            machine=source.machine,
-            external_id=source.external_id,
+            machine=origin.machine,
+            external_id=origin.external_id,
             input=self.inputs[row],
             **columns,
         )
@@ -112,20 +116,21 @@ class Verdicts:
 
 
 def chosen_for_control(input_hash: str, share: float) -> bool:
-    """Whether an example is kept whatever its verdict: this share of all is, by their hashes."""
+    """Whether an example is kept whatever its verdict; the hash of its input decides."""
     return int(input_hash[:8], 16) < share * 2**32
 
 
+@dataclass(eq=False)
 class _Waiting:
-    """A batch that waits to be written."""
+    """A batch that waits to be written; see `Recorder.record`."""
 
-    def __init__(self, verdicts: Verdicts, refused: Sequence[int]) -> None:
-        self.verdicts, self.refused = verdicts, refused
-        self.done: Future[None] = Future()
+    batch: ScoredBatch
+    refused: Sequence[int]
+    done: "Future[None]" = field(default_factory=Future)
 
 
 class Recorder:
-    """Writes verdicts.
+    """Writes verdicts to the store, and holds them while it cannot be written.
 
     Args:
         store: to write to.
@@ -133,86 +138,87 @@ class Recorder:
         overflowed: called with the number of referrals that were beyond the budget.
     """
 
-    def __init__(self, store: Store, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
+    def __init__(self, store: ServerStore, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
         self._store, self._settings, self._overflowed = store, settings, overflowed
         self.alarms = Alarms(settings.alarm, store.read(ringing))
         recent = Filters(since=now() - HOUR, verdict="REFER", overflow=False)
         times = [case.at for case in store.read(lambda c: chosen_cases(c, recent))]
         self._budget = ReferralBudget(settings.referrals_per_hour, times)
-        self._unwritten: deque[tuple[Verdicts, list[int]]] = deque()
+        self._unwritten: deque[tuple[ScoredBatch, list[int]]] = deque()
         self._unwritten_rows = self._lost = 0
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
         self._closed = False
         self.failing = False
 
-    def record(self, verdicts: Verdicts, refused: Sequence[int]) -> "Future[None]":
+    def record(self, batch: ScoredBatch, refused: Sequence[int]) -> "Future[None]":
         """Write a batch; the future is done when it is durable. What waits is written together.
 
         Args:
-            verdicts: the batch, with what is to be kept already chosen.
+            batch: the batch.
             refused: the rows whose verdict is not given out when this fails; they leave no entry then.
         """
-        one = _Waiting(verdicts, refused)
+        one = _Waiting(batch, refused)
         with self._lock:
             self._waiting.append(one)
             first = len(self._waiting) == 1
         if first:
-            taken: list[_Waiting] = []
+            group: list[_Waiting] = []
             try:
-                written = self._store.submit(lambda connection: self._write(connection, taken))
+                written = self._store.submit(lambda connection: self._write(connection, group))
             except StoreError as error:
                 written = Future()
                 written.set_exception(error)
-            written.add_done_callback(lambda done: self._written(done, taken))
+            written.add_done_callback(lambda done: self._written(done, group))
         return one.done
 
-    def _take(self) -> "list[_Waiting]":
+    def _write(self, connection: Connection, group: "list[_Waiting]") -> None:
+        group += self._emptied()
+        for loaded in dict.fromkeys(one.batch.loaded for one in group):
+            self._write_entry(connection, [one.batch for one in group if one.batch.loaded is loaded])
+
+    def _emptied(self) -> "list[_Waiting]":
         with self._lock:
-            taken, self._waiting = self._waiting, []
-        return taken
+            group, self._waiting = self._waiting, []
+        return group
 
-    def _write(self, connection: Connection, taken: "list[_Waiting]") -> None:
-        taken += self._take()
-        for loaded in dict.fromkeys(one.verdicts.loaded for one in taken):
-            self._write_entry(connection, [one.verdicts for one in taken if one.verdicts.loaded is loaded])
-
-    def _write_entry(self, connection: Connection, batches: Sequence[Verdicts]) -> None:
-        """One audit entry for some batches of a version, and the cases and alarms they bring."""
+    def _write_entry(self, connection: Connection, batches: Sequence[ScoredBatch]) -> None:
+        """Write one audit entry for some batches of a version, with their cases and alarms."""
         records, kept, events = [], [], []
-        for verdicts in batches:
-            found = verdicts.found
-            for row, (verdict, reference) in enumerate(zip(found["verdict"], found["case"], strict=True)):
-                record = verdicts.record(row)
+        for batch in batches:
+            columns = batch.columns
+            for row, (verdict, reference) in enumerate(zip(columns["verdict"], columns["case"], strict=True)):
+                record = batch.record(row)
                 if reference:
-                    case = verdicts.case(row)
-                    if verdict == "REFER" and self._budget.exceeded(verdicts.at):
+                    case = batch.case(row)
+                    if verdict == "REFER" and self._budget.exceeded(batch.at):
                         case = replace(case, overflow=True)
                     kept.append(case)
                     record |= {"case": reference, "seal": case.seal()}
                 records.append(record)
-                event = self.alarms.update(record["machine"], verdict == "ANOMALY", verdicts.at)
+                event = self.alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
                 events += [] if event is None else [event]
         audit = append(connection, "verdicts", batches[-1].entry(records), at=batches[-1].at)
-        add_cases(connection, kept, audit)
+        if kept:
+            add_cases(connection, kept, audit)
+            self._overflowed(sum(case.overflow for case in kept))
         for event in events:
             record_alarm(connection, event)
-        self._overflowed(sum(case.overflow for case in kept))
 
-    def _written(self, done: "Future[None]", taken: "list[_Waiting]") -> None:
+    def _written(self, done: "Future[None]", group: "list[_Waiting]") -> None:
         error = done.exception()
-        for one in taken or self._take():  # nothing was taken where the transaction never began
+        for one in group or self._emptied():  # the group is empty where the transaction never began
             if error is None:
                 one.done.set_result(None)
             else:
-                self._failed(error, one.verdicts, one.refused)
+                self._failed(error, one.batch, one.refused)
                 one.done.set_exception(error)
 
-    def _failed(self, error: BaseException, verdicts: Verdicts, refused: Sequence[int]) -> None:
+    def _failed(self, error: BaseException, batch: ScoredBatch, refused: Sequence[int]) -> None:
         without = set(refused)
-        rows = [row for row in range(len(verdicts.inputs)) if row not in without]
+        rows = [row for row in range(len(batch.inputs)) if row not in without]
         with self._lock:
-            self._unwritten.append((verdicts, rows))
+            self._unwritten.append((batch, rows))
             self._unwritten_rows += len(rows)
             while self._unwritten_rows > MOST_UNWRITTEN:
                 count = len(self._unwritten.popleft()[1])
@@ -224,7 +230,7 @@ class Recorder:
             threading.Thread(target=self._recover, name="indubio-recovery", daemon=True).start()
 
     def _recover(self) -> None:
-        """Try until the entries that wait are written."""
+        """Try again until the waiting entries are written."""
         while not self._closed:
             time.sleep(RETRY)
             with self._lock:
@@ -243,16 +249,16 @@ class Recorder:
         log.warning("the database can be written again")
 
     def close(self) -> None:
-        """Stop trying; what was never written is told."""
+        """Stop trying, and log how many verdicts were never written."""
         self._closed = True
         if self._unwritten_rows + self._lost:
             log.error("audit entries were never written", extra={"verdicts": self._unwritten_rows + self._lost})
 
 
-def _write_late(connection: Connection, waiting: Sequence[tuple[Verdicts, list[int]]], lost: int) -> None:
-    for verdicts, rows in waiting:
+def _write_late(connection: Connection, waiting: Sequence[tuple[ScoredBatch, list[int]]], lost: int) -> None:
+    for batch, rows in waiting:
         if rows:
-            records = [verdicts.record(row) for row in rows]
-            append(connection, "verdicts", verdicts.entry(records) | {"late": True, "given": verdicts.at.isoformat()})
+            records = [batch.record(row) for row in rows]
+            append(connection, "verdicts", batch.entry(records) | {"late": True, "given": batch.at.isoformat()})
     if lost:
         append(connection, "gap", {"verdicts": lost, "why": "the database could not be written for too long"})

@@ -12,7 +12,7 @@ from indubio.decision import Cost, TargetRisk
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles, read_table
 from indubio.inputs.reading import Reading
-from indubio.server.retraining.new_versions import Order, made
+from indubio.server.retraining.new_versions import VersionOrder, make_version
 from indubio.server.store.cases import chosen_cases
 from indubio.server.store.reviews import review
 from indubio.storage import load, save
@@ -41,15 +41,15 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running
         yield server, folder
 
 
-def order(reviewed: tuple[Running, Path], out: Path, **more: Any) -> Order:
+def order(reviewed: tuple[Running, Path], out: Path, **more: Any) -> VersionOrder:
     server, folder = reviewed
     plain = {"url": server.store.database.url, "name": "press", "path": str(folder / "press"), "control_share": 1.0}
-    return Order(**plain | {"kind": "recalibrate", "out": str(out)} | more)
+    return VersionOrder(**plain | {"kind": "recalibrate", "out": str(out)} | more)
 
 
 def test_a_rule_by_cost_refers_where_a_look_is_cheaper(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
     costs = {"missed_anomaly": 20.0, "false_alarm": 5.0, "review": 1.0}
-    found = made(order(reviewed, tmp_path / "new", rule="cost", settings=costs), told)
+    found = make_version(order(reviewed, tmp_path / "new", rule="cost", settings=costs), told)
     new = load(tmp_path / "new")
     assert new.referral == Cost(**costs)
     assert new.decision_threshold == 0.2
@@ -59,20 +59,20 @@ def test_a_rule_by_cost_refers_where_a_look_is_cheaper(reviewed: tuple[Running, 
 
 def test_a_target_risk_is_fitted_on_cases_as_they_come(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
     wanted = {"alpha": 0.3, "delta": 0.1}
-    found = made(order(reviewed, tmp_path / "new", rule="target_risk", settings=wanted), told)
+    found = make_version(order(reviewed, tmp_path / "new", rule="target_risk", settings=wanted), told)
     new = load(tmp_path / "new")
     assert new.referral == TargetRisk(**wanted)
     accepted = 1 - found["new"]["referred"]
     assert found["new"]["wrong_accepted"] <= 0.3 * accepted
     with pytest.raises(ConfigError, match="--control-share"):
-        made(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted, control_share=0.0), told)
+        make_version(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted, control_share=0.0), told)
     with pytest.raises(DataError, match="at least"):
-        made(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted | {"alpha": 0.001}), told)
+        make_version(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted | {"alpha": 0.001}), told)
 
 
 def test_new_training_is_an_update_with_the_confirmed_inliers(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
     server, folder = reviewed
-    found = made(order(reviewed, tmp_path / "new", kind="retrain", training=str(folder / "good.csv")), told)
+    found = make_version(order(reviewed, tmp_path / "new", kind="retrain", training=str(folder / "good.csv")), told)
     cases = server.store.read(chosen_cases)
     trained = [place >= ANOMALIES and int(case.reference[:8], 16) % 3 > 0 for place, case in enumerate(cases)]
     confirmed = good_rows(SIZE, seed=5)[np.array(trained)]
@@ -92,7 +92,7 @@ def test_a_rule_that_needs_labels_is_fitted_again_after_new_training(
     by_risk = by_risk.refer_by(TargetRisk(alpha=0.4), labelled, np.zeros(len(rows), dtype=bool))
     save(by_risk, tmp_path / "by risk")
     again = {"kind": "retrain", "path": str(tmp_path / "by risk"), "training": str(reviewed[1] / "good.csv")}
-    made(order(reviewed, tmp_path / "new", **again), told)
+    make_version(order(reviewed, tmp_path / "new", **again), told)
     assert load(tmp_path / "new").referral == TargetRisk(alpha=0.4)
 
 
@@ -100,7 +100,7 @@ def test_a_version_learns_from_both_kinds_of_labels_and_is_compared_on_others(
     reviewed: tuple[Running, Path], tmp_path: Path
 ) -> None:
     server, folder = reviewed
-    found = made(order(reviewed, tmp_path / "new", kind="learn"), told)
+    found = make_version(order(reviewed, tmp_path / "new", kind="learn"), told)
     cases = server.store.read(chosen_cases)
     held_out = np.array([int(case.reference[:8], 16) % 3 == 0 for case in cases])
     rows = good_rows(SIZE, seed=5)
@@ -112,13 +112,13 @@ def test_a_version_learns_from_both_kinds_of_labels_and_is_compared_on_others(
     assert new.referral_threshold_ == pytest.approx(by_hand.referral_threshold_)
     assert (found["cases"], found["anomalies"]) == (held_out.sum(), anomaly[held_out].sum())
     with pytest.raises(ConfigError, match="--control-share"):
-        made(order(reviewed, tmp_path / "no", kind="learn", control_share=0.0), told)
+        make_version(order(reviewed, tmp_path / "no", kind="learn", control_share=0.0), told)
 
 
 def test_new_training_does_not_forget_what_labels_taught(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
-    made(order(reviewed, tmp_path / "learned", kind="learn"), told)
+    make_version(order(reviewed, tmp_path / "learned", kind="learn"), told)
     again = {"kind": "retrain", "path": str(tmp_path / "learned"), "training": str(reviewed[1] / "good.csv")}
-    made(order(reviewed, tmp_path / "new", **again), told)
+    make_version(order(reviewed, tmp_path / "new", **again), told)
     assert load(tmp_path / "new").correction_.reviewed == load(tmp_path / "learned").correction_.reviewed
 
 
@@ -136,8 +136,8 @@ def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) 
             label: Any = "A" if place < 8 else "I"
             server.store.write(lambda c, case=case, label=label: review(c, case.id, "ada", label))
         here = (server, tmp_path)
-        made(order(here, tmp_path / "trained", kind="retrain", training=str(tmp_path / "good.csv")), told)
-        found = made(order(here, tmp_path / "learned", kind="learn"), told)
+        make_version(order(here, tmp_path / "trained", kind="retrain", training=str(tmp_path / "good.csv")), told)
+        found = make_version(order(here, tmp_path / "learned", kind="learn"), told)
     assert load(tmp_path / "trained").reference_.groups == ("M1", "M2")
     assert (load(tmp_path / "trained").group_conversions_ is not None) == (smallest_group is not None)
     assert found["new"]["wrong"] is not None

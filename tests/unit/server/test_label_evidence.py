@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indubio.decision import Budget
-from indubio.server.review.label_evidence import Evidence, evidence
+from indubio.server.review.label_evidence import LabelEvidence, evidence
 from indubio.server.store.reviews import review
 from tests.stored_cases import assessed, stored
 
 
-def of(uncertainty, *, labels=None, predictions=None, referred=None, control_share=0.0) -> Evidence:
+def of(uncertainty, *, labels=None, predictions=None, referred=None, control_share=0.0) -> LabelEvidence:
     count = len(uncertainty)
-    return Evidence(
+    return LabelEvidence(
         labels=np.full(count, np.nan) if labels is None else np.array(labels, dtype=float),
         predictions=np.zeros(count, dtype=bool) if predictions is None else np.array(predictions, dtype=bool),
         referred=np.ones(count, dtype=bool) if referred is None else np.array(referred, dtype=bool),

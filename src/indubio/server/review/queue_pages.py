@@ -1,4 +1,4 @@
-"""The queue, and one case at a time: claimed, labelled, commented on, taken back."""
+"""The queue, and one case at a time: people claim, label, comment and undo."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,12 @@ from starlette.responses import Response
 from indubio.decision import Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.report.words import doubt_in_words, level_in_words, percent, verdict_in_words
-from indubio.server.review.page_requests import Visit
+from indubio.server.review.page_request import PageRequest
 from indubio.server.review.plots import assessment_of
-from indubio.server.store.audit_trail import now
 from indubio.server.store.cases import (
     Case,
     Filters,
-    Order,
+    QueueOrder,
     Status,
     case_by_id,
     cases_waiting,
@@ -26,11 +25,12 @@ from indubio.server.store.cases import (
     next_to,
     second_opinions,
 )
+from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio.server.store.tables import claims
 
 AT_ONCE = 50  # cases on a page of the queue
-ORDERS: tuple[Order, ...] = ("age", "uncertainty")
+ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
 REASONS: dict[str, str] = {
     Reason.EPISTEMIC: "uncertain: too little seen like it",
@@ -43,7 +43,7 @@ TRIES = 5  # to claim a case before somebody else does
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class QueueView:
     """Which cases a reviewer goes through, and in which order; it stays in the address.
 
     Args:
@@ -54,7 +54,7 @@ class Look:
         second: decided cases that this person has not seen, in place of those that wait.
     """
 
-    order: Order = "age"
+    order: QueueOrder = "age"
     machine: str | None = None
     reason: str | None = None
     since: datetime | None = None
@@ -62,8 +62,8 @@ class Look:
     second: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Look":
-        """From an address; what makes no sense there is refused."""
+    def of(cls, query: Mapping[str, str]) -> "QueueView":
+        """Read the view from an address; refuse what makes no sense."""
         order = query.get("order", "age")
         if order not in ORDERS:
             raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
@@ -81,13 +81,13 @@ class Look:
 
     @property
     def filters(self) -> Filters:
-        """For the store."""
+        """The same as the store takes it."""
         reason = "" if self.reason == CONTROL else self.reason
         return Filters(machine=self.machine, reason=reason, since=self.since, until=self.until)
 
     @property
     def query(self) -> dict[str, str]:
-        """For the address."""
+        """The same as the address has it."""
         times = {name: getattr(self, name) for name in ("since", "until")}
         said: dict[str, str | None] = {
             "order": self.order if self.order != "age" else None,
@@ -108,66 +108,72 @@ class Look:
         return unseen[later[-1] if before else later[0]] if later else None
 
     def first(self, connection: Connection, reviewer: str) -> Case | None:
-        """Where to begin; None where nothing waits."""
+        """The first case of the view; None where nothing waits."""
         if self.second:
-            found = second_opinions(connection, reviewer, self.filters, limit=1)
+            cases = second_opinions(connection, reviewer, self.filters, limit=1)
         else:
-            found = cases_waiting(connection, self.order, self.filters, reviewer=reviewer, limit=1)
-        return found[0] if found else None
+            cases = cases_waiting(connection, self.order, self.filters, reviewer=reviewer, limit=1)
+        return cases[0] if cases else None
 
 
-def queue(visit: Visit) -> Response:
-    """The cases that wait, with filters."""
-    look = Look.of(visit.query)
-    start = _whole(visit.query.get("from", "0"))
+def queue(page: PageRequest) -> Response:
+    """Show the cases that wait, with filters."""
+    look = QueueView.of(page.query)
+    start = _whole(page.query.get("from", "0"))
 
     def looked_up(connection: Connection) -> dict[str, Any]:
         if look.second:
-            found = second_opinions(connection, visit.name, look.filters, limit=AT_ONCE)
-            total = len(found)
+            listed = second_opinions(connection, page.reviewer, look.filters, limit=AT_ONCE)
+            total = len(listed)
         else:
-            found = cases_waiting(connection, look.order, look.filters, limit=AT_ONCE, offset=start)
+            listed = cases_waiting(connection, look.order, look.filters, limit=AT_ONCE, offset=start)
             total = count_waiting(connection, look.filters)
-        held = {one.id: claimed_by(connection, one.id) for one in found}
-        return {"cases": found, "total": total, "held": held, "machines": machines(connection)}
+        held = {one.id: claimed_by(connection, one.id) for one in listed}
+        return {"cases": listed, "total": total, "held": held, "machines": machines(connection)}
 
-    return visit.page(
-        "queue.html", look=look, reasons=REASONS, start=start, at_once=AT_ONCE, **visit.read(looked_up), **_told(visit)
+    return page.render(
+        "queue.html",
+        look=look,
+        reasons=REASONS,
+        start=start,
+        at_once=AT_ONCE,
+        **page.read(looked_up),
+        **_last_action(page),
     )
 
 
-def next_case(visit: Visit) -> Response:
-    """The first case that nobody else holds, claimed."""
-    look = Look.of(visit.query)
-    return _went_on(visit, look, lambda c: look.first(c, visit.name))
+def next_case(page: PageRequest) -> Response:
+    """Claim the first case that nobody else holds, and go there."""
+    look = QueueView.of(page.query)
+    return _show_claimed(page, look, lambda c: look.first(c, page.reviewer))
 
 
-def one_case(visit: Visit) -> Response:
-    """A case with its plot. Looking at a case that waits claims it; what was held before is given back."""
-    look, number = Look.of(visit.query), visit.number("case")
-    holder = visit.write(lambda c: _taken(c, number, visit.name))
+def one_case(page: PageRequest) -> Response:
+    """Show a case with its plot. Looking at a case that waits claims it, and gives back the one held before."""
+    look, number = QueueView.of(page.query), page.number("case")
+    holder = page.write(lambda c: _claim_shown(c, number, page.reviewer))
 
     def looked_up(connection: Connection) -> dict[str, Any]:
         case = case_by_id(connection, number)
         said = history(connection, number)
-        mine = counting(said).get(number, {}).get(visit.name)
+        mine = counting(said).get(number, {}).get(page.reviewer)
         return {
             "case": case,
             "said": said,
             "mine": mine,
             "blind": case.status == Status.DECIDED and mine is None,
             "withdrawn": {one.withdraws for one in said},
-            "following": look.beside(connection, case, visit.name),
-            "earlier": look.beside(connection, case, visit.name, before=True),
+            "following": look.beside(connection, case, page.reviewer),
+            "earlier": look.beside(connection, case, page.reviewer, before=True),
         }
 
-    found = visit.read(looked_up)
-    case, following = found["case"], found["following"]
-    picture = visit.desk.drawings.of(case)
+    shown = page.read(looked_up)
+    case, following = shown["case"], shown["following"]
+    picture = page.context.plots.of(case)
     if following is not None:
-        visit.desk.drawings.ahead(following)
+        page.context.plots.ahead(following)
     assessment = assessment_of(case)
-    return visit.page(
+    return page.render(
         "case.html",
         look=look,
         holder=holder,
@@ -177,65 +183,65 @@ def one_case(visit: Visit) -> Response:
         level=level_in_words,
         probability=percent(case.probability),
         reason=REASONS.get(case.reason or CONTROL, case.reason),
-        **found,
-        **_told(visit),
+        **shown,
+        **_last_action(page),
     )
 
 
-def label(visit: Visit) -> Response:
+def label(page: PageRequest) -> Response:
     """Label a case, and go on with the next."""
-    look, number, said = Look.of(visit.query), visit.number("case"), visit.text("label")
+    look, number, said = QueueView.of(page.query), page.number("case"), page.text("label")
     if said not in LABELS:
         raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {said!r}.")
-    visit.write(lambda c: review(c, number, visit.name, said, visit.text("comment").strip()))  # type: ignore[arg-type]
+    page.write(lambda c: review(c, number, page.reviewer, said, page.text("comment").strip()))  # type: ignore[arg-type]
 
     def following(connection: Connection) -> Case | None:
         case = case_by_id(connection, number)
-        return look.beside(connection, case, visit.name) or look.first(connection, visit.name)
+        return look.beside(connection, case, page.reviewer) or look.first(connection, page.reviewer)
 
-    return _went_on(visit, look, following, said=f"{said}{number}")
-
-
-def comment(visit: Visit) -> Response:
-    """Say something without deciding."""
-    look, number = Look.of(visit.query), visit.number("case")
-    visit.write(lambda c: comment_on(c, number, visit.name, visit.text("comment").strip()))
-    return visit.to(f"/review/cases/{number}", **look.query, said=f"C{number}")
+    return _show_claimed(page, look, following, said=f"{said}{number}")
 
 
-def take_back(visit: Visit) -> Response:
+def comment(page: PageRequest) -> Response:
+    """Keep a comment without a label."""
+    look, number = QueueView.of(page.query), page.number("case")
+    page.write(lambda c: comment_on(c, number, page.reviewer, page.text("comment").strip()))
+    return page.redirect(f"/review/cases/{number}", **look.query, said=f"C{number}")
+
+
+def undo_label(page: PageRequest) -> Response:
     """Undo the last label of this person, and show its case again."""
-    look = Look.of(visit.query)
+    look = QueueView.of(page.query)
     try:
-        undone = visit.write(lambda c: undo(c, visit.name))
+        undone = page.write(lambda c: undo(c, page.reviewer))
     except NotFoundError:
-        return visit.to("/review", **look.query, said="Z0")
-    return visit.to(f"/review/cases/{undone.case_id}", **look.query, said=f"Z{undone.case_id}")
+        return page.redirect("/review", **look.query, said="Z0")
+    return page.redirect(f"/review/cases/{undone.case_id}", **look.query, said=f"Z{undone.case_id}")
 
 
-def _went_on(
-    visit: Visit, look: Look, choose: Callable[[Connection], Case | None], said: str | None = None
+def _show_claimed(
+    page: PageRequest, look: QueueView, choose: Callable[[Connection], Case | None], said: str | None = None
 ) -> Response:
-    """To the chosen case, chosen and claimed in one step: two reviewers who ask at once get two cases."""
+    """Choose a case and claim it in one transaction, so that two reviewers get two cases; then go there."""
 
     def chosen(connection: Connection) -> Case | None:
         case = choose(connection)
         if case is not None and case.status == Status.WAITING:
-            claim(connection, case.id, visit.name)
+            claim(connection, case.id, page.reviewer)
         return case
 
     for _ in range(TRIES):
         try:
-            case = visit.write(chosen)
+            case = page.write(chosen)
         except ConflictError:  # another server on the same database was faster
             continue
         if case is None:
-            return visit.to("/review", **look.query, said=said, end="yes")
-        return visit.to(f"/review/cases/{case.id}", **look.query, said=said)
+            return page.redirect("/review", **look.query, said=said, end="yes")
+        return page.redirect(f"/review/cases/{case.id}", **look.query, said=said)
     raise ConflictError("others are taking cases faster than they can be given out. Try again.")
 
 
-def _taken(connection: Connection, number: int, reviewer: str) -> str | None:
+def _claim_shown(connection: Connection, number: int, reviewer: str) -> str | None:
     """Claim a case that waits and give back all others; the name of who holds it, where somebody else does."""
     others = delete(claims).where(claims.c.reviewer == reviewer, claims.c.case_id != number)
     connection.execute(others)
@@ -249,13 +255,13 @@ def _taken(connection: Connection, number: int, reviewer: str) -> str | None:
     return None
 
 
-def _told(visit: Visit) -> dict[str, Any]:
-    """What just happened, from the address: a letter and a case, so that nobody can put words into it."""
-    said = visit.query.get("said", "")
+def _last_action(page: PageRequest) -> dict[str, Any]:
+    """What the reviewer just did, to be confirmed: a letter and a case, so that no address can put words into it."""
+    said = page.query.get("said", "")
     done, number = said[:1], said[1:]
     known = {**LABELS, "C": "commented", "Z": "undone"}
     told = (known[done], int(number)) if done in known and number.isdecimal() and number.isascii() else None
-    return {"told": told, "end": visit.query.get("end") == "yes"}
+    return {"told": told, "end": page.query.get("end") == "yes"}
 
 
 def _time(query: Mapping[str, str], name: str) -> datetime | None:

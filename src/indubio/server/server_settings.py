@@ -1,4 +1,4 @@
-"""How the server behaves: limits, what is kept, what happens when the database fails."""
+"""Settings of the server: limits, what is kept, what happens when the database fails."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +34,7 @@ class AlarmRule(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings(Settings):
-    """Everything about a server that is not its models, its database or its address.
+    """All settings but the models, the database and the address.
 
     Args:
         control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.

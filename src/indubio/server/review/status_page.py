@@ -1,4 +1,4 @@
-"""Status: which machines ring, whether the data has changed, what the budget lets through, how the queue stands."""
+"""The status page: alarms, drift, the referral budget and the queue."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 from starlette.responses import Response
 
-from indubio.server.review.page_requests import Visit
+from indubio.server.review.page_request import PageRequest
 from indubio.server.store.alarms import alarm_history, ringing
-from indubio.server.store.audit_trail import now
 from indubio.server.store.cases import machines, oldest_waiting, referred_since
+from indubio.server.store.clock import now
 from indubio.server.store.tables import alarms, cases
 
 HOUR = timedelta(hours=1)
 EVENTS = 20
 
 
-def status(visit: Visit) -> Response:
-    """The page."""
+def status(page: PageRequest) -> Response:
+    """Show how machines, data and queue are doing."""
 
     def looked_up(connection: Connection) -> dict[str, Any]:
         rings = ringing(connection)
@@ -32,13 +32,13 @@ def status(visit: Visit) -> Response:
             "beyond": int(connection.execute(beyond).scalar_one()),
         }
 
-    settings, registry = visit.desk.settings, visit.desk.registry
+    settings, registry = page.context.settings, page.context.registry
     active = {name: registry.model(name) for name in registry.names}
-    watched = {one.loaded: one.drift for one in visit.desk.drift.found()}
-    return visit.page(
+    watched = {one.loaded: one.drift for one in page.context.drift.watched()}
+    return page.render(
         "status.html",
         rule=settings.alarm,
         per_hour=settings.referrals_per_hour,
         drift=[(name, loaded.version, watched.get(loaded)) for name, loaded in active.items()],
-        **visit.read(looked_up),
+        **page.read(looked_up),
     )

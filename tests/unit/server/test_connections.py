@@ -1,6 +1,7 @@
-"""The straight way from a connection to the model: the same answers as the long way, and the manners of HTTP."""
+"""Connections: the manners of HTTP on real sockets, and what the server relies on in uvicorn."""
 
 import asyncio
+import inspect
 import json
 import shutil
 import socket
@@ -9,41 +10,32 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from indubio.server.http import fast_path as straight
+from indubio.server.http.answers import Answer
+from indubio.server.http.connections import LimitedProtocol
+from indubio.server.http.request_bodies import WHOLE
+from indubio.server.models.batching import Result
 from indubio.server.service import Service
-from indubio.server.store import Store
-from tests.served import listening, row, serving, table_model
+from indubio.server.store import ServerStore
+from tests.served import listening, row, running, serving, table_model
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("straight") / "press"
+    folder = tmp_path_factory.mktemp("connections") / "press"
     table_model(folder)
     return folder
 
 
 @pytest.fixture
-def asked(sqlite_store: Store, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
+def asked(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> Iterator[tuple[Service, httpx.Client]]:
     with serving(sqlite_store, {"press": model}, tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of the requests that went straight."""
-    taken: list[str] = []
-    begin = straight.Exchange.begin
-
-    def noted(exchange: straight.Exchange) -> None:
-        taken.append(exchange._way.path)
-        begin(exchange)
-
-    monkeypatch.setattr(straight.Exchange, "begin", noted)
-    return taken
 
 
 def connected(client: httpx.Client) -> socket.socket:
@@ -88,32 +80,29 @@ BODIES = {
 
 
 @pytest.mark.parametrize("what", BODIES)
-def test_both_ways_answer_alike(asked: tuple[Service, httpx.Client], ways: list[str], what: str) -> None:
+def test_a_body_in_chunks_is_answered_like_one_that_says_its_length(
+    asked: tuple[Service, httpx.Client], what: str
+) -> None:
     _, client = asked
     path, content = BODIES[what]
     body = json.dumps(content).encode()
     kind = {"content-type": "application/json"}
-    short = client.post(path, content=body, headers=kind)
-    assert len(ways) == 1
-    long = client.post(path, content=iter([body]), headers=kind)  # chunked
-    assert len(ways) == 1
-    assert (short.status_code, short.content) == (long.status_code, long.content)
+    whole = client.post(path, content=body, headers=kind)
+    chunked = client.post(path, content=iter([body]), headers=kind)
+    assert (whole.status_code, whole.content) == (chunked.status_code, chunked.content)
     varying = {"date", "content-length"}
-    assert {n: v for n, v in short.headers.items() if n not in varying} == {
-        n: v for n, v in long.headers.items() if n not in varying
+    assert {n: v for n, v in whole.headers.items() if n not in varying} == {
+        n: v for n, v in chunked.headers.items() if n not in varying
     }
 
 
-def test_the_wrong_kind_and_too_large_are_refused_on_the_straight_way(
-    sqlite_store: Store, model: Path, tmp_path: Path, ways: list[str]
-) -> None:
+def test_the_wrong_kind_and_too_large_are_refused(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     with serving(sqlite_store, {"press": model}, tmp_path, largest_body=200) as (_, client):
         assert client.post("/assess", content=b"{}", headers={"content-type": "text/csv"}).status_code == 415
         assert client.post("/assess", json={"rows": [row()] * 9}).status_code == 413
         assert client.post("/assess", json={"rows": [row()]}).status_code == 200
         gzipped = client.post("/assess", json={"rows": [row()]}, headers={"content-encoding": "gzip"})
         assert gzipped.status_code == 415
-    assert ways == ["/assess"] * 4
 
 
 def test_requests_that_follow_each_other_at_once_are_answered_in_order(asked: tuple[Service, httpx.Client]) -> None:
@@ -126,10 +115,8 @@ def test_requests_that_follow_each_other_at_once_are_answered_in_order(asked: tu
     assert [json.loads(body)["results"][0]["id"] for _, _, body in found] == names
 
 
-@pytest.mark.parametrize(("rows", "piece", "way"), [(1, 20, "straight"), (900, 9000, "straight"), (4000, 30_000, "")])
-def test_a_body_in_pieces_is_read_whole(
-    asked: tuple[Service, httpx.Client], ways: list[str], rows: int, piece: int, way: str
-) -> None:
+@pytest.mark.parametrize(("rows", "piece"), [(1, 20), (900, 9000), (4000, 30_000)])
+def test_a_body_in_pieces_is_read_whole(asked: tuple[Service, httpx.Client], rows: int, piece: int) -> None:
     _, client = asked
     request = asking("/assess", {"rows": [row()] * rows})
     with connected(client) as connection:
@@ -138,13 +125,12 @@ def test_a_body_in_pieces_is_read_whole(
             time.sleep(0.002)
         ((status, _, body),) = answers(connection, 1)
     assert (status, len(json.loads(body)["results"])) == (200, rows)
-    assert ways == (["/assess"] if way else [])
 
 
 def test_a_body_that_does_not_come_is_given_up(
     asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.api.routes.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio.server.http.request_bodies.BODY_SECONDS", 0.2)
     service, client = asked
     with connected(client) as connection:
         connection.sendall(asking("/assess", {"rows": [row()]})[:-5])
@@ -194,7 +180,7 @@ def test_a_fault_of_the_server_is_500_without_a_trace(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a secret of the server")
 
-    monkeypatch.setattr(service, "sources_of", broken)
+    monkeypatch.setattr(service, "assess", broken)
     answer = client.post("/assess", json={"rows": [row()]})
     assert answer.status_code == 500
     assert "secret" not in answer.text
@@ -203,7 +189,7 @@ def test_a_fault_of_the_server_is_500_without_a_trace(
 
 def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
     service, client = asked
-    begin = straight.Exchange.begin
+    assess = service.assess
     connections = [connected(client) for _ in range(8)]
     for connection in connections:  # accepted before anything is asked
         connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -215,13 +201,14 @@ def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkey
             held[-1].sendall(asking("/assess", {"rows": [row()], "top": 0}))
         time.sleep(0.2)
 
-    def followed(exchange: straight.Exchange) -> None:
-        begin(exchange)
+    def followed(*arguments: Any) -> "asyncio.Future[Result]":
+        result = assess(*arguments)
         if connections:  # the others come after the event loop has read the first, and before its turn is over
             asyncio.get_running_loop().call_soon(come)
+        return result
 
     held: list[socket.socket] = []
-    monkeypatch.setattr(straight.Exchange, "begin", followed)
+    monkeypatch.setattr(service, "assess", followed)
     assert client.post("/assess", json={"rows": [row()], "top": 0}).status_code == 200
     assert len(held) == 8
     for connection in held:
@@ -233,7 +220,7 @@ def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkey
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
-def test_it_goes_straight_over_tls_too(sqlite_store: Store, model: Path, tmp_path: Path, ways: list[str]) -> None:
+def test_it_answers_over_tls(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
     files = ["-keyout", str(key), "-out", str(certificate)]
@@ -248,4 +235,105 @@ def test_it_goes_straight_over_tls_too(sqlite_store: Store, model: Path, tmp_pat
             assert [client.post("/assess", json={"rows": [row()]}).status_code for _ in range(2)] == [200, 200]
     finally:
         service.close()
-    assert ways == ["/assess"] * 2
+
+
+class Noted:
+    """An ASGI application that notes what it is given, before and after it has read the body."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, Any]] = []
+        self.whole: list[tuple[bool, bool]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        before = WHOLE in scope
+        while (await receive()).get("more_body"):
+            pass
+        self.scopes.append(scope)
+        self.whole.append((before, WHOLE in scope))
+        await Answer(b"{}")(scope, receive, send)
+
+
+@pytest.fixture
+def noted() -> Iterator[tuple[Noted, tuple[str, int]]]:
+    app = Noted()
+    with running(app) as address:
+        yield app, address
+
+
+def test_uvicorn_has_what_is_overridden_with_the_same_parameters() -> None:
+    own = {name: method for name, method in vars(LimitedProtocol).items() if inspect.isfunction(method)}
+    overridden = {name for name in own if not name.startswith("_")}
+    assert overridden == {
+        "connection_lost",
+        "data_received",
+        "on_header",
+        "on_headers_complete",
+        "on_message_begin",
+        "on_message_complete",
+        "on_url",
+        "send_400_response",
+    }
+    for name in overridden:
+        theirs = inspect.signature(getattr(HttpToolsProtocol, name)).parameters
+        assert list(inspect.signature(own[name]).parameters) == list(theirs), name
+    private = [name for name in vars(LimitedProtocol) if name.startswith("_") and not name.startswith("__")]
+    assert not any(hasattr(HttpToolsProtocol, name) for name in private)  # neither hides the other's
+
+
+def test_a_body_that_came_with_its_head_is_known_to_be_whole(noted: tuple[Noted, tuple[str, int]]) -> None:
+    app, address = noted
+    request = asking("/", {"rows": []})
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(request)
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(request[:-5])
+        time.sleep(0.2)
+        connection.sendall(request[-5:])
+        assert answers(connection, 1)[0][0] == 200
+    assert app.whole == [(True, True), (False, True)]
+
+
+def test_every_request_has_a_state_of_its_own_and_headers_in_lower_case(noted: tuple[Noted, tuple[str, int]]) -> None:
+    app, address = noted
+    with socket.create_connection(address, timeout=20) as connection:
+        for _ in range(2):
+            connection.sendall(asking("/?model=a", {}, "X-API-Key: secret"))
+            assert answers(connection, 1)[0][0] == 200
+    first, second = app.scopes
+    first["state"]["actor"] = "ada"
+    assert "actor" not in second["state"]
+    assert dict(first["headers"])[b"x-api-key"] == b"secret"
+    assert (first["path"], first["query_string"], first["client"][0]) == ("/", b"model=a", "127.0.0.1")
+
+
+def test_a_head_that_does_not_come_is_given_up_and_a_quiet_connection_is_not(
+    noted: tuple[Noted, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    _, address = noted
+    with socket.create_connection(address, timeout=20) as connection:
+        request = asking("/", {})
+        connection.sendall(request[:20])
+        time.sleep(0.05)
+        connection.sendall(request[20:])
+        assert answers(connection, 1)[0][0] == 200
+        time.sleep(0.4)
+        connection.sendall(request)
+        assert answers(connection, 1)[0][0] == 200
+        connection.sendall(request[:20])
+        assert answers(connection, 1)[0][0] == 408
+        assert connection.recv(1) == b""
+
+
+def test_an_answer_that_says_so_ends_the_connection() -> None:
+    class Closing(Noted):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                await Answer(b"{}", headers=[(b"connection", b"close")])(scope, receive, send)
+
+    with running(Closing()) as address, socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(asking("/", {}))
+        assert answers(connection, 1)[0][0] == 200
+        assert connection.recv(1) == b""

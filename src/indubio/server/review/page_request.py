@@ -1,7 +1,7 @@
-"""One visit to a page: who asks, what they may, what they sent, and how the answer is made.
+"""A request to a page: who asks, what they may, what they sent, and how the answer is made.
 
-Every page is a function of a `Visit` that gives a response and may block: it runs in a thread. Every form carries a
-token that only pages of this server can know, and the session's cookie is never sent from other sites (SameSite), so
+Every page is a function of a `PageRequest` that gives a response and may block: it runs in a thread. Every form carries
+a token that only pages of this server can know, and the session's cookie is never sent from other sites (SameSite), so
 no other site can act in a reviewer's name.
 """
 
@@ -20,41 +20,40 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Message
 
-from indubio.errors import ConfigError, ConflictError, IndubioError, NotFoundError, StoreError
-from indubio.server.http.error_answers import RefusalError
+from indubio.errors import ConfigError, IndubioError
+from indubio.server.http.error_answers import RefusalError, refusal_of
+from indubio.server.review.page_context import PageContext
 from indubio.server.review.templating import rendered
-from indubio.server.review.workplace import Desk
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
 
 T = TypeVar("T")
 SESSION, VISITOR = "indubio_session", "indubio_visitor"
-STATUS = ((NotFoundError, 404), (ConflictError, 409), (StoreError, 503))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Visit:
-    """A request with all that a page needs.
+class PageRequest:
+    """A request to a page, with all that the page needs.
 
     Args:
         request: as it came.
-        desk: what the pages work with.
+        context: what the pages work with.
         token: what a form must send back.
         form: what was posted; empty for a GET.
     """
 
     request: Request
-    desk: Desk
+    context: PageContext
     token: str
     form: FormData
 
     @property
     def actor(self) -> Any:
         """Who asks: `name` and `role`; None where nobody is logged in."""
-        return getattr(self.request.state, "actor", None)
+        return self.request.state.actor
 
     @property
-    def name(self) -> str:
+    def reviewer(self) -> str:
         """The name of who asks, as the audit trail has it."""
         return str(self.actor.name)
 
@@ -65,15 +64,15 @@ class Visit:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What stands after the question mark."""
+        """The parameters of the address, after the question mark."""
         return self.request.query_params
 
     def number(self, name: str) -> int:
-        """A number in the path."""
+        """A whole number in the path."""
         return int(self.request.path_params[name])
 
     def text(self, name: str, default: str = "") -> str:
-        """A field of the form."""
+        """A text field of the form."""
         value = self.form.get(name, default)
         if isinstance(value, UploadFile):
             raise ConfigError(f"the field {name!r} must be text, not a file.")
@@ -87,37 +86,39 @@ class Visit:
         return value.filename, value.file.read()
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """What the function reads from the store."""
-        return self.desk.store.read(function)
+        """Read from the store."""
+        return self.context.store.read(function)
 
     def write(self, function: Callable[[Connection], T]) -> T:
-        """What the function gives, once what it wrote is durable."""
-        return self.desk.store.write(function)
+        """Write to the store, and wait until it is durable."""
+        return self.context.store.write(function)
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page with what all pages have."""
+    def render(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Fill in a template, with what every page shows."""
         common: dict[str, Any] = {"actor": self.actor, "is_admin": self.is_admin, "token": self.token, "progress": None}
         if self.actor is not None and status < 500:
             common["progress"] = self.read(progress)
         common["here"] = self.request.url.path
         return HTMLResponse(rendered(template, **common | values), status_code=status)
 
-    def to(self, path: str, **query: Any) -> RedirectResponse:
-        """Go on with another page."""
+    def redirect(self, path: str, **query: Any) -> RedirectResponse:
+        """Send the browser to another page."""
         said = {name: str(value) for name, value in query.items() if value not in (None, "")}
         return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, status_code=303)
 
 
-Page = Callable[[Visit], Response]
+Handler = Callable[[PageRequest], Response]
 
 
-def route(desk: Desk, path: str, page: Page, *, method: str = "GET", needs: Role | None = Role.REVIEWER) -> Route:
-    """A page at its address.
+def route(
+    context: PageContext, path: str, handler: Handler, *, method: str = "GET", needs: Role | None = Role.REVIEWER
+) -> Route:
+    """The route of a page.
 
     Args:
-        desk: what the pages work with.
+        context: what the pages work with.
         path: the address.
-        page: what makes the answer; runs in a thread.
+        handler: makes the answer; runs in a thread.
         method: GET or POST.
         needs: the role that is needed; None lets everybody in.
     """
@@ -126,9 +127,9 @@ def route(desk: Desk, path: str, page: Page, *, method: str = "GET", needs: Role
         visitor = request.cookies.get(VISITOR)
         fresh = None if visitor else secrets.token_urlsafe(32)
         token = _token(request.cookies.get(SESSION) or visitor or fresh or "")
-        form = await _form(request, desk.settings.largest_body) if method == "POST" else FormData()
-        visit = Visit(request=request, desk=desk, token=token, form=form)
-        response = await run_in_threadpool(_guarded, visit, page, needs)
+        form = await _form(request, context.settings.largest_body) if method == "POST" else FormData()
+        page = PageRequest(request=request, context=context, token=token, form=form)
+        response = await run_in_threadpool(_guarded, page, handler, needs)
         await form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, request)
@@ -139,7 +140,7 @@ def route(desk: Desk, path: str, page: Page, *, method: str = "GET", needs: Role
 
 
 async def _form(request: Request, largest: int) -> FormData:
-    """What was posted, if it is not too large."""
+    """Read the posted form; refuse one that is too large."""
     size = 0
 
     async def received() -> Message:
@@ -165,33 +166,33 @@ def safe_path(text: str) -> str:
     return text if plain else "/review"
 
 
-def _guarded(visit: Visit, page: Page, needs: Role | None) -> Response:
+def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Response:
     try:
-        if needs is not None and visit.actor is None:
-            came_for = visit.request.url.path
-            if visit.request.method == "GET" and visit.request.url.query:
-                came_for = f"{came_for}?{visit.request.url.query}"
-            return visit.to("/login", then=came_for if visit.request.method == "GET" else None)
-        if needs is not None and not visit.actor.role.may(needs):
-            return _refused(visit, 403, f"this needs a key of the role {needs}; yours is {visit.actor.role}.")
-        if visit.request.method == "POST" and not _comes_from_us(visit):
-            return _refused(visit, 403, "the form was out of date. Go back, load the page again and repeat.")
-        return page(visit)
+        if needs is not None and page.actor is None:
+            came_for = page.request.url.path
+            if page.request.method == "GET" and page.request.url.query:
+                came_for = f"{came_for}?{page.request.url.query}"
+            return page.redirect("/login", then=came_for if page.request.method == "GET" else None)
+        if needs is not None and not page.actor.role.may(needs):
+            return _refused(page, 403, f"this needs a key of the role {needs}; yours is {page.actor.role}.")
+        if page.request.method == "POST" and not _comes_from_us(page):
+            return _refused(page, 403, "the form was out of date. Go back, load the page again and repeat.")
+        return handler(page)
     except IndubioError as error:
-        status = next((status for kind, status in STATUS if isinstance(error, kind)), 400)
-        return _refused(visit, status, str(error))
+        refusal = refusal_of(error) or RefusalError(400, str(error))
+        return _refused(page, refusal.status, str(refusal))
 
 
-def _refused(visit: Visit, status: int, why: str) -> Response:
-    return visit.page("refused.html", status=status, why=why)
+def _refused(page: PageRequest, status: int, why: str) -> Response:
+    return page.render("refused.html", status=status, why=why)
 
 
 def _token(secret: str) -> str:
     return hashed(f"form of {secret}")
 
 
-def _comes_from_us(visit: Visit) -> bool:
-    headers = visit.request.headers
-    if SESSION not in visit.request.cookies and ("authorization" in headers or "x-api-key" in headers):
+def _comes_from_us(page: PageRequest) -> bool:
+    headers = page.request.headers
+    if SESSION not in page.request.cookies and ("authorization" in headers or "x-api-key" in headers):
         return True  # no browser adds a key by itself: a program sent this on purpose
-    return hmac.compare_digest(visit.text("token").encode(), visit.token.encode())
+    return hmac.compare_digest(page.text("token").encode(), page.token.encode())

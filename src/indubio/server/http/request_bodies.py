@@ -1,0 +1,54 @@
+"""Request bodies: read in time, or refused where the type is wrong or the size too large."""
+
+import asyncio
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
+
+from indubio.server.http.error_answers import RefusalError
+
+BODY_SECONDS = 30.0  # a body must have come by then
+WHOLE = "indubio.whole"  # in a request's scope: its body is there already
+JSON_TYPE = (b"application/json",)
+
+RequestHeaders = dict[bytes, bytes]
+
+
+async def read_body(
+    scope: Scope, receive: Receive, headers: RequestHeaders, largest: int, types: tuple[bytes, ...] = JSON_TYPE
+) -> bytes:
+    """Read the body, or refuse it before all of it is read.
+
+    Args:
+        scope: of the request.
+        receive: gives the body in pieces, as ASGI has it.
+        headers: of the request.
+        largest: bytes it may have.
+        types: content types that are accepted.
+    """
+    given = headers.get(b"content-type", b"")
+    if given not in types and (given := given.partition(b";")[0].strip().lower()) not in types:
+        shown = given.decode("latin-1") or "none"
+        raise RefusalError(415, f"the content type must be {types[0].decode()}, got {shown!r}.")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise RefusalError(415, "a compressed body is not accepted: send it as it is.")
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > largest:
+        raise RefusalError(413, f"the body has {length.decode()} bytes, and may have {largest}.")
+    seconds = None if WHOLE in scope else BODY_SECONDS  # a timer costs as much as reading the JSON does
+    chunks, size, more = [], 0, True
+    try:
+        async with asyncio.timeout(seconds):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                chunk = message.get("body", b"")
+                size, more = size + len(chunk), message.get("more_body", False)
+                if size > largest:
+                    raise RefusalError(413, f"the body has more than {largest} bytes.")
+                chunks.append(chunk)
+    except TimeoutError:
+        why = f"the body did not come within {BODY_SECONDS:g} seconds."
+        raise RefusalError(408, why, connection="close") from None
+    return b"".join(chunks)
