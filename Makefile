@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors readme life bench bench-quick bench-batch bench-server fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors readme life bench bench-quick bench-cold bench-batch bench-server fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -59,11 +59,14 @@ readme: $(READY)          ## what the commands print, in the README
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
 
-bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md
+bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md; about ten minutes
 	$(BIN)/python -m benchmarks --write
 
-bench-quick: $(READY)     ## the same in a minute or two, on the terminal only
+bench-quick: $(READY)     ## the same in two or three minutes, on the terminal only
 	$(BIN)/python -m benchmarks --quick
+
+bench-cold: $(READY)      ## what a new user waits for, in a fresh environment, into docs/benchmarks.md
+	$(BIN)/python -m benchmarks.cold_start
 
 bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processes and Dask, into docs/batch.md
 	$(BIN)/python -m benchmarks.batch --write

@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import torch
 
+from indubio.engine.core import core
+
 GEMM_SIZE = 1024
+PRODUCTS = ("torch.mm", "numpy", "oneDNN", "our core")
 MEMORY_FLOATS = 2**24  # 64 MB, more than the caches hold
 
 
@@ -70,17 +74,39 @@ def interleaved(works: Mapping[str, Work], repeats: int) -> dict[str, Timing]:
 
 def machine_works() -> dict[str, Work]:
     """What the limit is made of, to be measured among the works it belongs to."""
+    return {**products(), "memory": memory_pass()}
+
+
+def products() -> dict[str, Work]:
+    """A large square product, by every library that is here: the fastest one is what the processor can do.
+
+    On processors that are not Intel's, MKL takes AVX2 even where there is AVX-512, so torch.mm alone would be no limit.
+    """
     matrix, out = torch.rand(GEMM_SIZE, GEMM_SIZE), torch.empty(GEMM_SIZE, GEMM_SIZE)
-    values = torch.rand(MEMORY_FLOATS)
-    return {
-        "sgemm": timed(lambda: torch.mm(matrix, matrix, out=out)),
-        # In place, as Adam does it: every value is read and written once.
-        "memory": timed(lambda: values.mul_(1.0)),
+    array, room = matrix.numpy(), np.empty((GEMM_SIZE, GEMM_SIZE), np.float32)
+    works = {
+        "torch.mm": timed(lambda: torch.mm(matrix, matrix, out=out)),
+        "numpy": timed(lambda: np.matmul(array, array, out=room)),
     }
+    library = core()
+    if library is not None and library.instructions != "plain":  # seconds for one product
+        works["our core"] = timed(lambda: library.product(array, array))
+    if torch.backends.mkldnn.is_available():
+        given = matrix.to_mkldnn()
+        works["oneDNN"] = timed(lambda: torch.nn.functional.linear(given, matrix))
+    return works
 
 
-def flops_per_second(times: Mapping[str, Timing]) -> float:
-    return 2 * GEMM_SIZE**3 / times["sgemm"].cpu
+def memory_pass() -> Work:
+    """In place, as Adam does it: every value is read and written once."""
+    values = torch.rand(MEMORY_FLOATS)
+    return timed(lambda: values.mul_(1.0))
+
+
+def flops_per_second(times: Mapping[str, Timing], product: str | None = None) -> float:
+    """Of one product, or of the fastest one."""
+    names = [product] if product else [name for name in PRODUCTS if name in times]
+    return max(2 * GEMM_SIZE**3 / times[name].cpu for name in names)
 
 
 def bytes_per_second(times: Mapping[str, Timing]) -> float:

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 
 from benchmarks.measuring import Stopwatch
-from benchmarks.nets import Size, whole_fit
+from benchmarks.nets import SIZES, Size, whole_fit
 from benchmarks.report import Section
 from benchmarks.scoring import conversion, fitted_detector, rejection_curve, uncertainties
-from benchmarks.training import SIZES
 
 
 def _fit(size: Size) -> Callable[[], object]:

@@ -9,17 +9,18 @@ import torch
 from torch import nn
 
 from benchmarks.measuring import Stopwatch, Work
-from indubio.engine import PointWeights, engine, engine_for, streams
+from indubio.engine import PointWeights, Variational, engine, engine_for, streams
 from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.networks.layers import Convolution
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors import AnchoredEnsemble, Posterior, Training
+from indubio.posteriors import AnchoredEnsemble, BayesByBackprop, Posterior, Training
 from indubio.training.learning_rate import fixed
 from indubio.training.loop import LARGE_NETWORK, chunks, members_at_once, train
 from indubio.training.network_fits import fresh_weights
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
 RATE, PRIOR_SCALE = 0.005, 1e-10
+SMALL_RATE = 1e-4  # under which no method diverges
 OPTIONS = {"layer_norm": False, "bias": False, "skips": True}
 # Weights, two moments and anchors read, all but the anchors written. Gradients need not leave the cache; that the
 # forward pass must read the weights once more is left out, since products can go on meanwhile.
@@ -48,9 +49,13 @@ class Size:
 
     def autoencoder(self, posterior: Posterior | None = None) -> Autoencoder:
         """Our network of this size."""
-        architecture = Dense() if len(self.shape) == 1 else Conv1d()
         noise = posterior is not None and posterior.code_noise
-        return Autoencoder(architecture.build(self.shape, code_noise=noise), GaussianLikelihood())
+        return Autoencoder(self.architecture.build(self.shape, code_noise=noise), GaussianLikelihood())
+
+    @property
+    def architecture(self) -> Dense | Conv1d:
+        """Of its network."""
+        return Dense() if len(self.shape) == 1 else Conv1d()
 
     def plain(self) -> nn.Module:
         """The same network as a torch module."""
@@ -61,6 +66,23 @@ class Size:
     def training(self, epochs: int | None = None) -> Training:
         """How it is trained."""
         return Training(epochs=self.epochs if epochs is None else epochs, batch_size=self.batch, learning_rate=RATE)
+
+
+CARDIO = Size("cardio", (21,), 1324, 100, epochs=2)
+# Enough epochs that the first touch of Adam's memory, which a fit pays once, is a small part.
+SIZES = [
+    Size("thyroid", (6,), 2943, 100, epochs=2),
+    CARDIO,
+    Size("optdigits", (64,), 1000, 100, epochs=2),
+    Size("ZeMA conv", (60, 1), 300, 100, epochs=4),
+    Size("STRATH conv", (562, 3), 32, 16, epochs=6),
+]
+OTHERS = [
+    Size("cardio, M = 100", (21,), 1324, 100, members=100),
+    Size("cardio, batch 10", (21,), 400, 10),
+    Size("cardio, batch 1000", (21,), 4000, 1000),
+    Size("thyroid, M = 100", (6,), 1000, 100, members=100),
+]
 
 
 def on_torch(work: Work) -> Work:
@@ -90,6 +112,25 @@ def engine_steps(size: Size) -> Work:
             )
             with watch:
                 train(trainer, rows, training=training, schedule=fixed(RATE), streams=own)
+
+    return work
+
+
+def objective_steps(size: Size, objective: PointWeights | Variational, *, code_noise: bool, epochs: int) -> Work:
+    """Steps of one network that minimises this, nothing else."""
+    rows = size.data()
+    autoencoder = Autoencoder(size.architecture.build(size.shape, code_noise=code_noise), GaussianLikelihood())
+    own = streams(0, 1)
+    values = fresh_weights(autoencoder, own, rows.dtype)
+    if isinstance(objective, Variational):
+        values = np.concatenate([values, np.full_like(values, BayesByBackprop().initial_rho)], axis=1)
+    order, rates = own[0].permutation(size.rows)[None], [SMALL_RATE] * -(-size.rows // size.batch)
+
+    def work(watch: Stopwatch) -> None:
+        trainer = engine_for(autoencoder).trainer(objective, values, None, own, batch=size.batch, threads=1)
+        with watch:
+            for _ in range(epochs):
+                trainer.steps(rows, order, rates)
 
     return work
 

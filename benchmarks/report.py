@@ -1,6 +1,5 @@
 """What was measured, as tables on the terminal, as a page and as a figure."""
 
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +10,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.processor import processor
+
 if TYPE_CHECKING:
     from benchmarks.growth import Growth
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "benchmarks.md"
+FIRST_SECOND = DOCS / "first_second.txt"  # a section of the page, written by benchmarks.cold_start
 NOTES = Path(__file__).with_name("what_did_not_help.md")
 
 
@@ -37,6 +40,10 @@ class Section:
             table.add_row(*row)
         console.print(table)
 
+    def column(self, header: str) -> list[str]:
+        """Its values."""
+        return [row[self.headers.index(header)] for row in self.rows]
+
     def markdown(self) -> str:
         """The table on the page."""
         lines = [self.headers, ["---", *["---:"] * (len(self.headers) - 1)], *self.rows]
@@ -49,23 +56,26 @@ def milliseconds(seconds: float) -> str:
 
 
 def ratio(value: float) -> str:
-    return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
+    return f"{value:.2f}x" if value < 10 else f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 
 def write(sections: Sequence[Section], growth: "Sequence[Growth]", loads: tuple[float, float]) -> None:
-    """docs/benchmarks.md and its figure."""
+    """docs/benchmarks.md and its figure; the section on cold starts stays as it was measured."""
     figure(sections, growth, DOCS / "images" / "benchmarks.png")
     head = (
         "# Benchmarks\n\n"
         "Written by `python -m benchmarks --write`; `make bench` measures again. Works of one table run in turns, each "
-        "number is the median of the rounds, on one torch thread; CPU time is the process's own. Ratios count: the "
+        "number is the median of the rounds, on one thread; CPU time is the process's own. Ratios count: the "
         "times are those of one machine on one day.\n\n"
-        f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores, "
-        f"load average {loads[0]:.1f} before and {loads[1]:.1f} after (1 is this command's own).\n\n"
-        "![Ratios to the plain loop and to the limit, and growth of the training time](images/benchmarks.png)\n\n"
+        f"{processor()}. Python {platform.python_version()}, torch {torch.__version__}. Load average {loads[0]:.1f} "
+        f"before and {loads[1]:.1f} after (1 is this command's own).\n\n"
     )
-    body = "\n".join(section.markdown() for section in sections)
-    (DOCS / "benchmarks.md").write_text(f"{head}{body}\n{NOTES.read_text()}")
+    picture = "![Ratios to the plain loop and to the limit, and growth of the training time](images/benchmarks.png)\n"
+    parts = [section.markdown() for section in sections]
+    parts.insert(1, picture)  # after the targets
+    if FIRST_SECOND.exists():
+        parts.append(FIRST_SECOND.read_text())
+    PAGE.write_text(head + "\n".join([*parts, NOTES.read_text()]))
 
 
 def figure(sections: Sequence[Section], growth: "Sequence[Growth]", path: Path) -> None:
@@ -75,19 +85,28 @@ def figure(sections: Sequence[Section], growth: "Sequence[Growth]", path: Path) 
     import matplotlib.pyplot as plt
 
     (steps,) = (section for section in sections if section.key == "steps")
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    names = [row[0] for row in steps.rows]
-    places = range(len(names))
-    for shift, (column, label) in zip((-0.2, 0.2), ((-2, "plain loop / ours"), (-1, "ours / limit")), strict=True):
-        bars = left.barh(
-            [p + shift for p in places], [float(row[column][:-1]) for row in steps.rows], 0.38, label=label
-        )
-        left.bar_label(bars, [row[column] for row in steps.rows], padding=3, fontsize=8)
-    left.set(yticks=list(places), yticklabels=names, xscale="log", title="CPU time of a training step, ratios")
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    names = list(dict.fromkeys(row[0] for row in steps.rows))
+    sets = [name for name in dict.fromkeys(steps.column("instructions")) if name != "plain"]
+    for column, marker in (("plain / ours", "o"), ("ours / limit", "s")):
+        for number, instructions in enumerate(sets):
+            shown = zip(steps.column("size"), steps.column("instructions"), steps.column(column), strict=True)
+            points = {size: float(value[:-1]) for size, own, value in shown if own == instructions}
+            color = f"C{number}"
+            face = color if number == 0 else "white"
+            left.plot(
+                list(points.values()),
+                [names.index(size) for size in points],
+                marker,
+                color=color,
+                markerfacecolor=face,
+                label=f"{column.replace('plain', 'plain loop')}, {instructions}",
+            )
+    left.set(yticks=range(len(names)), yticklabels=names, xscale="log", title="CPU time of a training step, ratios")
     left.axvline(1, color="grey", linewidth=0.8)
-    left.margins(x=0.15)
+    left.grid(axis="y", linewidth=0.4)
     left.invert_yaxis()
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, fontsize=8)  # bars are everywhere inside
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, fontsize=8)  # points are everywhere inside
     for one in growth:
         relative = [value / one.values[0] for value in one.values]
         right.loglog(relative, [1000 * s for s in one.seconds], "o-", label=f"{one.name}: slope {one.slope:.2f}")
@@ -95,3 +114,14 @@ def figure(sections: Sequence[Section], growth: "Sequence[Growth]", path: Path) 
     right.legend(fontsize=8)
     fig.savefig(path, dpi=130)
     plt.close(fig)
+
+
+def put_section(title: str, text: str) -> None:
+    """Put a section in the place of the one of this title, or before the notes at the end."""
+    page = PAGE.read_text()
+    start = page.find(f"## {title}\n")
+    if start < 0:
+        start = end = page.index(NOTES.read_text().splitlines()[0])
+    else:
+        end = page.index("\n## ", start) + 1
+    PAGE.write_text(f"{page[:start]}{text}\n{page[end:]}")

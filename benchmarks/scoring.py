@@ -1,6 +1,7 @@
 """Scoring and what comes after: rows to scores, scores to probabilities and uncertainties, the rejection curve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from benchmarks.measuring import flops_per_second, interleaved, machine_works, timed
+from benchmarks.measuring import Timing, flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import Detector
@@ -21,16 +22,36 @@ from tests.reference.plain_loop import load
 
 SIZE = Size("16 features", (16,), 1000, 100)
 CHUNKS = (256, 1024, 4096, 100_000)  # rows at a time that the plain loop may choose from
+MANY = 100_000
 DRAWS, PROBABILITIES, EXAMPLES = 10, 10_000_000, 1_000_000
 
 
-def scoring(repeats: int) -> Section:
-    """1, 100 and 100,000 rows: our draws against the plain loop with its best chunks."""
+@dataclass(frozen=True)
+class ScoreTimes:
+    """Scores of some rows under all draws.
+
+    Args:
+        rows: how many.
+        plain: a loop over torch modules, with its best chunks.
+        ours: our draws.
+        limit: seconds at the rate of the fastest product.
+        torch_limit: the same at that of torch.mm.
+    """
+
+    rows: int
+    plain: Timing
+    ours: Timing
+    limit: float
+    torch_limit: float
+
+
+def measured_scoring(repeats: int) -> list[ScoreTimes]:
+    """1, 100 and 100,000 rows: our draws against the plain loop."""
     autoencoder = SIZE.autoencoder()
-    draws = AnchoredEnsemble(members=10).fit(autoencoder, SIZE.data(), training=SIZE.training(0), seed=0)
-    modules = [load(SIZE.plain(), autoencoder.initial(own)) for own in streams(0, 10)]
-    rows = []
-    for count, times in ((1, 200), (100, 100), (100_000, 1)):
+    draws = AnchoredEnsemble(members=DRAWS).fit(autoencoder, SIZE.data(), training=SIZE.training(0), seed=0)
+    modules = [load(SIZE.plain(), autoencoder.initial(own)) for own in streams(0, DRAWS)]
+    all_times = []
+    for count, times in ((1, 200), (100, 100), (MANY, 1)):
         given = np.random.default_rng(1).random((count, *SIZE.shape), dtype=np.float32)
         loops = {
             f"plain {size}": timed(partial(plain_nll, modules, torch.from_numpy(given), size), times)
@@ -39,21 +60,27 @@ def scoring(repeats: int) -> Section:
         } or {"plain": timed(partial(plain_nll, modules, torch.from_numpy(given), count), times)}
         found = interleaved({"ours": timed(partial(draws.nll, given), times), **loops, **machine_works()}, repeats)
         plain = min((found[name] for name in loops), key=lambda timing: timing.cpu).per(times)
-        ours = found["ours"].per(times)
-        limit = 10 * count * operations_per_row(autoencoder) / flops_per_second(found)
-        rows.append(
-            [
-                f"{count:,}",
-                *(milliseconds(t) for t in (plain.cpu, ours.cpu, plain.wall, ours.wall, limit)),
-                ratio(plain.cpu / ours.cpu),
-                ratio(ours.cpu / limit),
-            ]
+        operations = DRAWS * count * operations_per_row(autoencoder)
+        all_times.append(
+            ScoreTimes(
+                rows=count,
+                plain=plain,
+                ours=found["ours"].per(times),
+                limit=operations / flops_per_second(found),
+                torch_limit=operations / flops_per_second(found, "torch.mm"),
+            )
         )
+    return all_times
+
+
+def scoring_section(found: Mapping[str, list[ScoreTimes]]) -> Section:
+    """The times under every instruction set."""
     return Section(
         key="scoring",
-        title="Scoring rows of 16 features under 10 draws",
+        title=f"Scoring rows of 16 features under {DRAWS} draws",
         headers=[
             "rows",
+            "instructions",
             "plain, CPU",
             "ours, CPU",
             "plain, wall",
@@ -61,9 +88,22 @@ def scoring(repeats: int) -> Section:
             "limit",
             "plain / ours",
             "ours / limit",
+            "ours / torch.mm",
         ],
-        rows=rows,
-        note=f"Milliseconds. The plain loop takes the best of its chunk sizes {', '.join(map(str, CHUNKS))}.",
+        rows=[
+            [
+                f"{one.rows:,}",
+                instructions,
+                *(milliseconds(t) for t in (one.plain.cpu, one.ours.cpu, one.plain.wall, one.ours.wall, one.limit)),
+                ratio(one.plain.cpu / one.ours.cpu),
+                ratio(one.ours.cpu / one.limit),
+                ratio(one.ours.cpu / one.torch_limit),
+            ]
+            for same_rows in zip(*found.values(), strict=True)
+            for instructions, one in zip(found, same_rows, strict=True)
+        ],
+        note="Milliseconds, instruction sets and limit as above. The plain loop takes the best of its chunk sizes "
+        f"{', '.join(map(str, CHUNKS))}.",
     )
 
 

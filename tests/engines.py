@@ -80,8 +80,9 @@ class CoreNoise:
 
 
 def _room(rows: int) -> int:
-    """Rows that the core makes room for: whole cache lines, an odd number of them, but for a few."""
-    return rows if rows < 8 else (-(-rows // 16) | 1) * 16
+    """Rows that the core makes room for: whole cache lines, no multiple of 8 of them; a few take just as much."""
+    whole = -(-rows // 16)
+    return rows if rows < 8 else 16 * (whole + (whole % 8 == 0))
 
 
 NOISES = {"torch": StreamNoise, "core": CoreNoise}

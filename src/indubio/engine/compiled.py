@@ -20,7 +20,7 @@ from indubio.networks.network import BlockNetwork
 
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
 THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
-ROWS_AT_ONCE = 112  # when scoring: whole vectors, and layers that stay in the cache
+ROWS_AT_ONCE = 240  # when scoring: whole vectors, and layers that stay in the cache
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
 ACTIVATIONS = {

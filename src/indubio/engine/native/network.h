@@ -26,8 +26,11 @@ struct Layer : LayerGiven {
     int64_t masks;                                                // units before it that a dropout mask may switch
 };
 
-// Values in whole cache lines, an odd number of them: the rows of a matrix then spread over the whole cache.
-static inline int64_t lines(int64_t values) { return ((values + 15) / 16 | 1) * 16; }
+// Values in whole cache lines, but no multiple of 8 lines: the rows of a matrix then spread over the whole cache.
+static inline int64_t lines(int64_t values) {
+    const int64_t whole = (values + 15) / 16;
+    return (whole + (whole % 8 == 0)) * 16;
+}
 
 struct Network {
     int64_t count, depth;  // layers in a row, and how many of them are the encoder

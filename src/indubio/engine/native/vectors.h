@@ -125,11 +125,25 @@ static inline V<double> fma(V<double> a, V<double> b, V<double> c) {
     return (V<double>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #else
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 static inline V<float> fma(V<float> a, V<float> b, V<float> c) {
     V<float> v = {};
     for (int k = 0; k < LANES<float>; k++) v[k] = fma1(a[k], b[k], c[k]);
     return v;
 }
+#else
+// As fma1 does it, four at a time.
+static inline V<float> fma(V<float> a, V<float> b, V<float> c) {
+    typedef double Doubles __attribute__((vector_size(32)));
+    typedef int64_t Bits __attribute__((vector_size(32)));
+    const Doubles product = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles);
+    const Doubles added = __builtin_convertvector(c, Doubles), sum = product + added;
+    const Doubles back = sum - product, lost = (product - (sum - back)) + (added - back);
+    const Bits above = lost > 0.0, inexact = above | (lost < 0.0), away = above ^ (sum > 0.0);  // each 0 or -1
+    const Bits bits = (Bits)sum, even = (bits & 1) - 1;
+    return __builtin_convertvector((Doubles)(bits + ((inexact & even) & (away | 1))), V<float>);
+}
+#endif
 static inline V<double> fma(V<double> a, V<double> b, V<double> c) {
     V<double> v = {};
     for (int k = 0; k < LANES<double>; k++) v[k] = fma1(a[k], b[k], c[k]);
