@@ -23,7 +23,7 @@ from sklearn.datasets import load_breast_cancer
 from indubio import AnchoredEnsemble, Assessment, Detector, load, save
 from indubio.explain import explained
 from indubio.posteriors import Training
-from indubio.server.store import CellStore
+from indubio.server.store import Store
 from tests.engines import CORE
 from tests.served import serving
 
@@ -62,7 +62,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 @pytest.fixture(scope="module")
 def client(case: Case) -> Iterator[httpx.Client]:
     with (
-        CellStore(f"sqlite:///{case.folder / 'store.sqlite'}") as store,
+        Store(f"sqlite:///{case.folder / 'store.sqlite'}") as store,
         serving(store, {"m": case.folder / "model"}, case.folder / "state") as (_, client),
     ):
         yield client
