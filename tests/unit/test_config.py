@@ -139,6 +139,8 @@ def test_a_learning_rate_is_a_number_or_a_table():
         ("architecture", {"kind": "dense", "widths": "wide"}, "`architecture.widths` must be"),
         ("conversion", {"kind": "ecdf", "scaled": {"a": 1}}, "`conversion.scaled` must be"),
         ("postirior", {}, r'`postirior` is no setting. Did you mean "posterior"\?'),
+        ("scaling", {"kind": "standard"}, "`scaling.kind` must be 'min_max'"),
+        ("architecture", {"kind": "conv1d", "channels": [1, 0]}, "`architecture.channels.1` must be at least 1, got 0"),
         ("layout", {"kind": "wied"}, r'`layout.kind` must not be .* Did you mean "wide"\?'),
         ("layout", {"kind": "long", "time": "t", "tag": "n"}, "`layout.value` is missing"),
     ],

@@ -156,7 +156,7 @@ def _sizes(experiment: Experiment) -> Sheet:
         )
         for size in found
     )
-    return Sheet("CellExamples", ("task", "train", "test inliers", "test anomalies", "as in the paper"), rows)
+    return Sheet("Examples", ("task", "train", "test inliers", "test anomalies", "as in the paper"), rows)
 
 
 def _gains(entries: Sequence[TableEntry], metric: str, choice: Choice, level: Level) -> Sheet:
