@@ -142,7 +142,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
 
 
 def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: ServerStore, monkeypatch: Any) -> None:
-    monkeypatch.setattr("indubio.server.api.routes.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio.server.http.request_bodies.BODY_SECONDS", 0.2)
 
     def slow() -> Iterator[bytes]:
         yield b"{"
