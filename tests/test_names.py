@@ -8,33 +8,6 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "indubio"
 SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
-# What still has to be told apart. A name that is settled is taken out; none is added.
-SHARED_CLASSES = (
-    "Block",
-    "DriftWatch",
-    "Errors",
-    "Evidence",
-    "Job",
-    "Known",
-    "Order",
-    "Prepared",
-    "Progress",
-    "Sampler",
-    "Source",
-)
-SHARED_FILES = (
-    "alarms.py",
-    "checks.py",
-    "config.py",  # what a configuration is, and the command that prints one
-    "jobs.py",
-    "reference.py",
-    "rejection.py",
-    "scaling.py",
-    "selection.py",
-    "settings.py",
-)
-EMPTY_NAMES = ("judging", "taking")
-
 
 def places_of_classes() -> dict[str, list[Path]]:
     """The files that have a public class of this name."""
@@ -54,7 +27,7 @@ def steps(one: Path, other: Path) -> int:
 
 
 def test_no_two_public_classes_share_a_name():
-    assert sorted(name for name, places in places_of_classes().items() if len(places) > 1) == sorted(SHARED_CLASSES)
+    assert not {name: places for name, places in places_of_classes().items() if len(places) > 1}
 
 
 def test_no_two_files_within_two_folders_share_a_name():
@@ -63,9 +36,9 @@ def test_no_two_files_within_two_folders_share_a_name():
         for one, other in combinations(SOURCES, 2)
         if one.name == other.name != "__init__.py" and steps(one, other) <= 2
     }
-    assert sorted(shared) == sorted(SHARED_FILES)
+    assert not shared
 
 
 def test_no_file_is_named_by_a_participle_that_says_nothing():
     empty = {"writing", "running", "judging", "looking", "making", "taking"}
-    assert sorted(source.stem for source in SOURCES if source.stem in empty) == sorted(EMPTY_NAMES)
+    assert not [source for source in SOURCES if source.stem in empty]

@@ -12,7 +12,16 @@ from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian
 from tests import skeletons
 
-SHARED_FILES = {"__init__", "by_group", "conversion", "correction", "location_scale", "ranks", "scaling", "ties"}
+SHARED_FILES = {
+    "__init__",
+    "by_group",
+    "conversion",
+    "correction",
+    "location_scale",
+    "customised_scaling",
+    "ranks",
+    "ties",
+}
 KINDS = CONVERSIONS | skeletons.CONVERSIONS
 
 SETTINGS = [

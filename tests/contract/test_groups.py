@@ -10,7 +10,7 @@ from sklearn.ensemble import IsolationForest
 
 from indubio import Budget, Cost, Detector, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut
-from indubio.config import detector_from_plain, detector_to_plain
+from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.decision import Exceed
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError

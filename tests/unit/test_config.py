@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from indubio import AnchoredEnsemble, Conv1d, Detector, MCDropout, NoReferral, OwnNetwork, Training
-from indubio.config import (
+from indubio.configuration import (
     FAMILIES,
     PARAMETERS,
     WITHOUT_KIND,

@@ -87,8 +87,8 @@ def assess(
 
     from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
+    from indubio.cli.fdr_selection import Selecting
     from indubio.cli.progress import counter
-    from indubio.cli.selection import Selecting
     from indubio.cli.standard_input import named_source
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from indubio.config import PARAMETERS as DETECTOR_KEYS
-from indubio.config import detector_from_plain, from_plain
+from indubio.configuration import PARAMETERS as DETECTOR_KEYS
+from indubio.configuration import detector_from_plain, from_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs.reading import Reading

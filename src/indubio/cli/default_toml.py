@@ -9,7 +9,7 @@ from typing import Any
 import tomlkit
 
 from indubio.calibration import HoldOut
-from indubio.config import FAMILIES, to_plain
+from indubio.configuration import FAMILIES, to_plain
 from indubio.detector import _DEFAULTS, Detector
 from indubio.networks import Dense
 from indubio.posteriors import Training

@@ -86,7 +86,7 @@ def tune(
 def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
     from indubio.cli.config_file import DATA
     from indubio.cli.default_toml import written_toml
-    from indubio.config import detector_to_plain
+    from indubio.configuration import detector_to_plain
     from indubio.io.whole_files import whole_file
 
     tuned = detector_to_plain(found.detector) | ({DATA: settings[DATA]} if settings.get(DATA) else {})

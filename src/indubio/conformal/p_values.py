@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from indubio.conformal.reference import Reference
+from indubio.conformal.reference_scores import Reference
 
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."

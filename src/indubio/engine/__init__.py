@@ -4,16 +4,16 @@
 devices than the CPU and where there is no core.
 """
 
-from indubio.engine.engine import Engine, Sampler, Scorer, Trainer, engine_for, require_device
+from indubio.engine.engine import DrawScorer, Engine, Sampler, Trainer, engine_for, require_device
 from indubio.engine.objectives import Chain, PointWeights, Variational
 from indubio.engine.random import Stream, stream, streams
 
 __all__ = [
     "Chain",
+    "DrawScorer",
     "Engine",
     "PointWeights",
     "Sampler",
-    "Scorer",
     "Stream",
     "Trainer",
     "Variational",

@@ -49,7 +49,7 @@ class Sampler(Protocol):
         """Where the chain is; maybe the live array, so copy what is kept."""
 
 
-class Scorer(Protocol):
+class DrawScorer(Protocol):
     """M draws as functions of rows."""
 
     def nll(self, rows: Rows) -> Float[np.ndarray, "m n"]:
@@ -104,7 +104,7 @@ class Engine(Protocol):
         values: Float[np.ndarray, "w p"],
         masks: tuple[Float[np.ndarray, "m _"], ...] | None,
         noise: Float[np.ndarray, "m ..."] | None,
-    ) -> Scorer:
+    ) -> DrawScorer:
         """Draws of these weights.
 
         Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indubio.errors import ConfigError, quoted
-from indubio.evaluation.checks import Binary, Values
+from indubio.evaluation.argument_checks import Binary, Values
 from indubio.evaluation.rejection import RejectionCurve
 from indubio.evaluation.summary import Evaluation, evaluate
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 from numpy.typing import NDArray
 
-from indubio.evaluation.checks import Binary, Values, check_same_length, checked_binary, checked_values
+from indubio.evaluation.argument_checks import Binary, Values, check_same_length, checked_binary, checked_values
 
 Points: TypeAlias = Float[NDArray[np.float64], "*points"]
 """One number per point of a curve."""

@@ -15,8 +15,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from indubio.errors import ConfigError
-from indubio.evaluation.certainty import certainty_order
-from indubio.evaluation.checks import (
+from indubio.evaluation.argument_checks import (
     Binary,
     Values,
     check_at_least_one,
@@ -24,6 +23,7 @@ from indubio.evaluation.checks import (
     checked_binary,
     checked_values,
 )
+from indubio.evaluation.certainty import certainty_order
 from indubio.evaluation.metrics import METRICS, Confusion
 from indubio.evaluation.ordered_pairs import prefix_auroc
 

@@ -8,8 +8,8 @@ every coverage whatever classes are left. Reference: Geifman and El-Yaniv (2017)
 
 import numpy as np
 
+from indubio.evaluation.argument_checks import Binary, Values, check_same_length, checked_binary, checked_values
 from indubio.evaluation.certainty import certainty_order
-from indubio.evaluation.checks import Binary, Values, check_same_length, checked_binary, checked_values
 
 
 def area_under_risk_coverage(labels: Binary, predictions: Binary, uncertainty: Values) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from indubio.evaluation.checks import Binary, Values, checked_binary
+from indubio.evaluation.argument_checks import Binary, Values, checked_binary
 from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
 from indubio.evaluation.rejection import RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage

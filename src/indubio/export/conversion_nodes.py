@@ -7,8 +7,8 @@ from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Uniform
 from indubio.probability.correction import FARTHEST, SUREST
+from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.location_scale import LocationScale
-from indubio.probability.scaling import FULL_LEVEL
 from indubio.uncertainty import LARGEST_TOTAL
 
 

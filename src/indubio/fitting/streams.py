@@ -29,7 +29,7 @@ from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Intake, MinMax, Missing, Unseen
 from indubio.inputs.checks import require_finite
-from indubio.inputs.example_streams import Block, ExampleStream, Outline, drawn, named_errors
+from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
@@ -131,7 +131,7 @@ class Surveyed:
     sample: Float[np.ndarray, "sampled ..."]
     trained: int
 
-    def scaled(self, block: Block, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
+    def scaled(self, block: StreamBlock, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
         """The chosen examples of a block as the network gets them."""
         return self.intake.scaled(named_rows(block.data, self.outline.schema).values[chosen])
 
@@ -198,7 +198,7 @@ def survey(
     return Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
 
 
-def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[Block]:
+def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:
     """The blocks in order, telling which unit is being read."""
     for block in stream.blocks():
         report(Progress(block.unit, len(stream.units), np.nan, stage))

@@ -34,7 +34,7 @@ CSV_BYTES = 8  # of a value in a CSV file, roughly
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
+class StreamBlock:
     """Some examples that are read together.
 
     Args:
@@ -100,7 +100,7 @@ class ExampleStream:
         files = opened(self.source)
         return files[:1] if self.reading.table is None else [unit for file in files for unit in file.units()]
 
-    def blocks(self, random: np.random.Generator | None = None) -> Iterator[Block]:
+    def blocks(self, random: np.random.Generator | None = None) -> Iterator[StreamBlock]:
         """The examples, each once.
 
         Args:
@@ -111,7 +111,7 @@ class ExampleStream:
                 yield from self._unit(unit, ROWS_AT_ONCE)
             return
         waiting: list[int] = random.permutation(len(self.units)).tolist()
-        readers: list[Iterator[Block]] = []
+        readers: list[Iterator[StreamBlock]] = []
         while waiting or readers:
             while waiting and len(readers) < UNITS_AT_ONCE:
                 readers.append(self._unit(waiting.pop(), ROWS_AT_ONCE // UNITS_AT_ONCE))
@@ -155,7 +155,7 @@ class ExampleStream:
         """About how many values the files hold: exact for Parquet, guessed from the size of CSV files."""
         return sum(_values(file, self.reading.table) for file in opened(self.source))
 
-    def _unit(self, unit: int, rows_at_once: int) -> Iterator[Block]:
+    def _unit(self, unit: int, rows_at_once: int) -> Iterator[StreamBlock]:
         start = 0
         for data in self._parts(self.units[unit], rows_at_once):
             places = np.arange(start, start + len(data), dtype=np.uint64) + np.uint64(unit * UNIT)
@@ -166,7 +166,7 @@ class ExampleStream:
                 good: Bool[np.ndarray, " rows"] = ~data.labels
                 data, places = data.select(good), places[good]
             if len(data):
-                yield Block(data=data, places=places, unit=unit, name=name)
+                yield StreamBlock(data=data, places=places, unit=unit, name=name)
 
     def _parts(self, unit: Source, rows_at_once: int) -> Iterator[Table | Windows]:
         if self.reading.table is None:
@@ -183,7 +183,7 @@ def drawn(places: UInt64[np.ndarray, " examples"], key: int) -> Float[np.ndarray
 
 
 @contextmanager
-def named_errors(block: Block) -> Iterator[None]:
+def named_errors(block: StreamBlock) -> Iterator[None]:
     """Put the place in front of what is found to be wrong with the data."""
     try:
         yield

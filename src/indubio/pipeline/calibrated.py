@@ -14,7 +14,7 @@ from indubio.calibration import Plan
 from indubio.conformal import Reference
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
-from indubio.probability.scaling import FULL_LEVEL
+from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify, var_nll
 
 HIGH_LEVEL = 0.95  # of the CDF at the mean: 0.63 for exponential scores, 0.91 at most where it was seen to serve well

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Scorer, engine_for
+from indubio.engine import DrawScorer, engine_for
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
 
@@ -53,7 +53,7 @@ class Draws:
         return self._scorer.reconstruction(rows)
 
     @cached_property
-    def _scorer(self) -> Scorer:
+    def _scorer(self) -> DrawScorer:
         masks = None if self.masks is None else tuple(mask[:, 0] for mask in self.masks)
         noise = None if self.noise is None else self.noise[:, 0]
         flat = self.autoencoder.flat(self.weights)

@@ -6,10 +6,10 @@
 from indubio.probability.by_group import GroupConversions
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.probability.correction import Correction
+from indubio.probability.customised_scaling import Level
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.exponential import Exponential
 from indubio.probability.gaussian import Gaussian
-from indubio.probability.scaling import Level
 from indubio.probability.ties import TIE_TOLERANCE, upper_tie
 from indubio.probability.uniform import Uniform
 

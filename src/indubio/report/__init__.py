@@ -20,7 +20,7 @@ from indubio.report.contributions import plot_contributions
 from indubio.report.distributions import plot_distribution, plot_right_and_wrong
 from indubio.report.html import html_report
 from indubio.report.plane import plane_figure
-from indubio.report.rejection import plot_rejection_curves
+from indubio.report.rejection_plots import plot_rejection_curves
 from indubio.report.signals import plot_score_over_time, plot_signal
 from indubio.report.style import COLOURS
 

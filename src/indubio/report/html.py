@@ -22,7 +22,7 @@ from indubio.report.figures import POINTS, SMALL, WIDTH, Drawing
 from indubio.report.findings import drift, drift_in_words, findings
 from indubio.report.label_findings import Quality, quality
 from indubio.report.model_facts import column_rows, model_in_short, model_rows
-from indubio.report.rejection import plot_rejection_curves
+from indubio.report.rejection_plots import plot_rejection_curves
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
 from indubio.report.templates import page_templates

@@ -11,7 +11,7 @@ from indubio.assessment import Assessment
 from indubio.decision import Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ShapeError
-from indubio.evaluation.checks import checked_binary
+from indubio.evaluation.argument_checks import checked_binary
 from indubio.explain import chosen_examples
 from indubio.inputs.named_rows import named_rows, passed_through
 from indubio.inputs.tables import Table

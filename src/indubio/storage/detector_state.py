@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped, jaxtyped
 
-from indubio.config import detector_from_plain, detector_to_plain
+from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference

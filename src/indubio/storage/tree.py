@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from jaxtyping import AbstractArray
 
-from indubio.config import from_plain, to_plain
+from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from indubio.config import detector_from_plain, detector_to_plain
+from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings

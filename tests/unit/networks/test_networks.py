@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.engine import Scorer, streams
+from indubio.engine import DrawScorer, streams
 from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
 from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood, OwnNetwork
@@ -23,7 +23,7 @@ def engine(request) -> str:
     return request.param
 
 
-def scorer_of(autoencoder: Autoencoder, engine: str, networks: int = 2) -> Scorer:
+def scorer_of(autoencoder: Autoencoder, engine: str, networks: int = 2) -> DrawScorer:
     """Networks with fresh weights."""
     values = fresh_weights(autoencoder, streams(0, networks), np.dtype(np.float32))
     return ENGINES[engine](autoencoder).scorer(networks, values, None, None)

@@ -13,7 +13,7 @@ from distributed import LocalCluster
 from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Training
 from indubio.cli.config_file import detector_of, reading_of
 from indubio.cli.default_toml import written_toml
-from indubio.config import detector_to_plain
+from indubio.configuration import detector_to_plain
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles
 from indubio.inputs.reading import Reading

@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float
 
 from indubio.errors import DataError
 from indubio.inputs.recordings.cutting import Samples, Tally
-from indubio.inputs.recordings.sampling import Piece, Sampler
+from indubio.inputs.recordings.sampling import Piece, RecordingSampler
 from indubio.inputs.windows import Windowing
 
 
-class RowSampler(Sampler):
+class RowSampler(RecordingSampler):
     """Every row of a wide recording is a sample; empty cells are filled as `gaps` says."""
 
     def __init__(self, windowing: Windowing, sensors: Sequence[str], tally: Tally) -> None:

@@ -14,14 +14,14 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
 from indubio.inputs.recordings.cutting import Samples, Tally
-from indubio.inputs.recordings.sampling import TICKS, Piece, Sampler
+from indubio.inputs.recordings.sampling import TICKS, Piece, RecordingSampler
 from indubio.inputs.windows import Windowing
 
 SLACK = 1e-3  # sample periods; stamps are rounded, and one this little after the sampling time still counts
 SAMPLES_AT_ONCE = 2**16  # a gap of a weekend may hold millions
 
 
-class GridSampler(Sampler):
+class GridSampler(RecordingSampler):
     """Every sensor is read off at regular times, from the latest of the sensors' first stamps to the last stamp."""
 
     def __init__(self, windowing: Windowing, sensors: Sequence[str], tally: Tally) -> None:

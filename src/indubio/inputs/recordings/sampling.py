@@ -59,7 +59,7 @@ class Piece:
         return passed / TICKS if pa.types.is_timestamp(self.time_type) else passed
 
 
-class Sampler(ABC):
+class RecordingSampler(ABC):
     """Turns the pieces of one group into samples."""
 
     def __init__(self, windowing: Windowing, sensors: Sequence[str], tally: Tally) -> None:

@@ -29,7 +29,7 @@ MOST_WAITING = 10_000  # batches; beyond them examples are passed over, and coun
 
 
 @dataclass(kw_only=True, eq=False)
-class Watched:
+class VersionDrift:
     """A version and its drift monitor.
 
     Args:
@@ -60,7 +60,7 @@ class DriftMonitors:
     def __init__(self, store: ServerStore, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
         self._store, self._metrics, self._test = store, metrics, DriftTest(alpha=alpha)
         self._waiting: queue.SimpleQueue[tuple[Loaded, ExampleBatch, list[float]]] = queue.SimpleQueue()
-        self._watched: dict[Loaded, Watched | None] = {}
+        self._watched: dict[Loaded, VersionDrift | None] = {}
         for loaded in active:
             self._known(loaded)
         self._ended, self._lock = threading.Event(), threading.Lock()
@@ -76,7 +76,7 @@ class DriftMonitors:
         else:
             self._metrics.drift_skipped.inc(len(examples))
 
-    def watched(self) -> list[Watched]:
+    def watched(self) -> list[VersionDrift]:
         """Every version that is watched."""
         return [one for one in list(self._watched.values()) if one is not None]
 
@@ -104,13 +104,13 @@ class DriftMonitors:
                 if one.monitor.seen > one.kept:
                     self._keep(one)
 
-    def _keep(self, one: Watched) -> None:
+    def _keep(self, one: VersionDrift) -> None:
         new = one.drift.alarm and not one.told
         alarm = {"drift": one.drift.to_plain()} if new else None
         self._store.write(lambda c: keep_drift(c, one.loaded.name, one.loaded.version, one.monitor.to_plain(), alarm))
         one.kept, one.told = one.monitor.seen, one.told or new
 
-    def _update(self, watched: Watched, seen: list[tuple[ExampleBatch, list[float]]]) -> None:
+    def _update(self, watched: VersionDrift, seen: list[tuple[ExampleBatch, list[float]]]) -> None:
         detector, takes = watched.loaded.detector, watched.loaded.model.input
         assert detector is not None
         data = takes.scoring_data(ExampleBatch.joined([examples for examples, _ in seen]))
@@ -122,12 +122,12 @@ class DriftMonitors:
         if watched.drift.alarm and not rang:
             log.warning("drift", extra={"model": watched.loaded.name, "drift": str(watched.drift)})
 
-    def _known(self, loaded: Loaded) -> Watched | None:
+    def _known(self, loaded: Loaded) -> VersionDrift | None:
         if loaded not in self._watched:
             self._watched[loaded] = self._begun(loaded)
         return self._watched[loaded]
 
-    def _begun(self, loaded: Loaded) -> Watched | None:
+    def _begun(self, loaded: Loaded) -> VersionDrift | None:
         reference = None if loaded.detector is None else loaded.detector.drift_reference_
         if reference is None:
             return None
@@ -139,11 +139,11 @@ class DriftMonitors:
             except ConfigError as error:
                 log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
         drift = monitor.drift()
-        begun = Watched(loaded=loaded, monitor=monitor, drift=drift, kept=monitor.seen, told=drift.alarm)
+        begun = VersionDrift(loaded=loaded, monitor=monitor, drift=drift, kept=monitor.seen, told=drift.alarm)
         self._tell(begun)
         return begun
 
-    def _tell(self, watched: Watched) -> None:
+    def _tell(self, watched: VersionDrift) -> None:
         drift = watched.drift
         evidence = max((one.evidence for one in drift.series), default=0.0)
         told = {"alarm": drift.alarm, "evidence": evidence, "examples": drift.examples}

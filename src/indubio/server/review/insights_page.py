@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from indubio.errors import ConfigError
 from indubio.evaluation import RejectionCurve
 from indubio.report.figures import POINTS
-from indubio.report.rejection import plot_rejection_curves
+from indubio.report.rejection_plots import plot_rejection_curves
 from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered

@@ -16,7 +16,7 @@ from indubio.paper.reproduction.figures.look import MODEL_LOOKS, conversion_line
 from indubio.paper.reproduction.figures.panels import panels
 from indubio.paper.reproduction.figures.results import Results, by_model
 from indubio.paper.reproduction.judgements import within
-from indubio.report.rejection import NAMES
+from indubio.report.rejection_plots import NAMES
 
 SMALLEST_SPAN = 5.0  # percentage points of an axis: less would make noise look like a difference
 WHOLE = 50  # percent rejected up to which an axis shows every mean

@@ -21,7 +21,7 @@ from indubio.paper.reproduction.figures.look import COLLECTIONS, GENERATED, conv
 from indubio.paper.reproduction.judgements import curve, uncertainty
 from indubio.paper.reproduction.result_tables import LEVEL_OF
 from indubio.probability import Level
-from indubio.report.rejection import NAMES
+from indubio.report.rejection_plots import NAMES
 from indubio.uncertainty import Uncertainty, mean_nll
 
 
