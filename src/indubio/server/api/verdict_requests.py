@@ -1,7 +1,7 @@
 """Requests for verdicts: the body becomes examples, they wait for the model, and its results become the answer.
 
-A `VerdictEndpoint` is a plain ASGI application: Starlette's request and response objects would take a tenth of the time
-of a request of one row.
+A `VerdictEndpoint` is a plain ASGI application, without Starlette's request and response objects: docs/server.md has
+what was measured.
 """
 
 from collections.abc import Awaitable, Callable
