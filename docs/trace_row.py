@@ -36,9 +36,9 @@ from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.server.http.app import build_app
 from indubio.server.http.process import configured
+from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
-from indubio.server.settings import ServerSettings
-from indubio.server.store import Store
+from indubio.server.store import ServerStore
 
 PAGE = Path(__file__).parent / "life-of-a-row.md"
 ROOT = Path(indubio.__file__).parent
@@ -175,7 +175,7 @@ def _answering(folder: Path) -> Iterator[Callable[[Any], None]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with Store(f"sqlite:///{folder / 'store.sqlite'}") as store:
+    with ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store:
         service = Service(store, {"press": folder / "model"}, folder / "state", ServerSettings())
         server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port))
         thread = threading.Thread(target=server.run, daemon=True)
