@@ -5,11 +5,13 @@
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
+import jaxtyping
 from beartype import BeartypeConf, beartype
-from jaxtyping import AbstractArray, install_import_hook
+from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 from typing_extensions import is_protocol
 
 ROOMS = (
@@ -38,7 +40,21 @@ ROOMS = (
 
 def check() -> None:
     """Check the shapes of all that is imported from these rooms from now on."""
+    jaxtyping.jaxtyped = _jaxtyped_if_it_has_arrays  # the hook decorates everything with what it finds there
     install_import_hook([f"indubio.{room}" for room in ROOMS], "tests.array_shapes.with_checked_arrays")
+
+
+def _jaxtyped_if_it_has_arrays(*, typechecker: Any) -> Callable[[Any], Any]:
+    """What has no array is left alone: wrapped too, it would make the tests a third slower."""
+
+    def decorate(made: Any) -> Any:
+        if isinstance(made, type):
+            hints = [field.type for field in fields(made)] if is_dataclass(made) else []
+        else:
+            hints = list(made.__annotations__.values())
+        return jaxtyped(made, typechecker=typechecker) if any(map(_has_array, hints)) else made
+
+    return decorate
 
 
 def with_checked_arrays(function: Any) -> Any:
