@@ -44,8 +44,10 @@ def check() -> None:
     install_import_hook([f"indubio.{room}" for room in ROOMS], "tests.array_shapes.with_checked_arrays")
 
 
-def _jaxtyped_if_it_has_arrays(*, typechecker: Any) -> Callable[[Any], Any]:
+def _jaxtyped_if_it_has_arrays(*context: Any, typechecker: Any = None) -> Any:
     """What has no array is left alone: wrapped too, it would make the tests a third slower."""
+    if context:  # the library's own `with jaxtyped("context")`
+        return jaxtyped(*context)
 
     def decorate(made: Any) -> Any:
         if isinstance(made, type):
