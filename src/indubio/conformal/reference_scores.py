@@ -30,7 +30,8 @@ class Reference:
 
         >>> import numpy as np
         >>> reference = Reference.of(np.arange(1.0, 10.0)[None], part=np.array([0]), unseen=True)
-        >>> reference.p_value(reference.part_means(np.array([[2.5, 8.0, 30.0]])))
+        >>> p_value, smallest = reference.p_values(reference.part_means(np.array([[2.5, 8.0, 30.0]])))
+        >>> p_value
         array([0.8, 0.3, 0.1])
     """
 
