@@ -91,7 +91,7 @@ class Assessment:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NO_COLUMNS}
 
     def alarms(self, level: float) -> Bool[np.ndarray, " examples"]:
-        """P <= level: raised for at most this share of good examples; see `probability.conformal` for the promise."""
+        """P <= level: raised for at most this share of good examples; see `conformal.p_values` for the promise."""
         return alarms(self.p_value, level, self.smallest_p)
 
     def selected(self, fdr: float = 0.1) -> Bool[np.ndarray, " examples"]:
