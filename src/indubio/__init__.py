@@ -35,7 +35,7 @@ What is done with one:
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
-    storage         model files; `config` is a detector as plain data
+    storage         model files; `configuration` is a detector as plain data
     export          ONNX
     batch           folders of files, shard by shard, on workers
     tuning          settings by search
