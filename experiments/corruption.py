@@ -116,15 +116,16 @@ def attacked(detector: Detector, x: np.ndarray, labels: np.ndarray, strength: fl
     start = torch.from_numpy(scaling.scaled(x))
     towards = torch.from_numpy(np.where(labels == 1, -1.0, 1.0).astype(np.float32))
     towards = towards.reshape(-1, *[1] * (x.ndim - 1))
+    reach = torch.from_numpy((strength * scaling.span / scaling.step).astype(np.float32))
     moved = start.clone()
     for _ in range(STEPS):
         moved.requires_grad_()
         nll = stacked.nll(weights, moved.unsqueeze(0))
         (gradient,) = torch.autograd.grad(nll.mean(0).sum(), moved)
         with torch.no_grad():
-            step = moved + 2.5 * strength / STEPS * towards * gradient.sign()
-            moved = torch.clamp(step, start - strength, start + strength)
-    return x + (moved - start).detach().numpy().astype(np.float64) * span
+            step = moved + 2.5 * reach / STEPS * towards * gradient.sign()
+            moved = torch.clamp(step, start - reach, start + reach)
+    return x + (moved - start).detach().numpy().astype(np.float64) * span * (strength / reach.numpy())
 
 
 def judged(detector: Detector, examples: np.ndarray, labels: np.ndarray) -> Row:

@@ -20,7 +20,7 @@ from indubio.calibration import CALIBRATIONS, Calibration
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
-from indubio.inputs import MinMax, Roles, Windowing
+from indubio.inputs import SCALINGS, Roles, Scaling, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
@@ -35,7 +35,6 @@ OWN_RULE = "value_error"  # what pydantic calls a ConfigError of the settings th
 NETWORKS = {
     kind: network for kind, network in ARCHITECTURES.items() if network is not OwnNetwork
 }  # those that are data
-SCALINGS = {"min_max": MinMax}
 
 FAMILIES: dict[str, Mapping[str, type[Settings]]] = {
     "posterior": POSTERIORS,
@@ -59,7 +58,7 @@ class Parameters(Scalars):
     training: Training | None = None
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
-    scaling: Annotated[MinMax, ByKind(SCALINGS)] | None = None
+    scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None
     referral: Annotated[Referral, ByKind(REFERRALS)] | None = None
     device: str = "cpu"
     seed: NotNegativeInt = 0

@@ -19,10 +19,10 @@ from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.inputs import MinMax, Missing, Unseen
+from indubio.inputs import MinMax, Missing, Scaling, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
-from indubio.networks import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -53,13 +53,14 @@ class Detector(ChainEstimator):
 
     Args:
         posterior: how the draws are made; None is `AnchoredEnsemble()`.
-        architecture: the network; None is `Dense()` for tables and `Conv1d()` for windows.
+        architecture: the network; None is `Dense()` for tables and `Conv1d()` for windows, with an output that suits
+            the scaling.
         likelihood: None is `GaussianLikelihood()` with sigma = 1.
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, see `calibration_for`.
-        scaling: None is `MinMax()`.
+        scaling: None is `MinMax()`; or `ZScore()`, `Robust()`, which need networks with a linear output.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -127,7 +128,7 @@ class Detector(ChainEstimator):
         training: Training | None = None,
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
-        scaling: MinMax | None = None,
+        scaling: Scaling | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -363,9 +364,15 @@ class Detector(ChainEstimator):
         )
         self._check_scalars()
         require_device(self.device)
-        if settings.likelihood.unit_interval and not settings.scaling.clip:
+        if settings.likelihood.unit_interval and not settings.scaling.bounded:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
+            )
+        network, scaling = self.architecture, settings.scaling
+        if isinstance(network, BlockArchitecture) and network.unit_interval and not scaling.unit_interval:
+            raise ConfigError(
+                f'`architecture.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
+                f"within [0, 1], got {network.last_activation!r}. Change it, or set `scaling=MinMax()`."
             )
         return settings
 
@@ -379,13 +386,14 @@ class DetectorSettings(ChainSettings):
     calibration: Calibration | None
     likelihood: Likelihood
     training: Training
-    scaling: MinMax
+    scaling: Scaling
 
     def architecture_for(self, input_shape: tuple[int, ...]) -> Architecture:
         """The architecture asked for, or the usual one for this shape."""
         if self.architecture is not None:
             return self.architecture
-        return Dense() if len(input_shape) == 1 else Conv1d()
+        usual: BlockArchitecture = Dense() if len(input_shape) == 1 else Conv1d()
+        return usual if self.scaling.unit_interval else usual.replaced(last_activation="none")
 
     def autoencoder_for(self, input_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
         """What is trained on examples of this shape, and where."""

@@ -100,7 +100,7 @@ def test_a_text_is_a_kind_with_its_defaults():
 
 
 def test_a_family_of_one_needs_no_kind():
-    assert of_family("scaling", {"clip": True}) == of_family("scaling", {"kind": "min_max", "clip": True})
+    assert from_plain(MinMax, {"clip": True}) == from_plain(MinMax, {"kind": "min_max", "clip": True})
 
 
 def test_a_base_class_stands_for_its_family():
@@ -139,7 +139,7 @@ def test_a_learning_rate_is_a_number_or_a_table():
         ("architecture", {"kind": "dense", "widths": "wide"}, "`architecture.widths` must be"),
         ("conversion", {"kind": "ecdf", "scaled": {"a": 1}}, "`conversion.scaled` must be"),
         ("postirior", {}, r'`postirior` is no setting. Did you mean "posterior"\?'),
-        ("scaling", {"kind": "standard"}, "`scaling.kind` must be 'min_max'"),
+        ("scaling", {"kind": "standard"}, "`scaling.kind` must not be 'standard'"),
         ("architecture", {"kind": "conv1d", "channels": [1, 0]}, "`architecture.channels.1` must be at least 1, got 0"),
         ("layout", {"kind": "wied"}, r'`layout.kind` must not be .* Did you mean "wide"\?'),
         ("layout", {"kind": "long", "time": "t", "tag": "n"}, "`layout.value` is missing"),

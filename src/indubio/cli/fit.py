@@ -99,6 +99,7 @@ def fit(
         str | None,
         typer.Option(help="train, holdout or cross; default: by the number of rows.", rich_help_panel=MODEL),
     ] = None,
+    scaling: Annotated[str | None, typer.Option(help="min_max, z_score or robust.", rich_help_panel=MODEL)] = None,
     missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
     refer: Annotated[
         float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
@@ -135,6 +136,7 @@ def fit(
         "training": {"epochs": epochs},
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
+        "scaling": {"kind": scaling},
         "range_margin": range_margin,
         "smallest_group": smallest_group,
         "referral": {"kind": None if refer is None else "budget", "share": refer},

@@ -22,7 +22,7 @@ from indubio.ensemble.contained_randomness import own_randomness, seed_globals
 from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.inputs import MinMax, Missing, Unseen
+from indubio.inputs import MinMax, Missing, Scaling, Unseen
 from indubio.inputs.named_rows import training_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
@@ -56,7 +56,7 @@ class EnsembleDetector(ChainEstimator):
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
             `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
-        scaling: None passes the values on as they are; `MinMax()` scales by the training ranges.
+        scaling: None passes the values on as they are; `MinMax()`, `ZScore()` and `Robust()` scale them.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -107,7 +107,7 @@ class EnsembleDetector(ChainEstimator):
         one_by_one: bool | None = None,
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
-        scaling: MinMax | None = None,
+        scaling: Scaling | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -283,7 +283,7 @@ class EnsembleSettings(ChainSettings):
     share: Fraction
     one_by_one: bool | None
     calibration: Calibration | None
-    scaling: MinMax | None
+    scaling: Scaling | None
     seed: NotNegativeInt
 
     @property

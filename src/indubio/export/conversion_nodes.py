@@ -88,9 +88,9 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
     return graph.add("Where", graph.constant(full[:, None]), graph.cast(above, TensorProto.DOUBLE), scaled)
 
 
-def corrected(graph: Graph, correction: Correction, p: str, scaled: str, values: int) -> str:
-    """What labels make of the probabilities (draws, examples), given the scaled values (examples, ...)."""
-    flat = graph.reshape(graph.cast(scaled, TensorProto.DOUBLE), [-1, values])
+def corrected(graph: Graph, correction: Correction, p: str, ranges: str, values: int) -> str:
+    """What labels make of the probabilities (draws, examples), given values in training ranges (float64)."""
+    flat = graph.reshape(ranges, [-1, values])
     quarters = graph.add("Mul", graph.add("Sub", flat, graph.constant(0.5)), graph.constant(4.0))
     near = graph.add("Min", graph.add("Max", quarters, graph.constant(-FARTHEST)), graph.constant(FARTHEST))
     moved = graph.add("MatMul", near, graph.constant(correction.weights / np.sqrt(values)))

@@ -13,7 +13,7 @@ import numpy as np
 from indubio.conformal import Reference
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedMinMax, Intake, Long, Roles, Schema, Wide, Windowing
+from indubio.inputs import Column, FittedScaling, Intake, Long, Roles, Schema, Wide, Windowing
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.reading import Reading
 from indubio.settings import Settings
@@ -84,9 +84,9 @@ class Metadata:
 
 
 def _intake(plain: Mapping[str, Any]) -> Intake:
-    scaling, medians, quality = plain["scaling"], plain["medians"], plain["quality"]
+    medians, quality = plain["medians"], plain["quality"]
     return Intake(
-        scaling=FittedMinMax(np.array(scaling["smallest"]), np.array(scaling["span"]), scaling["clip"]),
+        scaling=_scaling(plain["scaling"]),
         medians=None if medians is None else np.array(medians),
         missing=plain["missing"],
         unseen=plain["unseen"],
@@ -95,6 +95,11 @@ def _intake(plain: Mapping[str, Any]) -> Intake:
         else QualityLimits(**{name: np.array(values, dtype=float) for name, values in quality.items()}),
         margin=plain["margin"],
     )
+
+
+def _scaling(plain: Mapping[str, Any]) -> FittedScaling:
+    numbers = {name: np.array(value) for name, value in plain.items() if isinstance(value, list)}
+    return FittedScaling(clip=plain["clip"], **numbers)
 
 
 def _referral(plain: Mapping[str, Any]) -> Referral:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs.scaling import FAR, FittedMinMax
+from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     nll = graph.cast(nll, TensorProto.DOUBLE)
     p = probability(graph, detector.conversion_, nll)
     if detector.correction_ is not None:
-        p = corrected(graph, detector.correction_, p, scaled, prod(detector.input_shape_))
+        ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
+        p = corrected(graph, detector.correction_, p, ranges, prod(detector.input_shape_))
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
     metadata = _metadata(detector)
     for name, value in found.items():
@@ -83,11 +84,18 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     return graph.model("indubio", {KEY: metadata.to_json()})
 
 
-def _scaled(graph: "Graph", scaling: FittedMinMax, rows: str, kind: int) -> str:
-    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(scaling.smallest)), graph.constant(scaling.span))
-    low, high = (0.0, 1.0) if scaling.clip else (-FAR, FAR)
+def _scaled(graph: "Graph", scaling: FittedScaling, rows: str, kind: int) -> str:
+    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(scaling.start)), graph.constant(scaling.step))
+    low, high = scaling.bounds
     bounded = graph.add("Min", graph.add("Max", unit, graph.constant(low)), graph.constant(high))
     return graph.cast(bounded, kind)
+
+
+def _in_ranges(graph: "Graph", scaling: FittedScaling, scaled: str) -> str:
+    if scaling.to_range is None:
+        return scaled
+    factor, shift = (graph.constant(values) for values in scaling.to_range)
+    return graph.add("Add", graph.add("Mul", scaled, factor), shift)
 
 
 def _metadata(detector: Detector) -> Metadata:

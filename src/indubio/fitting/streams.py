@@ -1,20 +1,20 @@
 r"""Training on examples that are larger than memory: what `fit` learns, in passes over a stream.
 
     pass 1      schema, number of examples (`ExampleStream.outline`)
-    pass 2      ranges of the training examples, exactly; a sample of them
+    pass 2      ranges, means and deviations of the training examples; a sample of them
     epochs      batches, mixed within a buffer (`ScaledRows`)
     last pass   scores of the reference examples
 
-What needs more than a range comes from samples of examples, chosen by random numbers of their places:
+What needs more than that comes from samples of examples, chosen by random numbers of their places:
 
 * At most `REFERENCE` examples calibrate; the others all train. Whatever follows from their scores is exact for them: a
   p-value keeps its promise, P(p <= a) <= a, which a sketch of the scores of more examples would break. As an estimate
   of the distribution F of all scores, their ECDF has |ECDF - F| <= sqrt(log(2 / d) / 2n) everywhere with probability
   1 - d (Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990): 0.0053 for n = 2^18 and d = 10^-6.
-* Medians for missing values, the shares of frozen and saturated windows, the reference of drift and the typical scores
-  of explanations are those of about `SAMPLE` training examples, or as many as have `SAMPLE_VALUES` values. By the same
-  bound a median is a quantile between 0.4895 and 0.5105 for n = 2^16; the promise about drift holds as it is, with the
-  sample for a reference.
+* Medians for missing values, the quantiles of `Robust`, the shares of frozen and saturated windows, the reference of
+  drift and the typical scores of explanations are those of about `SAMPLE` training examples, or as many as have
+  `SAMPLE_VALUES` values. By the same bound a median is a quantile between 0.4895 and 0.5105 for n = 2^16; the promise
+  about drift holds as it is, with the sample for a reference.
 """
 
 from collections.abc import Iterator
@@ -27,12 +27,13 @@ from jaxtyping import Bool, Float, Shaped, UInt64
 from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Intake, MinMax, Missing, Unseen
+from indubio.inputs import Intake, Missing, Scaling, Unseen
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
+from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
 from indubio.training.loop import Progress, Report
 from indubio.training.rows import StreamedRows
@@ -163,17 +164,16 @@ def survey(
     outline: Outline,
     split: Split,
     *,
-    scaling: MinMax,
+    scaling: Scaling,
     missing: Missing,
     unseen: Unseen,
     margin: float | None,
     report: Report,
 ) -> Surveyed:
-    """The second pass: ranges, and a sample."""
+    """The second pass: ranges, means and deviations, and a sample."""
     share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
-    smallest = np.full(outline.shape[-1], np.nan)
-    largest, sample, trained = smallest.copy(), [], 0
-    axes = tuple(range(len(outline.shape)))
+    known = ColumnSummary.of(np.empty((0, *outline.shape)))
+    sample, trained = [], 0
     for block in told_blocks(stream, report, "reading"):
         with named_errors(block):
             values = named_rows(block.data, outline.schema).values
@@ -181,18 +181,18 @@ def survey(
         training = split.is_trained(block.places)
         trained += int(np.count_nonzero(training))
         sample.append(values[training & (split.number(block.places, SAMPLED) < share)])
-        smallest = np.fmin(smallest, np.fmin.reduce(values[training], axis=axes, initial=np.nan))
-        largest = np.fmax(largest, np.fmax.reduce(values[training], axis=axes, initial=np.nan))
+        known = known.joined(ColumnSummary.of(values[training]))
     sampled = np.concatenate(sample)
     if not len(sampled):
         raise _no_examples("what is left to train on")
+    middles = None if missing == "error" else _sample_medians(sampled, known.smallest, outline)
     quality = fit_quality(sampled) if sampled.ndim == 3 else None
     intake = Intake(
-        scaling=scaling.of_range(smallest, largest),
-        medians=None if missing == "error" else _sample_medians(sampled, smallest, outline),
+        scaling=scaling.of_summary(known, sampled),
+        medians=middles,
         missing=missing,
         unseen=unseen,
-        quality=None if quality is None else replace(quality, smallest=smallest, largest=largest),
+        quality=None if quality is None else replace(quality, smallest=known.smallest, largest=known.largest),
         margin=margin,
     )
     return Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)

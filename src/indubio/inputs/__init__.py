@@ -2,29 +2,35 @@
 
 from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
 from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
-from indubio.inputs.scaling import FittedMinMax, MinMax
+from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.tables import Roles, Table, read_table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
 
 __all__ = [
+    "SCALINGS",
     "Column",
-    "FittedMinMax",
+    "FittedScaling",
     "Intake",
     "Long",
     "MinMax",
     "Missing",
     "Prepared",
+    "Robust",
     "Roles",
     "Rows",
+    "Scaling",
     "Schema",
     "Table",
     "Unseen",
     "Wide",
     "Windowing",
     "Windows",
+    "ZScore",
     "read_table",
     "read_windows",
     "stream_tables",
     "stream_windows",
 ]
+
+SCALINGS: dict[str, type[Scaling]] = {"min_max": MinMax, "z_score": ZScore, "robust": Robust}

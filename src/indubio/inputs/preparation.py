@@ -14,7 +14,7 @@ from indubio.inputs.checks import require_finite
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
-from indubio.inputs.scaling import FittedMinMax, MinMax
+from indubio.inputs.scaling import FittedScaling, Scaling
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ class Intake:
     """What was learned of the training rows before any network saw them.
 
     Args:
-        scaling: the ranges of the training rows.
+        scaling: the ranges of the training rows, and what values are scaled by.
         medians: of each feature or sensor; None when missing values are an error.
         missing: what happens to missing values.
         unseen: what happens to new categories.
@@ -110,7 +110,7 @@ class Intake:
             referred; None for any distance.
     """
 
-    scaling: FittedMinMax
+    scaling: FittedScaling
     medians: Float[np.ndarray, " features"] | None
     missing: Missing
     unseen: Unseen
@@ -119,7 +119,7 @@ class Intake:
 
     @classmethod
     def fit(
-        cls, rows: Rows, *, scaling: MinMax, missing: Missing, unseen: Unseen, margin: float | None = None
+        cls, rows: Rows, *, scaling: Scaling, missing: Missing, unseen: Unseen, margin: float | None = None
     ) -> "Intake":
         """Learn ranges and medians."""
         require_finite(rows.values, rows.names, missing_allowed=missing != "error")

@@ -55,6 +55,11 @@ class BlockArchitecture(Architecture):
     skips: bool = True
     last_activation: Literal["sigmoid", "none"] = "sigmoid"
 
+    @property
+    def unit_interval(self) -> bool:
+        """Whether all that it gives lies within [0, 1]."""
+        return self.last_activation == "sigmoid"
+
     def latent_size(self, input_shape: Shape) -> int:
         """Units of the code; never fewer than one."""
         return self.latent or max(1, int(self.latent_ratio * prod(input_shape)))

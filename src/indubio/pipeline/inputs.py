@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Intake, MinMax, Missing, Prepared, Rows, Schema, Table, Unseen
+from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Table, Unseen
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.named_rows import groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
@@ -81,7 +81,7 @@ class Inputs:
         examples: TrainingExamples,
         trained: Int[np.ndarray, " trained"],
         *,
-        scaling: MinMax,
+        scaling: Scaling,
         missing: Missing,
         unseen: Unseen,
         margin: float | None = None,
@@ -140,7 +140,8 @@ class Inputs:
 
     def in_units_of_the_range(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """Prepared values in units of the training range."""
-        return values if self.scaled else self.intake.scaling.scaled(values)
+        scaling = self.intake.scaling
+        return scaling.in_ranges(values if self.scaled else scaling.scaled(values))
 
     def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:
         if self._needs_no_checks(X):

@@ -65,6 +65,7 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
         ("Posterior", _in_words(settings.posterior)),
         ("Draws", count(detector.draws_.count)),
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
+        ("Scaling", _in_words(settings.scaling)),
         ("Likelihood", _in_words(settings.likelihood)),
         ("Training", _in_words(settings.training)),
     ]

@@ -107,9 +107,7 @@ class Subject:
     def reconstruction(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "draws chosen ..."]:
         """What every draw takes some of the examples for, in the units of the data."""
         assert isinstance(self.detector, Detector)
-        scaling = self.detector.intake_.scaling
-        scaled = self.detector.reconstruction(self.chosen(places))
-        return np.asarray(scaled.astype(np.float64) * scaling.span + scaling.smallest)
+        return self.detector.intake_.scaling.unscaled(self.detector.reconstruction(self.chosen(places)))
 
     def ids(self, example: int) -> dict[str, str]:
         """The columns that are passed through (ids, times), or where a window came from."""

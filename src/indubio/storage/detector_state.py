@@ -12,7 +12,7 @@ from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Intake, Schema
+from indubio.inputs import Intake, MinMax, Schema
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.network import BlockNetwork
@@ -231,6 +231,9 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
         "there must be medians where missing values are filled in": (intake.medians is None)
         == (intake.missing == "error"),
+        "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
+        == (intake.scaling.unit is None)
+        == isinstance(detector.settings_in_use().scaling, MinMax),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
         "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),

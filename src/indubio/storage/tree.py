@@ -22,7 +22,7 @@ from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedMinMax, Intake, Schema
+from indubio.inputs import Column, FittedScaling, Intake, Schema
 from indubio.inputs.quality import QualityLimits
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
@@ -30,7 +30,7 @@ from indubio.storage.uncertainty_ranks import UncertaintyRanks
 
 CLASSES: dict[str, type[Any]] = {
     "intake": Intake,
-    "min_max": FittedMinMax,
+    "min_max": FittedScaling,
     "quality_limits": QualityLimits,
     "schema": Schema,
     "column": Column,
