@@ -12,6 +12,7 @@ from indubio.engine.compiled import CompiledEngine
 from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
+from indubio.networks.network import BlockNetwork
 from indubio.posteriors import draws, sghmc
 from indubio.training import network_fits
 
@@ -32,6 +33,14 @@ class StreamNoise:
     def __init__(self, member: int, seed: int) -> None:
         self._stream = streams(seed, member + 1)[member]
 
+    def inputs(self, rows: int, network: BlockNetwork) -> tuple[np.ndarray, np.ndarray]:
+        """The noise of the next step's inputs, and for each row the uniform number that its scale comes from."""
+        uniform = self._stream.uniform((rows,), 1.0)
+        return self._stream.normal((rows, *network.input_shape)), uniform
+
+    def pass_over(self) -> None:
+        """Nothing else is drawn in this step."""
+
     def code(self, rows: int, shape: tuple[int, ...]) -> np.ndarray:
         """The code noise of a step's rows."""
         return self._stream.normal((rows, *shape))
@@ -48,10 +57,23 @@ class StreamNoise:
 class CoreNoise:
     """What the core draws, drawn again: it follows from the key, a purpose (native/random.h) and the step."""
 
-    MASKS, CODE, WEIGHTS = 1, 2, 3
+    MASKS, CODE, WEIGHTS, INPUTS, SCALES = 1, 2, 3, 5, 6
 
     def __init__(self, member: int, seed: int) -> None:
         self._key, self._step = streams(seed, member + 1)[member].key, -1
+
+    def inputs(self, rows: int, network: BlockNetwork) -> tuple[np.ndarray, np.ndarray]:
+        """Values of the rows one after the other, those of a channel side by side; scales of all there is room for."""
+        shape = network.input_shape[::-1] if network.channels_last else network.input_shape
+        noise, uniform = np.empty((prod(shape), _room(rows)), np.float32), np.empty(_room(rows), np.float32)
+        CORE.normals(self._stream(self.INPUTS, ahead=1), 0, noise)
+        CORE.uniforms(self._stream(self.SCALES, ahead=1), 0, 1.0, uniform)
+        noise = noise[:, :rows].T.reshape(rows, *shape)
+        return (noise.swapaxes(1, 2) if network.channels_last else noise), uniform[:rows]
+
+    def pass_over(self) -> None:
+        """Nothing else is drawn in this step."""
+        self._step += 1
 
     def code(self, rows: int, shape: tuple[int, ...]) -> np.ndarray:
         """Values of the code one after the other, each of all rows that there is room for."""
@@ -75,8 +97,8 @@ class CoreNoise:
             CORE.normals(self._stream(self.WEIGHTS + 16 * sample), 0, one)
         return out
 
-    def _stream(self, purpose: int) -> RandomStream:
-        return RandomStream(key=self._key, purpose=purpose, part=self._step)
+    def _stream(self, purpose: int, ahead: int = 0) -> RandomStream:
+        return RandomStream(key=self._key, purpose=purpose, part=self._step + ahead)
 
 
 def _room(rows: int) -> int:

@@ -25,7 +25,7 @@ from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
-from indubio.posteriors import POSTERIORS, EarlyStopping, Posterior, RangeTest, Training
+from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.settings import KIND, NO_KIND, ByKind, NotNegativeInt, Settings, broken_rules, nearest
 
@@ -66,7 +66,16 @@ class Parameters(Scalars):
 
 PARAMETERS = tuple(field.name for field in dataclasses.fields(Parameters))  # a test compares them with the constructor
 # Where these stand says what they are.
-WITHOUT_KIND: tuple[type[Settings], ...] = (Training, RangeTest, EarlyStopping, Reading, Roles, Windowing, Parameters)
+WITHOUT_KIND: tuple[type[Settings], ...] = (
+    Training,
+    RangeTest,
+    EarlyStopping,
+    Denoising,
+    Reading,
+    Roles,
+    Windowing,
+    Parameters,
+)
 
 _KINDS = {settings: kind for family in FAMILIES.values() for kind, settings in family.items()}
 

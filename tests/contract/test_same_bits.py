@@ -19,7 +19,7 @@ from indubio.networks import (
     GaussianLikelihood,
     LaplaceLikelihood,
 )
-from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, Training
+from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, Training
 from tests.engines import CORE, instruction_sets
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
@@ -98,6 +98,32 @@ def test_windows_train_to_the_same_bits_on_every_instruction_set(name, instructi
         detector = Detector(posterior=SMALL[name], architecture=SIGNALS, training=Training(epochs=2)).fit(windows)
         found.append(bits_of(detector, windows))
     assert all(bits == found[0] for bits in found)
+
+
+DENOISED = Training(epochs=2, denoising=Denoising(scale=0.05, highest=0.5, by_kurtosis=True))
+
+
+@pytest.mark.parametrize(
+    "name", ["anchored_ensemble", "bayes_by_backprop", "deterministic", "mc_dropout", "sghmc", "vae"]
+)
+def test_denoising_trains_to_the_same_bits_on_every_instruction_set_and_to_others_than_without(
+    name, good, instructions
+):
+    windows = np.random.default_rng(0).normal(size=(40, 24, 2))
+    for rows, network in ((good[:120], None), (windows, SIGNALS)):
+        given = {"posterior": SMALL[name], "architecture": network}
+        found = []
+        for one in instruction_sets():
+            instructions(one)
+            found.append(bits_of(Detector(**given, training=DENOISED).fit(rows), rows))
+        assert all(bits == found[0] for bits in found)
+        assert found[0] != bits_of(Detector(**given, training=Training(epochs=2)).fit(rows), rows)
+
+
+def test_the_number_of_threads_changes_no_bit_of_denoising(good):
+    wide = {"posterior": SMALL["anchored_ensemble"], "architecture": Dense(widths=(400, 200))}
+    one, two = (Detector(**wide, training=replace(DENOISED, threads=threads)).fit(good) for threads in (1, 2))
+    assert bits_of(one, good) == bits_of(two, good)
 
 
 def test_the_number_of_threads_changes_no_bit(good):

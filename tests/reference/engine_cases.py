@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from indubio.engine import streams
+from indubio.engine import Corruption, streams
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
@@ -67,9 +67,10 @@ class Case:
     def passed(self, theta: Tensor, rows: Tensor, **noise) -> Passed:
         return passed(self.network, self.named(theta), rows, **noise)
 
-    def nll_apart(self, theta: Tensor, rows: Tensor, **noise) -> Tensor:
-        """Negative log-likelihood of every value under one network."""
-        return nll_of_values(self.likelihood, self.named(theta), rows, self.passed(theta, rows, **noise))
+    def nll_apart(self, theta: Tensor, rows: Tensor, seen: Tensor | None = None, **noise) -> Tensor:
+        """Negative log-likelihood of every value under one network, which may be given others."""
+        found = self.passed(theta, rows if seen is None else seen, **noise)
+        return nll_of_values(self.likelihood, self.named(theta), rows, found)
 
     def nll(self, theta: Tensor, rows: Tensor, **noise) -> Tensor:
         """Mean over rows and values."""
@@ -160,3 +161,22 @@ def adam(
             totals[network] += value.item()
         trained[network] = theta.detach().numpy()
     return totals, trained
+
+
+def noisy_inputs(own, case: Case, batch: Tensor, given: Corruption) -> Tensor:
+    """What a network is given in its next step, by the formula."""
+    noise, uniform = own.inputs(len(batch), case.network)
+    low, high = np.log(given.lowest), np.log(given.highest)
+    scale = np.exp(low + (high - low) * (uniform.astype(np.float64) + 1) / 2)
+    factors = 1.0 if given.factors is None else given.factors
+    return batch + torch.tensor(factors * scale.reshape(-1, *[1] * (batch.ndim - 1)) * noise)
+
+
+def corruption_of(case: Case, kind: str) -> Corruption:
+    """Noise of this kind."""
+    factors = np.random.default_rng(7).uniform(0, 2, size=case.shape)
+    return {
+        "fixed": Corruption(lowest=0.2, highest=0.2),
+        "log-uniform": Corruption(lowest=0.05, highest=0.8),
+        "by feature": Corruption(lowest=0.05, highest=0.8, factors=factors),
+    }[kind]

@@ -10,7 +10,17 @@ import torch
 from indubio.engine import Chain, PointWeights, streams
 from indubio.networks import Conv1d, Dense
 from tests.engines import ENGINES, NOISES
-from tests.reference.engine_cases import CASES, CLOSE, NETWORKS, NOISY, Case, adam, batches_of
+from tests.reference.engine_cases import (
+    CASES,
+    CLOSE,
+    NETWORKS,
+    NOISY,
+    Case,
+    adam,
+    batches_of,
+    corruption_of,
+    noisy_inputs,
+)
 from tests.reference.plain_network import kl_of_code
 
 BATCH, RATES = 9, (0.01, 0.02, 0.005)  # batches of 9, 9 and 5 of 23 rows: nothing of one may be left in the next
@@ -22,13 +32,13 @@ def engine(request) -> str:
     return request.param
 
 
-def trainer_of(case: Case, engine: str, objective, values, anchors=None, *, seed: int = 3, batch: int = BATCH):
+def trainer_of(case: Case, engine: str, objective, values, anchors=None, *, seed: int = 3, batch: int = BATCH, **how):
     own = streams(seed, len(values))
-    return ENGINES[engine](case.autoencoder).trainer(objective, values, anchors, own, batch=batch, threads=1)
+    return ENGINES[engine](case.autoencoder).trainer(objective, values, anchors, own, batch=batch, threads=1, **how)
 
 
-def sampler_of(case: Case, engine: str, chain: Chain, values, *, batch: int = BATCH):
-    return ENGINES[engine](case.autoencoder).sampler(chain, values, streams(3, 1)[0], batch=batch)
+def sampler_of(case: Case, engine: str, chain: Chain, values, *, batch: int = BATCH, **how):
+    return ENGINES[engine](case.autoencoder).sampler(chain, values, streams(3, 1)[0], batch=batch, **how)
 
 
 def tensor(array: np.ndarray) -> torch.Tensor:
@@ -220,6 +230,96 @@ def test_dropout_switches_units_at_its_rate_without_rescaling(shape, engine):
         error = sqrt(chance @ (nll - mean) ** 2 / copies)
         assert found[network] == pytest.approx(mean, abs=5 * error)
         assert abs(nll[-1] - mean) > 50 * error  # that of no dropout at all is another
+
+
+# ----- noise on the inputs
+
+
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("kind", ["fixed", "log-uniform", "by feature"])
+def test_inputs_are_noisy_and_what_is_scored_is_clean(name, kind, engine):
+    case = CASES[name]
+    values, rows, order, given = case.values(), case.rows(), case.order(), corruption_of(case, kind)
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=1e-3), values, corruption=given)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss_of(own):
+        def loss(theta, batch):
+            seen = noisy_inputs(own, case, batch, given)
+            own.pass_over()
+            return case.nll(theta, batch, seen=seen)
+
+        return loss
+
+    losses = [loss_of(NOISES[engine](member, seed=3)) for member in range(NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, BATCH), RATES, prior_scale=1e-3)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
+    plain = [case.nll(tensor(theta), tensor(rows)).item() for theta in trainer.values()]
+    np.testing.assert_allclose(trainer.held_out_loss(rows), plain, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["dense, bias", "conv, leaky_relu"])
+def test_noisy_inputs_and_dropout_draw_from_streams_of_their_own(name, engine):
+    case = CASES[name]
+    values, rows, order, given = case.values(), case.rows(), case.order(), corruption_of(case, "by feature")
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0, dropout=0.3), values, corruption=given)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss_of(own):
+        def loss(theta, batch):
+            seen = noisy_inputs(own, case, batch, given)
+            masks = own.masks(len(batch), case.network.dropout_units, 0.7)
+            return case.nll(theta, batch, seen=seen, masks=[tensor(mask).double() for mask in masks])
+
+        return loss
+
+    losses = [loss_of(NOISES[engine](member, seed=3)) for member in range(NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, BATCH), RATES)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noisy_inputs_and_a_noisy_code_draw_from_streams_of_their_own(name, engine):
+    case = CASES[name]
+    values, rows, order, given = case.values(), case.rows(), case.order(), corruption_of(case, "log-uniform")
+    trainer = trainer_of(case, engine, PointWeights(prior_scale=0, kl_weight=0.05), values, corruption=given)
+    totals = trainer.steps(rows, order, RATES)
+
+    def loss_of(own):
+        def loss(theta, batch):
+            seen = noisy_inputs(own, case, batch, given)
+            noise = tensor(own.code(len(batch), case.network.latent_shape)).double()
+            return case.nll(theta, batch, seen=seen, noise=noise) + 0.05 * kl_of_code(case.passed(theta, seen)).mean()
+
+        return loss
+
+    losses = [loss_of(NOISES[engine](member, seed=3)) for member in range(NETWORKS)]
+    expected = adam(losses, values, rows, batches_of(order, BATCH), RATES)
+    np.testing.assert_allclose(totals, expected[0], **CLOSE)
+    np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["dense, bias", "conv, leaky_relu"])
+def test_a_chain_is_given_noisy_inputs_too(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(networks=1), case.rows(), case.order(networks=1)
+    chain, given = Chain(prior_scale=0, step_size=0.05, friction=0.2, spread=0.0), corruption_of(case, "by feature")
+    sampler = sampler_of(case, engine, chain, values, corruption=given)
+    last, own = sampler.steps(rows, order), NOISES[engine](0, seed=3)
+
+    theta = torch.tensor(values[0], requires_grad=True)
+    sgd = torch.optim.SGD([theta], lr=0.05, momentum=0.8)
+    for index in batches_of(order, BATCH):
+        batch = tensor(rows[index[0]])
+        sgd.zero_grad()
+        loss = case.nll(theta, batch, seen=noisy_inputs(own, case, batch, given))
+        own.weights(1, len(theta))  # the kicks of the torch engine come from the same stream
+        loss.backward()
+        sgd.step()
+    np.testing.assert_allclose(last, loss.item(), **CLOSE)
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
 
 
 # ----- chains

@@ -136,7 +136,7 @@ def test_a_draw_of_sghmc_is_where_the_chain_is_after_so_many_moves(burn_in, thin
             return self._values
 
     class Engine(ENGINES["torch"]):
-        def sampler(self, chain, values, stream, *, batch):
+        def sampler(self, chain, values, stream, *, batch, corruption=None):
             return Moves(values.shape[1], batch)
 
     monkeypatch.setitem(ENGINES, "moves", Engine)

@@ -10,7 +10,7 @@ from indubio.engine import Variational, streams
 from indubio.engine.torch_losses import log_prior
 from indubio.networks import Dense
 from tests.engines import ENGINES, NOISES
-from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of
+from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of, corruption_of, noisy_inputs
 
 OBJECTIVE = {"samples": 3, "mixture": 0.3, "wide": 1.5, "narrow": 0.2}
 VARIATIONAL = ["dense, bias", "dense, bias, no skips", "conv, leaky_relu", "dense, tanh, norm"]
@@ -31,9 +31,9 @@ def variational_values(case: Case, rho: float = -2.0) -> np.ndarray:
     return np.concatenate([mean, rho + 0.3 * np.random.default_rng(1).normal(size=mean.shape)], axis=1)
 
 
-def trainer_of(case: Case, engine: str, objective: Variational, values: np.ndarray, batch: int):
+def trainer_of(case: Case, engine: str, objective: Variational, values: np.ndarray, batch: int, **how):
     own = streams(3, len(values))
-    return ENGINES[engine](case.autoencoder).trainer(objective, values, None, own, batch=batch, threads=1)
+    return ENGINES[engine](case.autoencoder).trainer(objective, values, None, own, batch=batch, threads=1, **how)
 
 
 def test_the_prior_of_bayes_by_backprop_is_the_log_of_the_mixture():
@@ -60,20 +60,23 @@ def test_the_kl_of_bayes_by_backprop_is_that_of_two_gaussians_when_the_mixture_i
 
 @pytest.mark.parametrize("name", VARIATIONAL)
 @pytest.mark.parametrize("prior_scale", [0.0, 0.3])
+@pytest.mark.parametrize("noisy", [False, True], ids=["clean inputs", "noisy inputs"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_steps_of_bayes_by_backprop_are_those_of_autograd_on_the_same_noise(name, prior_scale, engine):
+def test_steps_of_bayes_by_backprop_are_those_of_autograd_on_the_same_noise(name, prior_scale, noisy, engine):
     case, objective = CASES[name], Variational(prior_scale=prior_scale, **OBJECTIVE)
     values, rows, order = variational_values(case), case.rows(), case.order()
-    trainer = trainer_of(case, engine, objective, values, batch=9)
+    given = corruption_of(case, "by feature") if noisy else None
+    trainer = trainer_of(case, engine, objective, values, batch=9, corruption=given)
     totals = trainer.steps(rows, order, [0.01, 0.02, 0.005])
 
     def loss_of(own):
         def loss(both, batch):
             mean, rho = both.chunk(2)
+            seen = batch if given is None else noisy_inputs(own, case, batch, given)
             q = distributions.Normal(mean, F.softplus(rho))
             noise = torch.tensor(own.weights(objective.samples, len(mean))).double()
             sampled = [mean + q.scale * one for one in noise]
-            nll = sum(case.nll(theta, batch) for theta in sampled) / objective.samples
+            nll = sum(case.nll(theta, batch, seen=seen) for theta in sampled) / objective.samples
             prior = sum(mixture_log_prob(objective, theta).sum() for theta in sampled) / objective.samples
             return nll + prior_scale * (-q.entropy().sum() - prior)
 

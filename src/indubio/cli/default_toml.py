@@ -61,6 +61,7 @@ def _section(name: str, settings: Settings) -> Iterator[str]:
     if isinstance(settings, Training):
         yield '# learning_rate may be a table instead: learning_rate = { use = "fixed" }, found by a range test'
         yield "# early_stopping = { held_out = 0.2, patience = 10 }"
+        yield "# denoising = { scale = 0.1, highest = 1.0, by_kurtosis = false }"
 
 
 def _data_section() -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
-from indubio.engine.objectives import Chain, PointWeights, Variational
+from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
@@ -80,15 +80,23 @@ class CompiledEngine:
         *,
         batch: int,
         threads: int,
+        corruption: Corruption | None = None,
     ) -> "CompiledTrainer":
         """What trains these networks on batches of so many rows, whole networks side by side on threads."""
-        return CompiledTrainer(self, objective, values, anchors, streams, batch=batch, threads=threads)
+        noise = _InputNoise(corruption, values.dtype)
+        return CompiledTrainer(self, objective, values, anchors, streams, batch=batch, threads=threads, noise=noise)
 
     def sampler(
-        self, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int
+        self,
+        chain: Chain,
+        values: Float[np.ndarray, "1 p"],
+        stream: Stream,
+        *,
+        batch: int,
+        corruption: Corruption | None = None,
     ) -> "CompiledSampler":
         """A chain that starts at these weights."""
-        return CompiledSampler(self, chain, values, stream, batch=batch)
+        return CompiledSampler(self, chain, values, stream, batch=batch, noise=_InputNoise(corruption, values.dtype))
 
     def scorer(
         self,
@@ -109,6 +117,20 @@ class CompiledEngine:
         return np.ascontiguousarray(rows).reshape(len(rows), -1)
 
 
+class _InputNoise:
+    """A corruption in the form that the core reads."""
+
+    def __init__(self, corruption: Corruption | None, dtype: np.dtype[Any]) -> None:
+        self._scales = (0.0, 0.0) if corruption is None else (corruption.lowest, corruption.highest)
+        factors = None if corruption is None else corruption.factors
+        self._factors = None if factors is None else np.ascontiguousarray(factors.ravel(), dtype)
+
+    def put_into(self, job: TrainJob) -> None:
+        """Tell a job of it."""
+        job.lowest, job.highest = self._scales
+        job.factors = address(self._factors)
+
+
 class CompiledTrainer:
     """Networks in training, and Adam's memory of them."""
 
@@ -122,8 +144,10 @@ class CompiledTrainer:
         *,
         batch: int,
         threads: int,
+        noise: _InputNoise,
     ) -> None:
         self._engine, self._objective, self._batch, self._threads = engine, objective, batch, threads
+        self._noise = noise
         self._values = np.array(values, order="C")
         self._anchors = None if anchors is None else np.ascontiguousarray(anchors, self._values.dtype)
         self._moments = np.zeros((len(values), 2, values.shape[1]), values.dtype)
@@ -207,6 +231,7 @@ class CompiledTrainer:
         else:
             job.objective, job.decay, job.keep = POINT, 2 * objective.prior_scale, 1 - objective.dropout
             job.kl_weight = objective.kl_weight or 0.0
+        self._noise.put_into(job)
         self._engine.core.train(self._engine.handle, precision(rows.dtype), job)
         return float(job.loss)
 
@@ -215,9 +240,16 @@ class CompiledSampler:
     """A chain of weights, and its momentum."""
 
     def __init__(
-        self, engine: CompiledEngine, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int
+        self,
+        engine: CompiledEngine,
+        chain: Chain,
+        values: Float[np.ndarray, "1 p"],
+        stream: Stream,
+        *,
+        batch: int,
+        noise: _InputNoise,
     ) -> None:
-        self._engine, self._chain, self._batch = engine, chain, batch
+        self._engine, self._chain, self._batch, self._noise = engine, chain, batch, noise
         self._values = np.array(values, order="C")
         self._momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
@@ -246,6 +278,7 @@ class CompiledSampler:
             key=self._key,
             first_step=self._steps,
         )
+        self._noise.put_into(job)
         self._engine.core.train(self._engine.handle, precision(flat.dtype), job)
         self._steps += steps
         return float(job.last_loss)

@@ -35,9 +35,9 @@ class TrainJob(Structure):
     """What a training call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "order", "rates", "roots")),
+        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "order", "rates", "roots")),
         *((name, c_int64) for name in ("objective", "weights", "rows_count", "ordered", "batch", "steps")),
-        *((name, c_double) for name in ("decay", "keep", "kl_weight")),
+        *((name, c_double) for name in ("decay", "keep", "kl_weight", "lowest", "highest")),
         ("samples", c_int64),
         *((name, c_double) for name in ("prior_scale", "mixture", "wide", "narrow")),
         *((name, c_double) for name in ("step_size", "friction", "spread")),

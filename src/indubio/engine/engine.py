@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.compiled import compiled_engine
-from indubio.engine.objectives import Chain, PointWeights, Variational
+from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
@@ -83,6 +83,7 @@ class Engine(Protocol):
         *,
         batch: int,
         threads: int,
+        corruption: Corruption | None = None,
     ) -> Trainer:
         """What trains these networks.
 
@@ -93,9 +94,18 @@ class Engine(Protocol):
             streams: the random numbers of each network.
             batch: rows per step.
             threads: at most so many.
+            corruption: of what they are given; held-out losses are without.
         """
 
-    def sampler(self, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int) -> Sampler:
+    def sampler(
+        self,
+        chain: Chain,
+        values: Float[np.ndarray, "1 p"],
+        stream: Stream,
+        *,
+        batch: int,
+        corruption: Corruption | None = None,
+    ) -> Sampler:
         """A chain that begins at these values, without momentum."""
 
     def scorer(

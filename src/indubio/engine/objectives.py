@@ -5,6 +5,24 @@ Everywhere lambda is `prior_scale`, and the NLL is the mean over a batch's rows 
 
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Corruption:
+    """Normal noise that is added to what a network is given in training; what it must give back stays clean.
+
+    Args:
+        lowest: smallest standard deviation, in units of the rows.
+        highest: largest; between the two it is drawn log-uniformly for every row and step.
+        factors: of the noise of every value of a row; None is 1.
+    """
+
+    lowest: float
+    highest: float
+    factors: Float[np.ndarray, "..."] | None = None
+
 
 @dataclass(frozen=True, kw_only=True)
 class PointWeights:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from indubio.engine.engine import Rows
-from indubio.engine.objectives import Chain, PointWeights, Variational
+from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_losses import Loss, PointLoss, VariationalLoss
 from indubio.engine.torch_networks import StackedAutoencoder, nll_of_rows
@@ -48,21 +48,30 @@ class TorchEngine:
         *,
         batch: int,
         threads: int,
+        corruption: Corruption | None = None,
     ) -> "_TorchTrainer":
         """What trains these networks; small ones on one thread, since their steps are too short to share."""
         network = self._autoencoder.network
         loss = (
-            PointLoss(objective, self._stacked, network, streams)
+            PointLoss(objective, self._stacked, network, streams, corruption)
             if isinstance(objective, PointWeights)
-            else VariationalLoss(objective, self._stacked, network, streams)
+            else VariationalLoss(objective, self._stacked, network, streams, corruption)
         )
         small = self._autoencoder.weight_count() <= SMALL_NETWORK
         return _TorchTrainer(loss, values, anchors, self._autoencoder.device, batch, 1 if small else threads)
 
-    def sampler(self, chain: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, *, batch: int) -> "_TorchSampler":
+    def sampler(
+        self,
+        chain: Chain,
+        values: Float[np.ndarray, "1 p"],
+        stream: Stream,
+        *,
+        batch: int,
+        corruption: Corruption | None = None,
+    ) -> "_TorchSampler":
         """A chain that begins at these values, without momentum."""
         objective = PointWeights(prior_scale=chain.prior_scale)
-        loss = PointLoss(objective, self._stacked, self._autoencoder.network, [stream])
+        loss = PointLoss(objective, self._stacked, self._autoencoder.network, [stream], corruption)
         return _TorchSampler(chain, loss, values, stream, self._autoencoder.device, batch)
 
     def scorer(

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from indubio.engine.objectives import PointWeights, Variational
+from indubio.engine.objectives import Corruption, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_networks import StackedAutoencoder, noisy
 from indubio.networks.network import Network
@@ -28,6 +28,7 @@ class Loss(ABC):
         stacked: the networks.
         network: their specification.
         streams: the random numbers of each network.
+        corruption: of what they are given; None is none.
 
     Attributes:
         decay: factor of the values themselves in the prior's gradient. The optimiser adds that part, in the pass over
@@ -36,8 +37,14 @@ class Loss(ABC):
 
     decay: float = 0.0
 
-    def __init__(self, stacked: StackedAutoencoder, network: Network, streams: Sequence[Stream]) -> None:
-        self._stacked, self._network, self._streams = stacked, network, streams
+    def __init__(
+        self,
+        stacked: StackedAutoencoder,
+        network: Network,
+        streams: Sequence[Stream],
+        corruption: Corruption | None = None,
+    ) -> None:
+        self._stacked, self._network, self._streams, self._corruption = stacked, network, streams, corruption
 
     @abstractmethod
     def __call__(self, values: Float[Tensor, "c v"], rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
@@ -46,6 +53,18 @@ class Loss(ABC):
     @abstractmethod
     def held_out(self, values: Float[Tensor, "c v"], rows: Float[Tensor, "n ..."]) -> Float[Tensor, " c"]:
         """Mean NLL of rows that all networks see, without noise."""
+
+    def _seen(self, rows: Float[Tensor, "c b ..."]) -> Float[Tensor, "c b ..."]:
+        """What the networks are given: the rows, with noise where that is asked for."""
+        given = self._corruption
+        if given is None:
+            return rows
+        low, high, tail = log(given.lowest), log(given.highest), [1] * (rows.ndim - 2)
+        uniform = self._drawn(lambda stream: stream.uniform((rows.shape[1], *tail), 1.0), rows)
+        scale = torch.exp((low + high) / 2 + (high - low) / 2 * uniform)
+        noise = self._drawn(lambda stream: stream.normal(tuple(rows.shape[1:])), rows)
+        factors = 1.0 if given.factors is None else torch.from_numpy(given.factors).to(rows).reshape(rows.shape[2:])
+        return rows + factors * scale * noise
 
     def _drawn(self, draw: Callable[[Stream], np.ndarray], like: Tensor) -> Float[Tensor, "c ..."]:
         """What each network's stream gives."""
@@ -56,18 +75,23 @@ class PointLoss(Loss):
     """Mean NLL, under dropout or with code noise and its KL where these are asked for."""
 
     def __init__(
-        self, objective: PointWeights, stacked: StackedAutoencoder, network: Network, streams: Sequence[Stream]
+        self,
+        objective: PointWeights,
+        stacked: StackedAutoencoder,
+        network: Network,
+        streams: Sequence[Stream],
+        corruption: Corruption | None = None,
     ) -> None:
-        super().__init__(stacked, network, streams)
+        super().__init__(stacked, network, streams, corruption)
         self._objective, self.decay = objective, 2 * objective.prior_scale
 
     def __call__(self, values: Float[Tensor, "c p"], rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on its own batch."""
         weights, kl_weight = self._stacked.named(values), self._objective.kl_weight
-        masks = self._masks(rows)
+        seen, masks = self._seen(rows), self._masks(rows)
         if kl_weight is None:
-            return self._stacked.nll(weights, rows, masks=masks).mean(1)
-        code = self._stacked.program.encode(weights, rows, masks)
+            return self._stacked.nll(weights, rows, masks=masks, seen=seen).mean(1)
+        code = self._stacked.program.encode(weights, seen, masks)
         noise = self._drawn(lambda stream: stream.normal(tuple(code.latent.shape[1:])), rows)
         decoded = self._stacked.program.decode(weights, noisy(code, noise), masks)
         nll = self._stacked.nll_of(rows, decoded, weights).flatten(1).mean(1)
@@ -92,19 +116,25 @@ class VariationalLoss(Loss):
     """Mean NLL over batch and weight samples, plus the weighted KL."""
 
     def __init__(
-        self, objective: Variational, stacked: StackedAutoencoder, network: Network, streams: Sequence[Stream]
+        self,
+        objective: Variational,
+        stacked: StackedAutoencoder,
+        network: Network,
+        streams: Sequence[Stream],
+        corruption: Corruption | None = None,
     ) -> None:
-        super().__init__(stacked, network, streams)
+        super().__init__(stacked, network, streams, corruption)
         self._objective = objective
 
     def __call__(self, values: Float[Tensor, "c v"], rows: Float[Tensor, "c b ..."]) -> Float[Tensor, " c"]:
         """The loss of each network on its own batch."""
         objective = self._objective
         samples, (mean, rho) = objective.samples, values.chunk(2, dim=1)
+        clean, seen = (given.repeat_interleave(samples, dim=0) for given in (rows, self._seen(rows)))
         noise = self._drawn(lambda stream: stream.normal((samples, mean.shape[1])), mean)
         sigma = F.softplus(rho)
         theta = (mean.unsqueeze(1) + sigma.unsqueeze(1) * noise).flatten(0, 1)
-        nll = self._stacked.nll(self._stacked.named(theta), rows.repeat_interleave(samples, dim=0)).mean(1)
+        nll = self._stacked.nll(self._stacked.named(theta), clean, seen=seen).mean(1)
         # E_q[log q] = -sum(log sigma + log(2 pi e) / 2)
         log_q = -(sigma.log() + (log(2 * pi) + 1) / 2).sum(1)
         kl = log_q - log_prior(theta, objective).sum(1).view(-1, samples).mean(1)

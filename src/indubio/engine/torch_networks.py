@@ -75,9 +75,11 @@ class StackedAutoencoder:
         *,
         masks: Masks | None = None,
         noise: Tensor | None = None,
+        seen: Float[Tensor, "a b ..."] | None = None,
     ) -> Float[Tensor, "c b ..."]:
-        """Negative log-likelihood of every value of every row."""
-        return self.nll_of(rows, self.reconstruct(weights, rows, masks=masks, noise=noise), weights)
+        """Negative log-likelihood of every value of every row; the networks may be given others, with noise."""
+        decoded = self.reconstruct(weights, rows if seen is None else seen, masks=masks, noise=noise)
+        return self.nll_of(rows, decoded, weights)
 
     def nll_of(self, rows: Float[Tensor, "a b ..."], decoded: Decoded, weights: TensorWeights) -> Tensor:
         """Negative log-likelihood of every value, given its reconstruction."""
@@ -90,9 +92,10 @@ class StackedAutoencoder:
         *,
         masks: Masks | None = None,
         noise: Tensor | None = None,
+        seen: Float[Tensor, "a b ..."] | None = None,
     ) -> Float[Tensor, "c b"]:
         """Negative log-likelihood of every row: the mean over its values."""
-        return nll_of_rows(self.nll_per_feature(weights, rows, masks=masks, noise=noise))
+        return nll_of_rows(self.nll_per_feature(weights, rows, masks=masks, noise=noise, seen=seen))
 
 
 def nll_of_rows(per_feature: Float[Tensor, "c b ..."]) -> Float[Tensor, "c b"]:

@@ -8,6 +8,7 @@ from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.posterior import Posterior
 from indubio.posteriors.sghmc import SGHMC
 from indubio.posteriors.vae import VAE
+from indubio.training.denoising import Denoising
 from indubio.training.learning_rate import RangeTest
 from indubio.training.loop import EarlyStopping, Progress, Training
 
@@ -26,6 +27,7 @@ __all__ = [
     "VAE",
     "AnchoredEnsemble",
     "BayesByBackprop",
+    "Denoising",
     "Deterministic",
     "Draws",
     "EarlyStopping",

@@ -89,7 +89,14 @@ class SGHMC(Posterior):
         self, context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream
     ) -> Iterator[Float[np.ndarray, "1 p"]]:
         rows, batch = context.rows, context.training.batch_rows(len(context.rows))
-        sampler = engine_for(context.autoencoder).sampler(self.chain(len(rows)), values, stream, batch=batch)
+        denoising = context.training.denoising
+        sampler = engine_for(context.autoencoder).sampler(
+            self.chain(len(rows)),
+            values,
+            stream,
+            batch=batch,
+            corruption=None if denoising is None else denoising.corruption(rows, batch),
+        )
         drawn, due = 0, self.burn_in + self.thinning  # moves until the next draw
         for stretch, order in endless_orders(rows, batch, stream):
             while order.shape[1]:

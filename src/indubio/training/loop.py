@@ -17,6 +17,7 @@ from indubio.engine import Stream, Trainer, stream
 from indubio.errors import ConfigError, TrainingError
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings
 from indubio.training import learning_rate as rates
+from indubio.training.denoising import Denoising
 from indubio.training.rows import TrainingRows, stretches
 from indubio.workers.processes import cores
 
@@ -49,6 +50,7 @@ class Training(Settings):
         batches: take N // batches rows per step instead (the authors: 3 for ODDS, 5 for ZeMA and STRATH).
         learning_rate: a number, or a range test that finds one.
         early_stopping: stop on held-out loss.
+        denoising: noise on what the networks are given; None is none.
         members_at_once: networks trained as one program; None picks by size.
         threads: while training; None takes the number in OMP_NUM_THREADS, or that of the CPUs this process may use. The
             compiled engine trains whole networks side by side on them, and the result does not depend on their number.
@@ -60,6 +62,7 @@ class Training(Settings):
     batches: Annotated[int, Field(ge=1)] | None = None
     learning_rate: Positive | rates.RangeTest = 0.005
     early_stopping: EarlyStopping | None = None
+    denoising: Denoising | None = None
     members_at_once: AtLeastOne | None = None
     threads: AtLeastOne | None = None
 

@@ -85,11 +85,20 @@ def fit_networks(
     engine, threads = engine_for(autoencoder), thread_count(training)
     kept, held_out = split_held_out(rows, training, context.seed)
     batch = training.batch_rows(len(kept))
+    corruption = None if training.denoising is None else training.denoising.corruption(kept, batch)
 
     def trainer(own: Sequence[Stream], given: Float[np.ndarray, "c p"] | None = None) -> Trainer:
         made = begin(own)
         values = made.values if given is None else given
-        return engine.trainer(objective, values.astype(rows.dtype), made.anchors, own, batch=batch, threads=threads)
+        return engine.trainer(
+            objective,
+            values.astype(rows.dtype),
+            made.anchors,
+            own,
+            batch=batch,
+            threads=threads,
+            corruption=corruption,
+        )
 
     schedule = schedule_for(training, kept, lambda stream: trainer([stream]), context.seed)
     side_by_side = threads if engine.by_network else 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indubio.engine import Chain, PointWeights, Variational, streams
+from indubio.engine import Chain, Corruption, PointWeights, Variational, streams
 from indubio.engine.compiled import ACTIVATIONS, CompiledEngine, _layers, _places
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core
 from indubio.errors import ConfigError, EngineError
@@ -58,6 +58,9 @@ def run(handle: int, features: int, *, code_head: bool) -> None:
             setattr(job, name, value)
         job.keep = 0.5
         CORE.train(handle, number, job)
+        factors = rng.random(features).astype(dtype)
+        job.lowest, job.highest, job.factors = 0.1, 0.3, address(factors)
+        CORE.train(handle, number, job)
         nll, apart = np.empty((2, 11), dtype), np.empty((2, 11, features), dtype)
         masks, noise = np.ones((2, units), dtype), np.zeros((2, latent), dtype)
         for at_once in (1, 4, 11, 112):
@@ -103,8 +106,11 @@ def test_any_change_of_a_network_is_refused_or_runs(network, data):
     batch=st.integers(1, 150),
     objective=st.sampled_from(["point", "dropout", "variational", "chain"]),
     isa=st.integers(0, 3),
+    noisy=st.booleans(),
 )
-def test_any_dense_network_trains_and_scores(sizes, activation, norm, bias, skips, examples, batch, objective, isa):
+def test_any_dense_network_trains_and_scores(
+    sizes, activation, norm, bias, skips, examples, batch, objective, isa, noisy
+):
     inputs, *widths = sizes
     activation = "leaky_relu" if activation in ("none", "sigmoid") else activation
     architecture = Dense(widths=tuple(widths), latent=3, activation=activation, layer_norm=norm, bias=bias, skips=skips)
@@ -116,9 +122,10 @@ def test_any_dense_network_trains_and_scores(sizes, activation, norm, bias, skip
     values = autoencoder.flat({name: value[None] for name, value in autoencoder.initial(own[0]).items()})
     rows = np.random.default_rng(0).random((examples, inputs)).astype(np.float32)
     order = own[0].permutation(examples)[None]
+    given = Corruption(lowest=0.1, highest=0.5, factors=np.linspace(0, 1, inputs)) if noisy else None
     if objective == "chain":
         chain = Chain(prior_scale=0, step_size=1e-3, friction=0.1, spread=1e-3)
-        sampler = engine.sampler(chain, values, own[0], batch=batch)
+        sampler = engine.sampler(chain, values, own[0], batch=batch, corruption=given)
         assert np.isfinite(sampler.steps(rows, order))
         trained = sampler.values()
     else:
@@ -129,7 +136,7 @@ def test_any_dense_network_trains_and_scores(sizes, activation, norm, bias, skip
             "variational": variational,
         }[objective]
         start = np.concatenate([values, np.full_like(values, -3)], axis=1) if objective == "variational" else values
-        trainer = engine.trainer(chosen, start, None, own, batch=batch, threads=1)
+        trainer = engine.trainer(chosen, start, None, own, batch=batch, threads=1, corruption=given)
         assert np.isfinite(trainer.steps(rows, order, [1e-3] * -(-examples // batch))).all()
         trained = np.ascontiguousarray(trainer.values()[:, : values.shape[1]])
     assert np.isfinite(engine.nll(trained, rows)).all()
@@ -160,6 +167,11 @@ def dense_job(**changed) -> tuple[CompiledEngine, TrainJob, list[np.ndarray]]:
         ({"objective": 3}, "unknown objective"),
         ({"objective": 1, "samples": 0}, "unknown objective"),
         ({"rates": None}, "no rates"),
+        ({"highest": 0.5}, "inputs has no scale"),
+        ({"lowest": 0.5, "highest": 0.1}, "inputs has no scale"),
+        ({"lowest": -0.5, "highest": -0.1}, "inputs has no scale"),
+        ({"lowest": float("nan"), "highest": 0.1}, "inputs has no scale"),
+        ({"lowest": 0.1, "highest": float("inf")}, "inputs has no scale"),
     ],
     ids=str,
 )

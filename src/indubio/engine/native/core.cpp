@@ -321,6 +321,8 @@ API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char
         return failed(error, "unknown objective");
     if (job->objective != CHAIN && (!job->rates || !job->roots)) return failed(error, "there are no rates");
     if (job->objective != POINT && net.code_head >= 0) return failed(error, "a VAE is trained by point weights");
+    if (job->highest != 0 && !(job->lowest > 0 && job->lowest <= job->highest && job->highest < 1e18))
+        return failed(error, "the noise of the inputs has no scale");
     for (int64_t k = 0; k < job->ordered; k++)
         if (job->order[k] < 0 || job->order[k] >= job->rows_count) return failed(error, "the order is of other rows");
     if (job->batch > job->ordered) job->batch = job->ordered > 0 ? job->ordered : 1;

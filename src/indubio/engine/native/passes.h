@@ -7,6 +7,7 @@
 //
 // Sums over a layer's inputs, over features and over examples go in order, one after the other.
 #pragma once
+#include "jobs.h"
 #include "network.h"
 #include "product.h"
 #include "random.h"
@@ -32,6 +33,7 @@ struct Pass {
     const T* unit_masks;     // of dropout, one for all examples; or null
     const T* example_noise;  // of a VAE's code, (latent, S); or null
     const T* unit_noise;     // one for all examples; or null
+    T* corrupted;            // what the first layer is given instead of the data, (features, S); or null
 
     T* at(int64_t row) const { return space + row * S; }
     const Layer& layer(int64_t i) const { return net.layers[i]; }
@@ -39,7 +41,7 @@ struct Pass {
 
     // What layer i is given: the input, a sum with a skip, the code, or the output of the layer before.
     T* given(int64_t i) const {
-        if (i == 0) return at(net.x);
+        if (i == 0) return corrupted ? corrupted : at(net.x);
         if (layer(i).skip >= 0) return at(layer(i).sum);
         return i == net.depth && net.code_head >= 0 ? at(net.code) : at(layer(i - 1).out);
     }
@@ -198,6 +200,24 @@ struct Pass {
             const T* from = i < B ? row(i) : nullptr;
             for (int64_t f = 0; f < features; f++) x[f * S + i] = from ? from[net.place[f]] : T(0);
         }
+    }
+
+    // The gathered rows with normal noise for the first layer: of one scale, or of a scale for each row that is drawn
+    // log-uniformly. The likelihood goes on to see the rows as they are.
+    void corrupt(const TrainJob& job, uint32_t step, T* room) {
+        const T *x = at(net.x), *factors = static_cast<const T*>(job.factors);
+        T* scales = room + net.features * S;
+        const T low = log1(T(job.lowest)), high = log1(T(job.highest));
+        const T middle = T(0.5) * (low + high), half = T(0.5) * (high - low);
+        random_uniforms(Stream{job.key, SCALES, step}, 0, S, 1.0f, scales);
+        for (int64_t i = 0; i < S; i++)
+            scales[i] = i >= B ? T(0) : job.lowest < job.highest ? exp1(middle + half * scales[i]) : T(job.lowest);
+        random_normals(Stream{job.key, INPUTS, step}, 0, net.features * S, room);
+        for (int64_t f = 0; f < net.features; f++) {
+            const T factor = factors ? factors[net.place[f]] : T(1);
+            for (int64_t i = 0; i < S; i++) room[f * S + i] = x[f * S + i] + factor * scales[i] * room[f * S + i];
+        }
+        corrupted = room;
     }
 };
 

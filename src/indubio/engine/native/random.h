@@ -11,7 +11,7 @@ namespace {
 constexpr int COUNTERS = 16, GROUP = 4 * COUNTERS;
 
 // What a stream is for; a part of the counter.
-enum Purpose : uint32_t { GIVEN = 0, MASKS = 1, CODE = 2, WEIGHTS = 3, KICKS = 4 };
+enum Purpose : uint32_t { GIVEN = 0, MASKS = 1, CODE = 2, WEIGHTS = 3, KICKS = 4, INPUTS = 5, SCALES = 6 };
 
 // Counters as 64-bit lanes whose low halves count; products are of the low halves, and what stands above does not
 // matter.

@@ -142,11 +142,17 @@ struct Rooms {
     }
 };
 
+// Noisy inputs and their scales come first.
+static inline int64_t corrupted_values(const Network& net, const TrainJob& job) {
+    return job.highest > 0 ? (net.features + 1) * room_for(job.batch) : 0;
+}
+
 static inline int64_t noise_values(const Network& net, const TrainJob& job) {
     const int64_t S = room_for(job.batch);
-    if (job.objective == CHAIN) return net.weights;
-    if (job.objective == VARIATIONAL) return 0;
-    return (job.keep < 1 ? net.units * S : 0) + (net.code_head >= 0 ? net.latent * S : 0);
+    const int64_t inputs = corrupted_values(net, job);
+    if (job.objective == CHAIN) return inputs + net.weights;
+    if (job.objective == VARIATIONAL) return inputs;
+    return inputs + (job.keep < 1 ? net.units * S : 0) + (net.code_head >= 0 ? net.latent * S : 0);
 }
 
 static inline int64_t more_values(const Network& net, const TrainJob& job) {
@@ -205,8 +211,10 @@ static void train(const Network& net, TrainJob& job, T* memory) {
         const int64_t B = least(job.batch, job.ordered - start), S = room_for(B);
         const uint32_t part = uint32_t(job.first_step + uint64_t(step));
         Pass<T> pass{net, static_cast<const T*>(job.values), rooms.space, rooms.turned, rooms.packed, S, B,
-                     nullptr, nullptr, nullptr, nullptr};
+                     nullptr, nullptr, nullptr, nullptr, nullptr};
         pass.gather(rows, job.order, start);
+        T* noise = rooms.noise + corrupted_values(net, job);
+        if (job.highest > 0) pass.corrupt(job, part, rooms.noise);
         const T scale = T(1) / T(net.features * B);
         const Adam<T> adam{T(job.decay), job.objective == CHAIN ? T(0) : T(job.rates[step]),
                            job.objective == CHAIN ? T(0) : T(job.roots[step])};
@@ -214,13 +222,12 @@ static void train(const Network& net, TrainJob& job, T* memory) {
         if (job.objective == VARIATIONAL) {
             loss = variational_step(pass, job, rooms, adam, part);
         } else if (job.objective == CHAIN) {
-            random_normals(Stream{job.key, KICKS, part}, 0, net.weights, rooms.noise);
+            random_normals(Stream{job.key, KICKS, part}, 0, net.weights, noise);
             pass.forward();
-            ChainSink<T> sink{job, rooms.noise};
+            ChainSink<T> sink{job, noise};
             Backward<T, ChainSink<T>> back{pass, rooms.gradient, sink};
             loss = back.run(scale, T(0)) / double(B);
         } else {
-            T* noise = rooms.noise;
             if (job.keep < 1) {
                 random_masks(Stream{job.key, MASKS, part}, 0, net.units * S, job.keep, noise);
                 pass.example_masks = noise;
@@ -255,7 +262,7 @@ static void score(const Network& net, const ScoreJob& job, T* memory) {
     const int64_t N = job.rows_count, F = net.features;
     for (int64_t start = 0; start < N; start += job.at_once) {
         const int64_t B = least(job.at_once, N - start), S = room_for(B);
-        Pass<T> pass{net, values, rooms.space, rooms.turned, rooms.packed, S, B, nullptr, nullptr, nullptr, nullptr};
+        Pass<T> pass{net, values, rooms.space, rooms.turned, rooms.packed, S, B, nullptr, nullptr, nullptr, nullptr, nullptr};
         pass.gather(rows, nullptr, start);
         for (int64_t draw = 0; draw < job.draws; draw++) {
             if (!job.shared) pass.weights = values + draw * net.weights;
