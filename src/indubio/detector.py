@@ -19,10 +19,10 @@ from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.inputs import MinMax, Missing, Scaling, Unseen
+from indubio.inputs import Missing, Scaling, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -36,12 +36,13 @@ from indubio.workers import Workers
 
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 
+DEFAULT_POSTERIOR: Posterior = AnchoredEnsemble()
 _DEFAULTS: dict[str, Settings] = {
-    "posterior": AnchoredEnsemble(),
-    "likelihood": GaussianLikelihood(),
+    "posterior": DEFAULT_POSTERIOR,
+    "likelihood": DEFAULT_POSTERIOR.LIKELIHOOD,
     "training": Training(),
     "conversion": Ecdf(),
-    "scaling": MinMax(),
+    "scaling": DEFAULT_POSTERIOR.SCALING,
     "referral": Budget(),
 }
 
@@ -257,7 +258,7 @@ class Detector(ChainEstimator):
             training = training.replaced(epochs=warm_epochs)
         draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(inputs.input_shape, self.device),
+            settings.autoencoder_for(inputs.input_shape, min(len(part.trained) for part in plan.parts), self.device),
             scaled,
             plan,
             training=training,
@@ -295,11 +296,11 @@ class Detector(ChainEstimator):
             detector=type(self).__name__,
         )
         drift = DriftReference.fit(known.sample, names)
-        order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
+        order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
-            settings.autoencoder_for(outline.shape, self.device),
-            ScaledRows(known, self.seed),
+            settings.autoencoder_for(outline.shape, len(rows), self.device),
+            rows,
             training=settings.training,
             report=progress,
             workers=workers,
@@ -357,6 +358,11 @@ class Detector(ChainEstimator):
         """What every draw takes every example for, in scaled units."""
         return self.draws_.reconstruction(self.fitted_chain.inputs.prepared(X).values)
 
+    def _default(self, name: str) -> Settings | None:
+        """What None stands for; scaling and likelihood are those that suit the posterior."""
+        posterior = self.posterior or DEFAULT_POSTERIOR
+        return {"scaling": posterior.SCALING, "likelihood": posterior.LIKELIHOOD}.get(name) or super()._default(name)
+
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
         settings = DetectorSettings(
@@ -364,6 +370,8 @@ class Detector(ChainEstimator):
         )
         self._check_scalars()
         require_device(self.device)
+        if settings.architecture is not None:
+            settings.posterior.check_architecture(settings.architecture)
         if settings.likelihood.unit_interval and not settings.scaling.bounded:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
@@ -388,19 +396,22 @@ class DetectorSettings(ChainSettings):
     training: Training
     scaling: Scaling
 
-    def architecture_for(self, input_shape: tuple[int, ...]) -> Architecture:
-        """The architecture asked for, or the usual one for this shape."""
+    def architecture_for(self, input_shape: tuple[int, ...], rows: int) -> Architecture:
+        """The architecture asked for, or the one that suits the posterior, this shape and so many rows."""
         if self.architecture is not None:
             return self.architecture
-        usual: BlockArchitecture = Dense() if len(input_shape) == 1 else Conv1d()
-        return usual if self.scaling.unit_interval else usual.replaced(last_activation="none")
+        usual = self.posterior.architecture_for(input_shape, rows)
+        if isinstance(usual, BlockArchitecture) and not self.scaling.unit_interval:
+            return usual.replaced(last_activation="none")
+        return usual
 
-    def autoencoder_for(self, input_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
-        """What is trained on examples of this shape, and where."""
-        network = self.architecture_for(input_shape).build(
+    def autoencoder_for(self, input_shape: tuple[int, ...], rows: int, device: str = "cpu") -> Autoencoder:
+        """What is fitted on so many examples of this shape, and where."""
+        architecture = self.architecture_for(input_shape, rows)
+        network = architecture.build(
             input_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
         )
-        return Autoencoder(network, self.likelihood, device)
+        return Autoencoder(network, self.likelihood, device, architecture)
 
     def calibration_for(self, examples: int) -> Calibration:
         """The calibration asked for, or the one that suits so many rows.

@@ -18,6 +18,7 @@ from indubio.networks import (
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
+    StudentLikelihood,
 )
 from indubio.networks.network import BlockNetwork
 from indubio.training.network_fits import fresh_weights
@@ -79,7 +80,7 @@ class Case:
 
 NOISES = {
     f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1)
-    for kind in (GaussianLikelihood, LaplaceLikelihood)
+    for kind in (GaussianLikelihood, LaplaceLikelihood, StudentLikelihood)
     for noise in ("unit", "per_feature", "per_example")
 } | {"BernoulliLikelihood": BernoulliLikelihood()}
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)

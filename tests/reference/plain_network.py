@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, distributions
 
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, Likelihood
+from indubio.networks import BernoulliLikelihood, GaussianLikelihood, Likelihood, StudentLikelihood
 from indubio.networks.layers import Block, Linear
 from indubio.networks.network import BlockNetwork
 
@@ -24,6 +24,8 @@ ACTIVATIONS = {
     "tanh": torch.nn.Tanh(),
     "sigmoid": torch.nn.Sigmoid(),
     "none": torch.nn.Identity(),
+    "softmax": torch.nn.Softmax(dim=1),
+    "cosine": torch.cos,
 }
 Named = dict[str, Tensor]
 
@@ -84,9 +86,23 @@ def nll_of_values(likelihood: Likelihood, weights: Named, rows: Tensor, found: P
     scale = torch.ones_like(rows)
     if log_variance is not None:
         scale = torch.sqrt(torch.exp(log_variance) + likelihood.smallest_scale**2).expand_as(rows)
+    if isinstance(likelihood, StudentLikelihood):
+        return _student(likelihood.freedom, (rows - found.location) / scale) + torch.log(scale)
     if isinstance(likelihood, GaussianLikelihood):
         return -distributions.Normal(found.location, scale).log_prob(rows) - log(2 * pi) / 2
     return -distributions.Laplace(found.location, scale).log_prob(rows) - log(2)
+
+
+def _student(freedom: float, off: Tensor) -> Tensor:
+    """A multivariate t in units of its scale, without its constants, shared out by squared distance."""
+    values = off.flatten(1)
+    # Along a line through its centre a t falls as a t of one dimension does whose freedom counts the other values too.
+    size = values.shape[1]
+    total = values.square().sum(1)
+    line = distributions.StudentT(torch.tensor(freedom + size - 1.0, dtype=values.dtype))
+    at = torch.sqrt(total * (freedom + size - 1) / freedom)
+    score = line.log_prob(torch.zeros_like(at)) - line.log_prob(at)
+    return (values.square() / total[:, None] * score[:, None]).reshape(off.shape)
 
 
 def kl_of_code(found: Passed) -> Tensor:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: th
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 EXP, LOG, SOFTPLUS = (len(ACTIVATIONS) + place for place in range(3))
 FUNCTIONS = {
+    "cosine": (ACTIVATIONS["cosine"], np.cos, (-300, 300)),
     "exp": (EXP, np.exp, (-87, 88)),
     "log": (LOG, np.log, (1e-30, 1e30)),
     "softplus": (SOFTPLUS, lambda x: np.logaddexp(0, x), (-80, 80)),

@@ -15,7 +15,7 @@ from indubio.engine.objectives import Chain, Corruption, PointWeights, Variation
 from indubio.engine.random import Stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
-from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
 from indubio.networks.network import BlockNetwork
 
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
@@ -24,9 +24,12 @@ ROWS_AT_ONCE = 240  # when scoring: whole vectors, and layers that stay in the c
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
 ACTIVATIONS = {
-    name: number for number, name in enumerate(("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid"))
+    name: number
+    for number, name in enumerate(
+        ("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid", "cosine", "softmax")
+    )
 }
-LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2}
+LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2, StudentLikelihood: 3}
 NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
 POINT, VARIATIONAL, CHAIN = range(3)
 
@@ -66,6 +69,7 @@ class CompiledEngine:
             noise=NOISES[getattr(likelihood, "noise", "unit")],
             slope=network.slope,
             smallest_variance=getattr(likelihood, "smallest_scale", 0.0) ** 2,
+            freedom=getattr(likelihood, "freedom", 0.0),
         )
         weakref.finalize(self, library.forget, self.handle)
         self.weights, self.units, self.latent = library.network_sizes(self.handle)

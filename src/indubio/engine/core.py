@@ -84,7 +84,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "use": (c_int, [c_char_p, c_char_p]),
     "network": (
         c_void_p,
-        [c_void_p, *[c_int64] * 5, c_void_p, c_int64, c_int64, c_double, c_double, c_char_p],
+        [c_void_p, *[c_int64] * 5, c_void_p, c_int64, c_int64, c_double, c_double, c_double, c_char_p],
     ),
     "forget": (None, [c_void_p]),
     "network_sizes": (None, [c_void_p, c_void_p]),
@@ -163,6 +163,7 @@ class Core:
         noise: int,
         slope: float,
         smallest_variance: float,
+        freedom: float,
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -179,6 +180,7 @@ class Core:
             noise,
             slope,
             smallest_variance,
+            freedom,
             error,
         )
         if not handle:

@@ -18,6 +18,7 @@ from indubio.networks.likelihoods import (
     LaplaceLikelihood,
     Likelihood,
     NoisyLikelihood,
+    StudentLikelihood,
 )
 from indubio.networks.tensors import Decoded, TensorWeights
 
@@ -53,6 +54,20 @@ def _laplace(likelihood: LaplaceLikelihood, x: Tensor, decoded: Decoded, weights
 @nll_of_values.register
 def _bernoulli(likelihood: BernoulliLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:  # noqa: ARG001 - as every formula
     return F.binary_cross_entropy(decoded.location, x.expand_as(decoded.location), reduction="none")
+
+
+@nll_of_values.register
+def _student(likelihood: StudentLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:
+    own, variance = (x - decoded.location).square(), _variance(likelihood, decoded, weights)
+    if variance is not None:
+        own = own / variance
+    axes, freedom = tuple(range(2, own.ndim)), likelihood.freedom
+    total = own.sum(axes, keepdim=True)
+    # log(1 + Q / nu) / Q has a limit where all is reconstructed, which the division would miss.
+    small = total.clamp_min(1e-30)
+    part = (freedom + own[0, 0].numel()) / 2 * (small / freedom).log1p() / small
+    shares = own * part
+    return shares if variance is None else shares + variance.log() / 2
 
 
 def _variance(likelihood: NoisyLikelihood, decoded: Decoded, weights: TensorWeights) -> Tensor | None:

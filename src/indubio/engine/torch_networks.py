@@ -230,5 +230,9 @@ def _activated(x: Tensor, activation: str, slope: float) -> Tensor:
             return torch.tanh(x)
         case "sigmoid":
             return torch.sigmoid(x)
+        case "cosine":
+            return torch.cos(x)
+        case "softmax":
+            return torch.softmax(x, dim=-1)
         case _:
             return x

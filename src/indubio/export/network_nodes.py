@@ -1,6 +1,7 @@
 """The stacked network as ONNX nodes: the same blocks, in the same order, with the draws' weights as constants."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -8,7 +9,13 @@ from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
-from indubio.networks.likelihoods import LOG_VARIANCE, BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
+from indubio.networks.likelihoods import (
+    LOG_VARIANCE,
+    BernoulliLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    StudentLikelihood,
+)
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors import Draws
 
@@ -138,6 +145,8 @@ class NetworkNodes:
             "selu": lambda: graph.add("Selu", x),
             "tanh": lambda: graph.add("Tanh", x),
             "gelu": lambda: self._gelu(x),
+            "cosine": lambda: graph.add("Cos", x),
+            "softmax": lambda: graph.add("Softmax", x, axis=-1),
             "none": lambda: x,
         }
         return nodes[activation]()
@@ -153,7 +162,7 @@ class NetworkNodes:
         graph, likelihood = self._graph, autoencoder.likelihood
         if isinstance(likelihood, BernoulliLikelihood):
             return self._bernoulli(x, location)
-        if not isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood):
+        if not isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood | StudentLikelihood):
             raise ConfigError(f"{type(likelihood).__name__} cannot be exported: only the built-in likelihoods can.")
         distance = graph.add("Sub", x, location)
 
@@ -165,6 +174,8 @@ class NetworkNodes:
         elif log_variance is not None:
             floor = graph.constant(likelihood.smallest_scale**2, np.float32)
             variance = graph.add("Add", graph.add("Exp", log_variance), floor)
+        if isinstance(likelihood, StudentLikelihood):
+            return self._student(likelihood, distance, variance)
         if isinstance(likelihood, GaussianLikelihood):
             part = graph.add("Mul", distance, distance)
             if variance is not None:
@@ -175,6 +186,20 @@ class NetworkNodes:
             return part
         scaled = graph.add("Div", part, graph.add("Sqrt", variance))
         return graph.add("Add", scaled, graph.add("Mul", graph.add("Log", variance), graph.constant(0.5, np.float32)))
+
+    def _student(self, likelihood: StudentLikelihood, distance: str, variance: str | None) -> str:
+        graph, shape = self._graph, self._network.input_shape
+        own = graph.add("Mul", distance, distance)
+        own = own if variance is None else graph.add("Div", own, variance)
+        axes = graph.constant(list(range(2, 2 + len(shape))), np.int64)
+        total = graph.add("Max", graph.add("ReduceSum", own, axes, keepdims=1), graph.constant(1e-30, np.float32))
+        freedom, one = graph.constant(likelihood.freedom, np.float32), graph.constant(1, np.float32)
+        logs = graph.add("Log", graph.add("Add", graph.add("Div", total, freedom), one))
+        half = graph.constant((likelihood.freedom + prod(shape)) / 2, np.float32)
+        shares = graph.add("Mul", own, graph.add("Div", graph.add("Mul", logs, half), total))
+        if variance is None:
+            return shares
+        return graph.add("Add", shares, graph.add("Mul", graph.add("Log", variance), graph.constant(0.5, np.float32)))
 
     def _bernoulli(self, x: str, location: str) -> str:
         graph = self._graph

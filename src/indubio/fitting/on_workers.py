@@ -18,9 +18,8 @@ from jaxtyping import Float, Int
 from indubio.errors import ConfigError, WorkersError
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import Posterior, SeparateDraws
 from indubio.training.loop import Progress, Report, Training
 from indubio.training.network_fits import FitContext
 from indubio.training.rows import TrainingRows
@@ -106,11 +105,11 @@ def _weights(draws: Draws) -> Float[np.ndarray, "draws p"]:
 
 
 def _tasks(order: Order, slots: int, orders: int) -> list[tuple[Order, range | None]]:
-    """An order as it is, or its members in as many groups as there are workers to spare."""
-    if not isinstance(order.posterior, AnchoredEnsemble):
+    """An order as it is, or its draws in as many groups as there are workers to spare."""
+    if not isinstance(order.posterior, SeparateDraws):
         return [(order, None)]
-    groups = max(1, min(order.posterior.members, -(-slots // orders)))
-    bounds = [place * order.posterior.members // groups for place in range(groups + 1)]
+    groups = max(1, min(order.posterior.count, -(-slots // orders)))
+    bounds = [place * order.posterior.count // groups for place in range(groups + 1)]
     return [(order, range(start, stop)) for start, stop in pairwise(bounds)]
 
 
@@ -126,13 +125,13 @@ def _forget(key: str) -> None:
     _given.pop(key, None)
 
 
-def _fit(key: str, order: Order, members: range | None) -> dict[str, Any]:
+def _fit(key: str, order: Order, which: range | None) -> dict[str, Any]:
     """What a worker gives back: the arrays of the draws, since the autoencoder is where they go."""
     autoencoder, rows, training = _given[key]
     posterior = order.posterior
     context = FitContext(autoencoder=autoencoder, rows=order.rows_of(rows), training=training, seed=order.seed)
-    if members is not None and isinstance(posterior, AnchoredEnsemble):
-        draws = posterior.members_of(context, members)
+    if which is not None and isinstance(posterior, SeparateDraws):
+        draws = posterior.some_draws(context, which)
     else:
         draws = posterior.draws_of(context)
     weights = autoencoder.flat(draws.weights)

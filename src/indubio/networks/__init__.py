@@ -2,6 +2,7 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.dense import Dense
 from indubio.networks.likelihoods import (
@@ -9,27 +10,39 @@ from indubio.networks.likelihoods import (
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
+    StudentLikelihood,
 )
 from indubio.networks.own import OwnNetwork
 
-ARCHITECTURES: dict[str, type[Architecture]] = {"dense": Dense, "conv1d": Conv1d, "own": OwnNetwork}
+ARCHITECTURES: dict[str, type[Architecture]] = {
+    "dense": Dense,
+    "conv1d": Conv1d,
+    "cosines": Cosines,
+    "attention": Attention,
+    "own": OwnNetwork,
+}
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     "gaussian": GaussianLikelihood,
     "laplace": LaplaceLikelihood,
     "bernoulli": BernoulliLikelihood,
+    "student": StudentLikelihood,
 }
 
 __all__ = [
     "ARCHITECTURES",
     "LIKELIHOODS",
     "Architecture",
+    "Attention",
     "Autoencoder",
     "BernoulliLikelihood",
     "BlockArchitecture",
+    "ClosedForm",
     "Conv1d",
+    "Cosines",
     "Dense",
     "GaussianLikelihood",
     "LaplaceLikelihood",
     "Likelihood",
     "OwnNetwork",
+    "StudentLikelihood",
 ]

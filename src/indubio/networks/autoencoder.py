@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
+from indubio.networks.architecture import Architecture
 from indubio.networks.layers import Random, Shape, Shapes, Weights
 from indubio.networks.likelihoods import Likelihood
 from indubio.networks.network import Network
@@ -20,11 +21,13 @@ class Autoencoder:
         network: the network.
         likelihood: what its reconstruction says of the data.
         device: where it runs: "cpu", or what torch calls another place.
+        architecture: the settings that the network was built from, where they are known.
     """
 
     network: Network
     likelihood: Likelihood
     device: str = "cpu"
+    architecture: Architecture | None = None
 
     def shapes(self) -> Shapes:
         """Names and shapes of one network's weights, then of the likelihood's."""

@@ -3,6 +3,7 @@ r"""Likelihoods: what the reconstruction says of the data, as a negative log-lik
     Gaussian   (x - m)^2 / (2 s^2) + log(s^2) / 2        paper, eq. Gaussian loss (s = 1 there)
     Laplace    |x - m| / b + log b
     Bernoulli  -x log m - (1 - x) log(1 - m)             logs bounded at -100, as torch does
+    Student    (nu + D) / 2 log(1 + Q / nu), Q = sum over the D values of (x - m)^2 / s^2; and log(s^2) / 2 of each
 
 Constants (log 2 pi / 2, log 2) are left out, as in the paper. An example's NLL is the mean over its values, so that
 scores of wide and narrow data are of one size. These are the settings; engines compute them.
@@ -106,6 +107,31 @@ class LaplaceLikelihood(NoisyLikelihood):
         >>> np.allclose(draws.nll_per_feature(rows), abs(rows - m), atol=1e-5)
         True
     """
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentLikelihood(NoisyLikelihood):
+    """Student's t over all values of an example together: Gaussian noise whose size is unknown for every example.
+
+    Scores grow with the logarithm of the distance, so that no draw outweighs the others by a far-off value. A value's
+    score is its share of the squared distance, times the score of the example.
+
+    Args:
+        freedom: degrees of freedom, nu; the smaller, the heavier the tails.
+
+    Example:
+        >>> import numpy as np
+        >>> from indubio.networks import Autoencoder, Dense
+        >>> from indubio.posteriors import Deterministic, Training
+        >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
+        >>> autoencoder = Autoencoder(Dense().build((3,)), StudentLikelihood(freedom=2.0))
+        >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
+        >>> distance = ((rows - draws.reconstruction(rows)) ** 2).sum(axis=2)
+        >>> np.allclose(draws.nll(rows), (2 + 3) / 2 * np.log(1 + distance / 2) / 3, atol=1e-5)
+        True
+    """
+
+    freedom: Positive = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ class WithSettings(BaseEstimator):  # type: ignore[misc]
         }
         super().set_params(**whole)
         for name in params.keys() - whole.keys():
-            settings = getattr(self, outer[name], None) or self.DEFAULTS.get(outer[name])
+            settings = getattr(self, outer[name], None) or self._default(outer[name])
             if not isinstance(settings, Settings):
                 raise ConfigError(
                     f"`{name}`: {type(self).__name__} has no settings {outer[name]!r} to change a field of."
@@ -49,6 +49,9 @@ class WithSettings(BaseEstimator):  # type: ignore[misc]
     def _with_defaults(self) -> dict[str, Any]:
         """The parameters that have a default in `DEFAULTS`, with it in place of None."""
         return {
-            name: default if getattr(self, name) is None else getattr(self, name)
-            for name, default in self.DEFAULTS.items()
+            name: self._default(name) if getattr(self, name) is None else getattr(self, name) for name in self.DEFAULTS
         }
+
+    def _default(self, name: str) -> Settings | None:
+        """What None stands for, of this parameter."""
+        return self.DEFAULTS.get(name)

@@ -6,6 +6,8 @@ from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.prototypes import Prototypes
+from indubio.posteriors.random_features import RandomFeatures
 from indubio.posteriors.sghmc import SGHMC
 from indubio.posteriors.vae import VAE
 from indubio.training.denoising import Denoising
@@ -19,6 +21,8 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "bayes_by_backprop": BayesByBackprop,
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
+    "random_features": RandomFeatures,
+    "prototypes": Prototypes,
 }
 
 __all__ = [
@@ -34,6 +38,8 @@ __all__ = [
     "MCDropout",
     "Posterior",
     "Progress",
+    "Prototypes",
+    "RandomFeatures",
     "RangeTest",
     "Training",
 ]

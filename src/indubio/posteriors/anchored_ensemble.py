@@ -14,13 +14,13 @@ import numpy as np
 
 from indubio.engine import PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import SeparateDraws
 from indubio.settings import AtLeastOne
 from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchoredEnsemble(Posterior):
+class AnchoredEnsemble(SeparateDraws):
     """M autoencoders, each regularised towards its own anchor.
 
     Args:
@@ -50,23 +50,19 @@ class AnchoredEnsemble(Posterior):
         """As many draws as members."""
         return self.members
 
-    def draws_of(self, context: FitContext) -> Draws:
-        """Train the members, as many side by side as is fastest."""
-        return self.members_of(context, range(self.members))
-
-    def members_of(self, context: FitContext, members: range) -> Draws:
-        """Some of the members, as they are in the whole ensemble: each has random streams and a start of its own."""
+    def some_draws(self, context: FitContext, which: range) -> Draws:
+        """Some of the members, as many side by side as is fastest: each has random streams and a start of its own."""
         autoencoder, dtype = context.autoencoder, context.rows.dtype
 
         def begin(own: Sequence[Stream]) -> Beginning:
             values = fresh_weights(autoencoder, own, dtype)
             return Beginning(values, anchors=fresh_weights(autoencoder, own, dtype))
 
-        own = streams(context.seed, members.stop)[members.start :]
+        own = streams(context.seed, which.stop)[which.start :]
         trained = fit_networks(PointWeights(prior_scale=self.prior_scale), begin, context, own)
-        weights = np.empty((len(members), autoencoder.weight_count()), dtype)
+        weights = np.empty((len(which), autoencoder.weight_count()), dtype)
         done = 0
         for part in trained:
             weights[done : done + len(part)] = part
             done += len(part)
-        return Draws(autoencoder, len(members), autoencoder.named(weights))
+        return Draws(autoencoder, len(which), autoencoder.named(weights))

@@ -4,7 +4,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from indubio.errors import ConfigError
+from indubio.inputs import MinMax
+from indubio.inputs.scaling import Scaling
+from indubio.networks import Architecture, ClosedForm, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Shape
 from indubio.posteriors.draws import Draws
 from indubio.settings import NotNegative, Settings
 from indubio.training.loop import Report, Training, silent
@@ -25,6 +30,8 @@ class Posterior(Settings, ABC):
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
+    SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
+    LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()
 
     prior_scale: NotNegative = PRIOR_SCALE
 
@@ -36,6 +43,24 @@ class Posterior(Settings, ABC):
     def with_count(self, draws: int) -> Self:
         """The same posterior with another number of draws."""
         return self if draws == self.count or self.COUNT is None else self.replaced(**{self.COUNT: draws})
+
+    def architecture_for(self, input_shape: Shape, rows: int) -> Architecture:
+        """The network that suits it, where no other is asked for.
+
+        Args:
+            input_shape: of one example.
+            rows: that a draw is fitted on.
+        """
+        del rows
+        return Dense() if len(input_shape) == 1 else Conv1d()
+
+    def check_architecture(self, architecture: Architecture) -> None:
+        """Refuse a network that it cannot fit."""
+        if isinstance(architecture, ClosedForm):
+            raise ConfigError(
+                f"{type(architecture).__name__} is not trained by steps, as {type(self).__name__} does: leave "
+                "`architecture` out, or choose Dense() or Conv1d()."
+            )
 
     @abstractmethod
     def draws_of(self, context: FitContext) -> Draws:
@@ -66,3 +91,16 @@ class Posterior(Settings, ABC):
         return self.draws_of(
             FitContext(autoencoder=autoencoder, rows=rows, training=training, seed=seed, report=report, start=weights)
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparateDraws(Posterior, ABC):
+    """A posterior each of whose draws is fitted by itself, so that several workers can share them."""
+
+    def draws_of(self, context: FitContext) -> Draws:
+        """Fit all draws."""
+        return self.some_draws(context, range(self.count))
+
+    @abstractmethod
+    def some_draws(self, context: FitContext, which: range) -> Draws:
+        """Some of the draws, as they are among all of them."""

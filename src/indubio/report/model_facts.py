@@ -59,8 +59,9 @@ def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
 
 def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     settings = detector.settings_in_use()
-    network = settings.architecture_for(detector.input_shape_)
-    weights = detector.draws_.autoencoder.weight_count()
+    autoencoder = detector.draws_.autoencoder
+    network = autoencoder.architecture or settings.architecture_for(detector.input_shape_, detector.n_training_)
+    weights = autoencoder.weight_count()
     return [
         ("Posterior", _in_words(settings.posterior)),
         ("Draws", count(detector.draws_.count)),

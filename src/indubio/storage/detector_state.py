@@ -115,7 +115,7 @@ def with_every_setting(detector: Detector) -> Detector:
     """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
-    named["architecture"] = chosen.architecture_for(detector.input_shape_)
+    named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["calibration"] = chosen.calibration_for(detector.n_training_)
     return Detector(**(detector.get_params(deep=False) | named))
 
@@ -144,8 +144,9 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
 
 def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
     chosen = detector.settings_in_use()
-    architecture = chosen.architecture_for(input_shape)
-    return autoencoder_of(chosen.posterior, architecture, chosen.likelihood, input_shape, detector.device)
+    if chosen.architecture is None:
+        raise ModelFileError("the settings do not say which network the weights belong to.")
+    return autoencoder_of(chosen.posterior, chosen.architecture, chosen.likelihood, input_shape, detector.device)
 
 
 def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> Detector:

@@ -54,7 +54,7 @@ def autoencoder_of(
 ) -> Autoencoder:
     """The function that the draws are draws of, as `Detector.fit` builds it."""
     built = architecture.build(input_shape, code_noise=posterior.code_noise, output_noise=likelihood.output_noise)
-    return Autoencoder(built, likelihood, device)
+    return Autoencoder(built, likelihood, device, architecture)
 
 
 def expected_shapes(autoencoder: Autoencoder, layout: Layout) -> Shapes:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.networks import Architecture, Conv1d, Dense
+from indubio.posteriors import AnchoredEnsemble
 from indubio.tuning.criterion import By
 
 MANY_VALUES = 64  # of an example; the size of the code is then searched by its logarithm
@@ -25,9 +26,14 @@ class Trial(Protocol):
 
 
 def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) -> Detector:
-    """The detector with the settings that a trial suggests; all others stay as they are."""
+    """The detector with the settings that a trial suggests; all others stay as they are.
+
+    Where no posterior was asked for it is an ensemble: the default has no network to search for.
+    """
+    if detector.posterior is None:
+        detector = Detector(**(detector.get_params(deep=False) | {"posterior": AnchoredEnsemble()}))
     chosen = detector.settings_in_use()
-    architecture = _architecture(chosen.architecture_for(shape), shape, trial, by)
+    architecture = _architecture(chosen.architecture_for(shape, rows=1), shape, trial, by)
     rate = trial.suggest_float("learning_rate", 1e-4, 3e-2, log=True)
     changed = {"architecture": architecture, "training": chosen.training.replaced(learning_rate=rate)}
     return Detector(**(detector.get_params(deep=False) | changed))
@@ -36,7 +42,10 @@ def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) 
 def _architecture(usual: Architecture, shape: tuple[int, ...], trial: Trial, by: By) -> Architecture:
     size = prod(shape)
     if not isinstance(usual, Dense | Conv1d):
-        raise ConfigError(f"{type(usual).__name__} has no settings to search: choose a dense or conv1d architecture.")
+        raise ConfigError(
+            f"{type(usual).__name__} has no settings to search: choose a dense or conv1d architecture, and a posterior "
+            "that trains it."
+        )
     common: dict[str, Any] = {
         "latent": trial.suggest_int("latent", 1, size, log=size > MANY_VALUES),
         "layer_norm": trial.suggest_categorical("layer_norm", [False, True]),

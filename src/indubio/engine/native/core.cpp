@@ -28,7 +28,6 @@ namespace {
 
 constexpr int ERROR = 512;             // room for a message
 constexpr int64_t MOST = int64_t(1) << 40;  // of any size; products of two such still fit where they are checked
-constexpr int ACTIVATIONS = 8;
 constexpr size_t KEPT = size_t(64) << 20;  // bytes of work space that a thread keeps from call to call
 
 int failed(char* error, const char* format, ...) {
@@ -147,7 +146,7 @@ void lay_out(Owned& net) {
     int64_t weights = 0, rows = 0, units = 0;
     net.turned = net.largest = 1;
     net.scratch = 0;
-    int64_t widest = net.features + 1;
+    int64_t widest = net.features + 4;  // a gradient, and four numbers of every example
     for (const Layer& l : net.all) widest = larger(widest, l.outputs);
     rows += widest;
     net.x = rows;
@@ -173,7 +172,7 @@ void lay_out(Owned& net) {
         l.inverse = rows + l.outputs;
         rows += l.norm ? l.outputs + 3 : 0;
         l.before = rows;
-        rows += l.activation == 5 ? l.outputs : 0;  // GELU's slope needs what it was of
+        rows += l.activation == GELU ? l.outputs : 0;  // GELU's slope needs what it was of
         const bool linear = l.kind == LINEAR;
         net.turned = larger(net.turned, linear ? larger(lines(l.columns), l.rows + l.columns) : l.shorter * l.rows);
         net.largest = larger(net.largest, larger(linear ? l.columns : 2 * l.rows * l.columns, 2 * l.outputs));
@@ -204,6 +203,7 @@ int check(Owned& net, char* error) {
         Layer& l = net.all[i];
         if (const char* wrong = measure(l)) return failed(error, "layer %d %s", int(i), wrong);
         const bool head = int64_t(i) >= net.count;
+        if (l.activation == SOFTMAX && l.kind != LINEAR) return failed(error, "layer %d is no linear one", int(i));
         if (head && (l.norm || l.activation || l.skip >= 0)) return failed(error, "layer %d is no plain head", int(i));
         const Layer* before = head || i == 0 ? nullptr : &net.all[i - 1];
         if (before && before->outputs != l.inputs)
@@ -264,14 +264,15 @@ API int indubio_use(const char* name, char* error) {
 // The network of these layers: `count` of them in a row, the first `depth` the encoder, then the heads.
 API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth, int64_t code_head, int64_t output_head,
                           int64_t features, const int64_t* place, int64_t likelihood, int64_t noise, double slope,
-                          double smallest_variance, char* error) {
+                          double smallest_variance, double freedom, char* error) {
     const int64_t heads = (code_head != 0) + (output_head != 0);
     if (count < 2 || count > 10000 || depth < 1 || depth >= count || features < 1 || features > MOST) {
         failed(error, "a network has an encoder and a decoder, and features");
         return nullptr;
     }
-    if (likelihood < 0 || likelihood > BERNOULLI || noise < 0 || noise > PER_EXAMPLE ||
-        (likelihood == BERNOULLI && noise) || (noise == PER_EXAMPLE) != (output_head != 0)) {
+    if (likelihood < 0 || likelihood > STUDENT || noise < 0 || noise > PER_EXAMPLE ||
+        (likelihood == BERNOULLI && noise) || (noise == PER_EXAMPLE) != (output_head != 0) ||
+        (likelihood == STUDENT && !(freedom > 0))) {
         failed(error, "unknown likelihood");
         return nullptr;
     }
@@ -283,7 +284,8 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
     net->count = count, net->depth = depth, net->features = features;
     net->code_head = code_head ? count : -1;
     net->output_head = output_head ? count + (code_head != 0) : -1;
-    net->likelihood = likelihood, net->noise = noise, net->slope = slope, net->smallest_variance = smallest_variance;
+    net->likelihood = likelihood, net->noise = noise, net->slope = slope;
+    net->smallest_variance = smallest_variance, net->freedom = freedom;
     net->all.resize(size_t(count + heads));
     for (size_t i = 0; i < net->all.size(); i++) static_cast<LayerGiven&>(net->all[i]) = layers[i];
     net->places.assign(place, place + features);
@@ -319,6 +321,9 @@ API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char
         return failed(error, "there are fewer rows than steps");
     if (job->objective < POINT || job->objective > CHAIN || (job->objective == VARIATIONAL && job->samples < 1))
         return failed(error, "unknown objective");
+    for (int64_t i = 0; i < net.count; i++)
+        if (net.layers[i].activation == COSINE || net.layers[i].activation == SOFTMAX)
+            return failed(error, "cosines and softmax have no way back");
     if (job->objective != CHAIN && (!job->rates || !job->roots)) return failed(error, "there are no rates");
     if (job->objective != POINT && net.code_head >= 0) return failed(error, "a VAE is trained by point weights");
     if (job->highest != 0 && !(job->lowest > 0 && job->lowest <= job->highest && job->highest < 1e18))

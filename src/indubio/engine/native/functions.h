@@ -1,6 +1,7 @@
 // Functions of one value, each a fixed sequence of exactly rounded operations: the same bits on every machine, and loops
 // over them become vector code. No function of a C library is called, whose last bits differ from one to the next.
 #pragma once
+#include "network.h"
 #include "vectors.h"
 
 namespace {
@@ -11,21 +12,27 @@ struct Format;
 template <>
 struct Format<float> {
     typedef int32_t Bits;
+    typedef uint32_t Plain;
     static constexpr int MANTISSA = 23, TERMS = 8, LOG_TERMS = 6, LOG1P_TERMS = 8;
     static constexpr float WHOLE = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to a whole number
     static constexpr float LOWEST = -87.0f, HIGHEST = 88.0f;
     static constexpr float LOG2_HIGH = 0.693359375f, LOG2_LOW = -2.12194440e-4f;
     static constexpr Bits ONE = 127 << 23, HALF_ROOT = 0x3f3504f3;  // of 1, and of sqrt(1/2)
+    static constexpr int TURN_TERMS = 5;
+    static constexpr float FARTHEST = 1e5f, QUARTER_HIGH = 1.57079637050628662f, QUARTER_LOW = -4.37113900018624283e-8f;
 };
 
 template <>
 struct Format<double> {
     typedef int64_t Bits;
+    typedef uint64_t Plain;
     static constexpr int MANTISSA = 52, TERMS = 14, LOG_TERMS = 12, LOG1P_TERMS = 18;
     static constexpr double WHOLE = 6755399441055744.0;  // 1.5 * 2^52
     static constexpr double LOWEST = -708.0, HIGHEST = 709.0;
     static constexpr double LOG2_HIGH = 0.693147180369123816490, LOG2_LOW = 1.90821492927058770002e-10;
     static constexpr Bits ONE = Bits(1023) << 52, HALF_ROOT = 0x3fe6a09e667f3bcd;
+    static constexpr int TURN_TERMS = 9;
+    static constexpr double FARTHEST = 1e9, QUARTER_HIGH = 1.57079632679489655800, QUARTER_LOW = 6.12323399573676603587e-17;
 };
 
 template <class T>
@@ -40,10 +47,13 @@ static inline typename Format<T>::Bits to_bits(T x) {
 
 // 1 / n!: a table that the compiler makes, for compilers leave a recursive function to be called.
 struct Factorials {
-    double one_over[Format<double>::TERMS + 1] = {1.0};
+    static constexpr int MOST_TERMS = 20;
+    double one_over[MOST_TERMS + 1] = {1.0};
     constexpr Factorials() {
-        for (int n = 1; n <= Format<double>::TERMS; n++) one_over[n] = one_over[n - 1] / n;
+        for (int n = 1; n <= MOST_TERMS; n++) one_over[n] = one_over[n - 1] / n;
     }
+    // With the signs of the series of cosine (even n) and sine (odd n).
+    constexpr double signed_one_over(int n) const { return n & 2 ? -one_over[n] : one_over[n]; }
 };
 constexpr Factorials FACTORIALS;
 
@@ -155,8 +165,27 @@ static inline void sin_cos(float turns, float& sine, float& cosine) {
     cosine = from_bits<float>(to_bits(second) ^ int32_t(uint32_t((quadrant + 1) & 2) << 30));
 }
 
-// Activations, by the numbers that the Python side gives them.
-enum Activation { NONE, LEAKY_RELU, RELU, ELU, SELU, GELU, TANH, SIGMOID, ACTIVATIONS };
+// cos x = +-cos r or +-sin r, where x = n pi / 2 + r, by their series. Beyond what n can count exactly, x is cut: so far
+// out the last bit of x is worth several turns.
+template <class T>
+static inline T cos1(T x) {
+    typedef Format<T> F;
+    x = x < -F::FARTHEST ? -F::FARTHEST : (x > F::FARTHEST ? F::FARTHEST : x);  // NaN stays
+    const T shifted = fma1(x, T(0.63661977236758134308), F::WHOLE), n = shifted - F::WHOLE;
+    const T r = fma1(n, -F::QUARTER_LOW, fma1(n, -F::QUARTER_HIGH, x)), square = r * r;
+    T c = T(FACTORIALS.signed_one_over(2 * F::TURN_TERMS)), s = T(FACTORIALS.signed_one_over(2 * F::TURN_TERMS + 1));
+#pragma GCC unroll 10
+    for (int k = F::TURN_TERMS - 1; k > 0; k--) {
+        c = fma1(c, square, T(FACTORIALS.signed_one_over(2 * k)));
+        s = fma1(s, square, T(FACTORIALS.signed_one_over(2 * k + 1)));
+    }
+    c = fma1(c, square, T(1));
+    s = fma1(s * square, r, r);
+    typedef typename F::Plain Plain;
+    const Plain quadrant = Plain(to_bits(shifted)) & 3, sign = ((quadrant + 1) & 2) << (8 * sizeof(T) - 2);
+    return from_bits<T>(typename F::Bits(Plain(to_bits(quadrant & 1 ? s : c)) ^ sign));
+}
+
 
 constexpr double SELU_SCALE = 1.0507009873554804934193349852946, SELU_ALPHA = 1.6732632423543772848170429916717;
 
@@ -176,6 +205,7 @@ static void activate(int activation, T slope, T* z, int64_t count) {
         case GELU: return each(z, count, [](T x) { return T(double(x) * normal_cdf(double(x))); });
         case TANH: return each(z, count, [](T x) { return tanh1(x); });
         case SIGMOID: return each(z, count, [](T x) { return sigmoid1(x); });
+        case COSINE: return each(z, count, [](T x) { return cos1(x); });
         default: return;
     }
 }

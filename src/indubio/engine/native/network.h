@@ -6,7 +6,10 @@
 #include <cstdint>
 
 enum Kind { LINEAR, DOWN, UP };  // DOWN: a convolution, UP: a transposed one
-enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI };
+// By the numbers that the Python side gives them. COSINE and SOFTMAX (over a layer's outputs) are those of networks whose
+// weights are found in closed form: they have no way back.
+enum Activation { NONE, LEAKY_RELU, RELU, ELU, SELU, GELU, TANH, SIGMOID, COSINE, SOFTMAX, ACTIVATIONS };
+enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI, STUDENT };
 enum Noise { UNIT, PER_FEATURE, PER_EXAMPLE };
 
 // What the Python side says of a layer.
@@ -39,7 +42,7 @@ struct Network {
     int64_t features;
     int64_t* place;  // where the network's features are in a row of data
     int64_t likelihood, noise;
-    double slope, smallest_variance;
+    double slope, smallest_variance, freedom;  // freedom: of Student's t
     int64_t weights, log_variance;  // how many, and where those of the likelihood are; -1: none
     int64_t latent, units;
     int64_t scratch, x, code, spread;  // in the work space: room for a gradient, the input, a VAE's code

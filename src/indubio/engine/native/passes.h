@@ -132,6 +132,23 @@ struct Pass {
             }
     }
 
+    // e^z over its sum over the layer's outputs, which is added up in order
+    void softmax(const Layer& l, T* z) const {
+        T *highest = at(net.scratch), *sum = at(net.scratch + 1);
+        std::memcpy(highest, z, size_t(S) * sizeof(T));
+        for (int64_t f = 1; f < l.outputs; f++)
+            for (int64_t i = 0; i < S; i++) highest[i] = z[f * S + i] > highest[i] ? z[f * S + i] : highest[i];
+        for (int64_t f = 0; f < l.outputs; f++)
+            for (int64_t i = 0; i < S; i++) z[f * S + i] -= highest[i];
+        each(z, l.outputs * S, [](T x) { return exp1(x); });
+        std::memset(sum, 0, size_t(S) * sizeof(T));
+        for (int64_t f = 0; f < l.outputs; f++)
+            for (int64_t i = 0; i < S; i++) sum[i] += z[f * S + i];
+        for (int64_t i = 0; i < S; i++) sum[i] = T(1) / sum[i];
+        for (int64_t f = 0; f < l.outputs; f++)
+            for (int64_t i = 0; i < S; i++) z[f * S + i] *= sum[i];
+    }
+
     // z (or its gradient) times the dropout mask of layer i, in place
     void mask(int64_t i, T* z) const {
         const Layer& l = layer(i);
@@ -174,7 +191,10 @@ struct Pass {
             apply(l, in, z);
             if (l.norm) normalise(l, z);
             if (l.activation == GELU) std::memcpy(at(l.before), z, size_t(l.outputs * S) * sizeof(T));
-            activate(int(l.activation), T(net.slope), z, l.outputs * S);
+            if (l.activation == SOFTMAX)
+                softmax(l, z);
+            else
+                activate(int(l.activation), T(net.slope), z, l.outputs * S);
             mask(i, z);
             if (i == net.depth - 1 && net.code_head >= 0) {
                 apply(layer(net.code_head), in, at(layer(net.code_head).out));
@@ -231,6 +251,39 @@ static inline T log_at_least(T x) {  // as torch bounds it
     return x > T(1e-37) ? log1(x) : x == x ? T(-100) : x;
 }
 
+// Student's t of a whole example: (nu + D) / 2 log(1 + Q / nu), Q the sum of its values' (x - m)^2 / s^2. Every value
+// gets the share of it that it has of Q, and the log of its own scale.
+template <class T, class F>
+static void student_nlls(const Pass<T>& pass, F f) {
+    const Network& net = pass.net;
+    const int64_t S = pass.S;
+    const T *x = pass.at(net.x), *location = pass.at(pass.layer(pass.last()).out);
+    const T least_variance = T(net.smallest_variance), freedom = T(net.freedom), both = freedom + T(net.features);
+    const bool unit = net.noise == UNIT, per_example = net.noise == PER_EXAMPLE;
+    const T* logs = unit ? nullptr : per_example ? pass.at(pass.layer(net.output_head).out) : pass.weights + net.log_variance;
+    auto raw_variance = [=, &net](int64_t r, int64_t i) { return exp1(logs[per_example ? r * S + i : net.place[r]]); };
+    T *total = pass.at(net.scratch + net.features + 1), *part = total + S, *over = part + S;
+    std::memset(total, 0, size_t(S) * sizeof(T));
+    for (int64_t r = 0; r < net.features; r++)
+        for (int64_t i = 0; i < S; i++) {
+            const T off = location[r * S + i] - x[r * S + i];
+            total[i] += unit ? off * off : off * off / (raw_variance(r, i) + least_variance);
+        }
+    for (int64_t i = 0; i < S; i++) {
+        const T all = total[i];
+        part[i] = all != 0 ? T(0.5) * both * log1(T(1) + all / freedom) / all : T(0);
+        over[i] = both / (freedom + all);
+    }
+    for (int64_t r = 0; r < net.features; r++)
+        for (int64_t i = 0; i < S; i++) {
+            const T off = location[r * S + i] - x[r * S + i];
+            const T raw = unit ? T(0) : raw_variance(r, i), variance = unit ? T(1) : raw + least_variance;
+            const T own = off * off / variance;
+            f(r, i, part[i] * own + (unit ? T(0) : T(0.5) * log1(variance)), over[i] * off / variance,
+              unit ? T(0) : T(0.5) * raw * (T(1) - over[i] * own) / variance);
+        }
+}
+
 // The negative log-likelihood of every value, up to a constant: f(feature, example, nll, d/dlocation, d/dlog variance).
 template <class T, class F>
 static void value_nlls(const Pass<T>& pass, F f) {
@@ -247,6 +300,7 @@ static void value_nlls(const Pass<T>& pass, F f) {
             }
         return;
     }
+    if (net.likelihood == STUDENT) return student_nlls(pass, f);
     if (net.noise == UNIT) {
         for (int64_t r = 0; r < net.features; r++) {
             if (net.likelihood == GAUSSIAN)

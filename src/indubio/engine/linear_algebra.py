@@ -1,0 +1,94 @@
+r"""Products and least squares with the same bits on every machine: every sum goes in order, in the compiled core.
+
+    G = sum_i phi_i phi_i^T          `gram`
+    G = L L^T                        `cholesky`: 64 columns at a time, products in between
+    G B = R                          `solved`, forward and back
+
+Without the core numpy's own product serves, whose last bits differ from one processor to the next.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.engine.compiled import ACTIVATIONS
+from indubio.engine.core import core
+
+Matrix = Float[np.ndarray, "_ _"]
+BLOCK = 64  # columns that are worked on one by one
+
+
+def product(a: Float[np.ndarray, "r p"], b: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "r v"]:
+    """A B; A may be transposed."""
+    library = core()
+    return a @ b if library is None else library.product(a, b)
+
+
+def cosine(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """Of every value."""
+    library = core()
+    return np.cos(values) if library is None else library.function(ACTIVATIONS["cosine"], values)
+
+
+def exponential(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """Of every value."""
+    library = core()
+    return np.exp(values) if library is None else library.function(len(ACTIVATIONS), values)
+
+
+def gram(rows: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "p p"]:
+    """The products of all pairs of columns, each a sum over the rows; both triangles."""
+    columns = rows.shape[1]
+    out = np.empty((columns, columns), rows.dtype)
+    for start in range(0, columns, 4 * BLOCK):
+        own = slice(start, start + 4 * BLOCK)
+        out[own, start:] = product(np.ascontiguousarray(rows[:, own]).T, rows[:, start:])
+        out[start:, own] = out[own, start:].T
+    return out
+
+
+def cholesky(matrix: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
+    """L, lower triangular, of a positive definite matrix; a `numpy.linalg.LinAlgError` of another."""
+    size = len(matrix)
+    factor = np.zeros_like(matrix)
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        panel = matrix[start:, start:stop] - product(factor[start:, :start], factor[start:stop, :start].T)
+        for column in range(stop - start):
+            pivot = panel[column, column]
+            if not pivot > 0:
+                raise np.linalg.LinAlgError("the matrix is not positive definite")
+            own = panel[column:, column]
+            own /= np.sqrt(pivot)
+            panel[column + 1 :, column + 1 :] -= own[1:, None] * own[None, 1 : stop - start - column]
+            panel[:column, column] = 0
+        factor[start:, start:stop] = panel
+    return factor
+
+
+def forward(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
+    """L^-1 R."""
+    out = right.copy()
+    for start in range(0, len(factor), BLOCK):
+        own = slice(start, min(start + BLOCK, len(factor)))
+        out[own] -= product(factor[own, :start], out[:start])
+        for row in range(start, own.stop):
+            out[row] /= factor[row, row]
+            out[row + 1 : own.stop] -= factor[row + 1 : own.stop, row, None] * out[row]
+    return out
+
+
+def back(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
+    """L^-T R."""
+    out, size = right.copy(), len(factor)
+    for start in reversed(range(0, size, BLOCK)):
+        own = slice(start, min(start + BLOCK, size))
+        out[own] -= product(np.ascontiguousarray(factor[own.stop :, own]).T, out[own.stop :])
+        for row in reversed(range(start, own.stop)):
+            out[row] /= factor[row, row]
+            out[start:row] -= factor[row, start:row, None] * out[row]
+    return out
+
+
+def solved(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
+    """B of L L^T B = R."""
+    return back(factor, forward(factor, right))

@@ -1,0 +1,69 @@
+"""Networks with one hidden layer whose weights are found in closed form: nothing is trained by steps.
+
+Cosines      x -> cos(W x + b) -> linear           the posterior `RandomFeatures`
+Attention    x -> softmax(C x + b) -> linear       the posterior `Prototypes`
+"""
+
+from abc import ABC
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from indubio.errors import ConfigError
+from indubio.networks.architecture import SLOPE, Architecture
+from indubio.networks.layers import Block, Linear, Shape
+from indubio.networks.network import BlockNetwork
+from indubio.settings import AtLeastOne
+
+ENCODER, DECODER = "encoder.0", "decoder.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedForm(Architecture, ABC):
+    """One hidden layer; windows are flattened.
+
+    Args:
+        units: of the hidden layer.
+    """
+
+    ACTIVATION: ClassVar[str]
+
+    units: AtLeastOne
+
+    def build(self, input_shape: Shape, *, code_noise: bool = False, output_noise: bool = False) -> BlockNetwork:
+        """The network for rows or windows of this shape."""
+        if code_noise or output_noise:
+            raise ConfigError(
+                f"{type(self).__name__} gives a reconstruction and no variance: use a likelihood with "
+                '`noise="unit"` or "per_feature".'
+            )
+        values = prod(input_shape)
+        return BlockNetwork(
+            input_shape=input_shape,
+            encoder=(Block(Linear(ENCODER, values, self.units, bias=True), None, self.ACTIVATION),),
+            decoder=(Block(Linear(DECODER, self.units, values, bias=True), None, "none"),),
+            code_log_variance=None,
+            output_log_variance=None,
+            skips=False,
+            channels_last=False,
+            slope=SLOPE,
+            last_activation="none",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosines(ClosedForm):
+    """Random cosines of the input, and a linear map back: what `RandomFeatures` draws."""
+
+    ACTIVATION: ClassVar[str] = "cosine"
+
+    units: AtLeastOne = 800
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(ClosedForm):
+    """Attention to remembered rows, and their mean weighted by it: what `Prototypes` draws. A unit is a row."""
+
+    ACTIVATION: ClassVar[str] = "softmax"
+
+    units: AtLeastOne = 1000
