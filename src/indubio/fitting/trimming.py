@@ -15,6 +15,7 @@ positive, are those of a normal distribution, by which of n rows are expected be
 
 The k highest are dropped, k being the largest for which E is at most a fifth of k (Benjamini & Hochberg 1995): four of
 five are more than such a tail explains. Scores that end earlier lose none, those of heavier tails some good rows.
+On sets without any bad row that was some 5 % (docs/contamination.md).
 
 The rows that calibrate hold bad ones too. With `reference="keep"` they all stay. A share e of bad rows can only raise a
 p-value's count, so good examples have P(p <= a) <= a / (1 - e); but bad rows that score high make anomalies look usual.
