@@ -116,7 +116,7 @@ def attacked(detector: Detector, x: np.ndarray, labels: np.ndarray, strength: fl
     start = torch.from_numpy(scaling.scaled(x))
     towards = torch.from_numpy(np.where(labels == 1, -1.0, 1.0).astype(np.float32))
     towards = towards.reshape(-1, *[1] * (x.ndim - 1))
-    reach = torch.from_numpy((strength * scaling.span / scaling.step).astype(np.float32))
+    reach = torch.from_numpy((strength * scaling.span / scaling.terms[1]).astype(np.float32))
     moved = start.clone()
     for _ in range(STEPS):
         moved.requires_grad_()

@@ -32,6 +32,7 @@ What makes a detector:
 What is done with one:
 
     explain         which features made the score
+    suspects        training examples for a person to look at
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from indubio.decision import AtMost, Budget, Cost, NoReferral, TargetRisk, UncertaintyThreshold, Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
+    from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
     from indubio.networks import Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
@@ -92,6 +94,7 @@ __all__ = [
     "TargetRisk",
     "TrainScores",
     "Training",
+    "Trimming",
     "UncertaintyThreshold",
     "Verdict",
     "evaluate",
@@ -109,6 +112,7 @@ _HOMES = {
     "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),
+    "indubio.fitting.trimming": ("Trimming",),
     "indubio.posteriors": (
         "SGHMC",
         "VAE",

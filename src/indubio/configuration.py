@@ -20,6 +20,7 @@ from indubio.calibration import CALIBRATIONS, Calibration
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
+from indubio.fitting.trimming import Trimming
 from indubio.inputs import SCALINGS, Roles, Scaling, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
@@ -60,6 +61,7 @@ class Parameters(Scalars):
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None
     referral: Annotated[Referral, ByKind(REFERRALS)] | None = None
+    trimming: Trimming | None = None
     device: str = "cpu"
     seed: NotNegativeInt = 0
 
@@ -71,6 +73,7 @@ WITHOUT_KIND: tuple[type[Settings], ...] = (
     RangeTest,
     EarlyStopping,
     Denoising,
+    Trimming,
     Reading,
     Roles,
     Windowing,

@@ -19,7 +19,8 @@ from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.inputs import Missing, Scaling, Unseen
+from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
+from indubio.inputs import Missing, Robust, Scaling, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Likelihood
@@ -35,6 +36,7 @@ from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
+SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
 
 DEFAULT_POSTERIOR: Posterior = AnchoredEnsemble()
 _DEFAULTS: dict[str, Settings] = {
@@ -72,6 +74,7 @@ class Detector(ChainEstimator):
         range_margin: refer examples with a value further outside its training range than this many ranges, with the
             reason `out_of_range`; None refers none for that.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        trimming: leave training rows out that look like anomalies, for data that is not all good; None leaves out none.
         device: "cpu", or "cuda" or "mps" where there is one; these need torch.
         seed: of everything random; the same seed gives the same model on the same machine.
 
@@ -136,6 +139,7 @@ class Detector(ChainEstimator):
         smallest_group: int | None = None,
         range_margin: float | None = None,
         referral: Referral | None = None,
+        trimming: Trimming | None = None,
         device: str = "cpu",
         seed: int = 0,
     ) -> None:
@@ -152,6 +156,7 @@ class Detector(ChainEstimator):
         self.smallest_group = smallest_group
         self.range_margin = range_margin
         self.referral = referral
+        self.trimming = trimming
         self.device = device
         self.seed = seed
 
@@ -236,15 +241,10 @@ class Detector(ChainEstimator):
         within = None if self.smallest_group is None else needed_groups(members)[:like_new]
         plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
         plan = plan.with_added(like_new, confirmed)
-        inputs = Inputs.fit(
-            examples,
-            plan.trained,
-            scaling=settings.scaling,
-            missing=self.missing,
-            unseen=self.unseen,
-            margin=self.range_margin,
-            detector=type(self).__name__,
-        )
+        if settings.trimming is not None:
+            halves = settings.trimming.halves(plan, like_new, self.seed)
+            plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
+        inputs = self._inputs(examples, plan, settings.scaling)
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
         drift = DriftReference.fit(rows.values[:like_new], inputs.schema.encoded_names)
         warm = start is not None and start.autoencoder.network.input_shape == inputs.input_shape and not plan.unseen
@@ -258,7 +258,7 @@ class Detector(ChainEstimator):
             training = training.replaced(epochs=warm_epochs)
         draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(inputs.input_shape, min(len(part.trained) for part in plan.parts), self.device),
+            settings.autoencoder_for(inputs.input_shape, plan, self.device),
             scaled,
             plan,
             training=training,
@@ -268,12 +268,80 @@ class Detector(ChainEstimator):
             workers=workers,
         )
         scorer, nll = AutoencoderScorer(draws=draws, typical=None).with_typical(scaled)
+        if settings.trimming is not None:
+            plan = settings.trimming.calibrated(plan, nll)
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
+
+    def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling) -> Inputs:
+        """What is learned of the rows that some draw is trained on, before any is."""
+        return Inputs.fit(
+            examples,
+            plan.trained,
+            scaling=scaling,
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            detector=type(self).__name__,
+        )
+
+    def _judging_nll(
+        self, examples: TrainingExamples, plan: Plan, progress: Report, workers: Workers | None
+    ) -> Float[np.ndarray, "draws examples"]:
+        """Scores of all rows under draws that are trained by a plan to judge them, and then forgotten."""
+        settings = self.settings_in_use().judging
+        inputs = self._inputs(examples, plan, settings.scaling)
+        values = inputs.prepared(examples.rows).values
+        if not settings.scaling.bounded:
+            values = np.clip(values, -FARTHEST, FARTHEST)
+        draws = fit_parts(
+            settings.posterior,
+            settings.autoencoder_for(inputs.input_shape, plan, self.device),
+            values,
+            plan,
+            training=settings.training,
+            seed=self.seed,
+            report=lambda told: progress(dataclasses.replace(told, stage="looking for suspects")),
+            workers=workers,
+        )
+        return np.concatenate(list(AutoencoderScorer(draws=draws, typical=None).blocks(values)), axis=1)
+
+    def held_out_scores(
+        self, X: Any, *, progress: Report = silent, workers: Workers | None = None
+    ) -> Float[np.ndarray, " examples"]:
+        """The mean score of every training example by draws that have not seen it; nothing is kept.
+
+        Args:
+            X: what `fit` is given, but for a stream.
+            progress: called with a `Progress` after every epoch.
+            workers: as for `fit`.
+        """
+        if isinstance(X, ExampleStream):
+            raise ConfigError("examples that are streamed are too many to be scored one against the others.")
+        examples, folds = TrainingExamples.of(X, type(self).__name__), SUSPECT_FOLDS
+        draws = max(folds, self.settings_in_use().posterior.count)
+        plan = CrossFit(folds=folds).plan(len(examples.rows), draws, self.seed)
+        left = np.setdiff1d(np.arange(len(examples.rows)), np.concatenate([fold.calibrated for fold in plan.parts]))
+        first = dataclasses.replace(
+            plan.parts[0],
+            trained=np.setdiff1d(plan.parts[0].trained, left),
+            calibrated=np.sort(np.concatenate([plan.parts[0].calibrated, left])),
+        )
+        plan = dataclasses.replace(plan, parts=(first, *plan.parts[1:]))
+        nll = self._judging_nll(examples, plan, progress, workers)
+        scores = np.empty(len(examples.rows))
+        for fold, own in zip(plan.parts, held_out_scores(plan, nll), strict=True):
+            scores[fold.calibrated] = own
+        return scores
 
     def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:
         settings, outline = self.settings_in_use(), stream.outline
         if groups is not None:
             raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
+        if not stream.fits and self.trimming is not None:
+            raise ConfigError(
+                "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
+                "buffer hold them all."
+            )
         if stream.fits:
             return self._fit(stream.read(), None, progress, workers=workers)
         calibration = settings.calibration_for(outline.examples)
@@ -299,7 +367,7 @@ class Detector(ChainEstimator):
         order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
-            settings.autoencoder_for(outline.shape, len(rows), self.device),
+            settings.autoencoder_of(outline.shape, len(rows), self.device),
             rows,
             training=settings.training,
             report=progress,
@@ -366,7 +434,10 @@ class Detector(ChainEstimator):
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
         settings = DetectorSettings(
-            **self._with_defaults(), architecture=self.architecture, calibration=self.calibration
+            **self._with_defaults(),
+            architecture=self.architecture,
+            calibration=self.calibration,
+            trimming=self.trimming,
         )
         self._check_scalars()
         require_device(self.device)
@@ -376,6 +447,7 @@ class Detector(ChainEstimator):
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
             )
+        refuse_groups(settings.trimming, self.smallest_group)
         network, scaling = self.architecture, settings.scaling
         if isinstance(network, BlockArchitecture) and network.unit_interval and not scaling.unit_interval:
             raise ConfigError(
@@ -392,6 +464,7 @@ class DetectorSettings(ChainSettings):
     posterior: Posterior
     architecture: Architecture | None
     calibration: Calibration | None
+    trimming: Trimming | None
     likelihood: Likelihood
     training: Training
     scaling: Scaling
@@ -405,7 +478,21 @@ class DetectorSettings(ChainSettings):
             return usual.replaced(last_activation="none")
         return usual
 
-    def autoencoder_for(self, input_shape: tuple[int, ...], rows: int, device: str = "cpu") -> Autoencoder:
+    @property
+    def judging(self) -> "DetectorSettings":
+        """The same for judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
+        if self.likelihood.unit_interval:
+            return self
+        network = self.architecture
+        if isinstance(network, BlockArchitecture):
+            network = network.replaced(last_activation="none")
+        return self.replaced(scaling=Robust(), architecture=network)
+
+    def autoencoder_for(self, input_shape: tuple[int, ...], plan: Plan, device: str = "cpu") -> Autoencoder:
+        """What is fitted on the examples of a plan, of this shape, and where."""
+        return self.autoencoder_of(input_shape, min(len(fold.trained) for fold in plan.parts), device)
+
+    def autoencoder_of(self, input_shape: tuple[int, ...], rows: int, device: str = "cpu") -> Autoencoder:
         """What is fitted on so many examples of this shape, and where."""
         architecture = self.architecture_for(input_shape, rows)
         network = architecture.build(

@@ -35,11 +35,13 @@ class Plan:
         parts: together they are all draws, in order.
         unseen: whether no draw was trained on the rows that calibrate it.
         added: how many rows at the end train all draws and calibrate none.
+        dropped: how many rows were left out of calibration for their high scores.
     """
 
     parts: tuple[Fold, ...]
     unseen: bool
     added: int = 0
+    dropped: int = 0
 
     @property
     def trained(self) -> Int[np.ndarray, " rows"]:

@@ -11,15 +11,17 @@ import tomlkit
 from indubio.calibration import HoldOut
 from indubio.configuration import FAMILIES, to_plain
 from indubio.detector import _DEFAULTS, Detector
+from indubio.fitting.trimming import Trimming
 from indubio.networks import Dense
 from indubio.posteriors import Training
 from indubio.settings import Settings
 
 WIDTH = 118
-EXAMPLES = {"architecture": Dense(), "calibration": HoldOut()}
+EXAMPLES = {"architecture": Dense(), "calibration": HoldOut(), "trimming": Trimming()}
 LEFT_OUT = {
     "architecture": "# Left out, the network is `dense` for tables and `conv1d` for windows.",
     "calibration": "# Left out, the calibration is chosen by the number of rows.",
+    "trimming": "# Left out, all rows are trained on.",
 }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from indubio.inputs.windows import Windows
 
 DATA, WINDOWS, MODEL = "How the file is read", "Windows of a recording", "The model"
+CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 
 
@@ -108,6 +109,24 @@ def fit(
         float | None,
         typer.Option(min=0, help="Refer values further outside than so many training ranges.", rich_help_panel=MODEL),
     ] = None,
+    trim: Annotated[
+        str | None,
+        typer.Option(
+            help='Leave out training rows that look like anomalies: a share, or "auto".', rich_help_panel=CONTAMINATED
+        ),
+    ] = None,
+    suspects: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Write so many rows that look like anomalies to <out>-suspects.csv, for a person to label.",
+            rich_help_panel=CONTAMINATED,
+        ),
+    ] = None,
+    labelled: Annotated[
+        Path | None,
+        typer.Option(help="That file, labelled: what is bad is left out.", rich_help_panel=CONTAMINATED),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
     workers: Annotated[
         int | None,
@@ -125,7 +144,10 @@ def fit(
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
     from indubio.errors import ModelFileError
+    from indubio.io.sinks import sink
     from indubio.storage import save
+    from indubio.suspects import suspects as find_suspects
+    from indubio.suspects import without_bad
     from indubio.workers import Workers
 
     given = read_config(config)
@@ -141,6 +163,9 @@ def fit(
         "smallest_group": smallest_group,
         "referral": {"kind": None if refer is None else "budget", "share": refer},
         "missing": missing,
+        "trimming": None
+        if trim is None
+        else {"reference": "drop"} | ({} if trim == "auto" else {"share": _share(trim)}),
         "seed": seed,
         "data": _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
         if window is not None
@@ -151,13 +176,23 @@ def fit(
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
+    listed: Path | None = None
     with named_source(source) as path:
         data = _data(path, reading, stream, buffer)
+        if labelled is not None:
+            data = without_bad(_in_memory(data, "--labelled"), labelled)
+        sent = None if workers is None and cluster is None else hands
         with fit_bar() as report:
-            detector.fit(data, progress=report, workers=None if workers is None and cluster is None else hands)
+            detector.fit(data, progress=report, workers=sent)
+        if suspects is not None:
+            with fit_bar() as report:
+                found = find_suspects(detector, _in_memory(data, "--suspects"), suspects, progress=report, workers=sent)
+            listed = out.with_name(f"{out.name}-suspects.csv")
+            with sink(listed) as file:
+                file.write(found)
     detector = detector.read_by(reading)
     save(detector, out, overwrite=overwrite)
-    _tell(detector, data, out, as_json)
+    _tell(detector, data, out, listed, as_json)
 
 
 def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Table | Windows | ExampleStream":
@@ -167,6 +202,26 @@ def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None
     if stream is None:
         stream = buffer is not None or streamed.value_count() > IN_MEMORY
     return streamed if stream else streamed.read()
+
+
+def _in_memory(data: "Table | Windows | ExampleStream", flag: str) -> "Table | Windows":
+    from indubio.errors import ConfigError
+    from indubio.inputs.example_streams import ExampleStream
+
+    if not isinstance(data, ExampleStream):
+        return data
+    if not data.fits:
+        raise ConfigError(f"{flag} is for examples that fit into memory, and these are streamed: pass --no-stream.")
+    return data.read()
+
+
+def _share(text: str) -> float:
+    from indubio.errors import ConfigError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f'--trim must be a share, such as 0.05, or "auto", got {text!r}.') from None
 
 
 def _kind(config: dict[str, Any]) -> str | None:
@@ -217,7 +272,9 @@ def _windows(
     return {"layout": layout, "windowing": windowing}
 
 
-def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, as_json: bool) -> None:
+def _tell(
+    detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, listed: Path | None, as_json: bool
+) -> None:
     from rich.console import Console
 
     from indubio.inputs.example_streams import ExampleStream
@@ -237,6 +294,8 @@ def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Pa
         "p_values": bool(detector.reference_ and detector.reference_.unseen),
         "streamed": streamed,
         "read": None if cut is None else str(cut),
+        "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
+        "suspects": None if listed is None else str(listed),
     }
     if as_json:
         typer.echo(json_text(told))
@@ -260,5 +319,17 @@ def _tell(detector: "Detector", data: "Table | Windows | ExampleStream", out: Pa
         )
     else:
         console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
+    if told["left_out_of_calibration"]:
+        console.print(
+            f"{told['left_out_of_calibration']} {what} were left out of calibration as likely anomalies.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if listed is not None:
+        console.print(
+            f"Suspects are in {listed}: fill in its column `bad`, and fit again with --labelled.",
+            highlight=False,
+            soft_wrap=True,
+        )
     if told["read"]:
         console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)

@@ -24,6 +24,7 @@ class Reference:
         unseen: whether no draw was trained on the examples it scored here.
         groups: names of the groups; None without groups.
         group: which group each of `scores` belongs to; None without groups.
+        dropped: how many examples were left out for their high scores, as likely anomalies.
 
     Example:
         Of 9 good examples 2 score at least 8: the p-value is (1 + 2) / (9 + 1).
@@ -40,6 +41,7 @@ class Reference:
     unseen: bool
     groups: tuple[str, ...] | None = None
     group: Int[np.ndarray, "parts examples"] | None = None
+    dropped: int = 0
 
     def __post_init__(self) -> None:
         if self.scores.ndim != 2 or 0 in self.scores.shape:
@@ -64,6 +66,7 @@ class Reference:
         *,
         unseen: bool,
         groups: Shaped[np.ndarray, "parts examples"] | None = None,
+        dropped: int = 0,
     ) -> "Reference":
         """The reference that these mean scores make.
 
@@ -72,15 +75,17 @@ class Reference:
             part: which part each draw belongs to.
             unseen: whether no draw was trained on the examples it scored here.
             groups: the name of each example's group.
+            dropped: how many examples were left out for their high scores.
         """
         scores = np.asarray(nll, dtype=np.float64)
         order = np.argsort(scores, axis=1, kind="stable")
         ascending = np.take_along_axis(scores, order, axis=1)
         if groups is None:
-            return cls(scores=ascending, part=part, unseen=unseen)
+            return cls(scores=ascending, part=part, unseen=unseen, dropped=dropped)
         names, group = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
         group = np.take_along_axis(group.reshape(scores.shape), order, axis=1).astype(np.int32)
-        return cls(scores=ascending, part=part, unseen=unseen, groups=tuple(map(str, names)), group=group)
+        named = tuple(map(str, names))
+        return cls(scores=ascending, part=part, unseen=unseen, groups=named, group=group, dropped=dropped)
 
     @property
     def examples(self) -> int:
@@ -165,12 +170,16 @@ class Reference:
                 'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
             )
         within = "" if self.groups is None else f" within each of the {len(self.groups)} groups"
+        more = f" + {self.dropped / (self.examples + self.dropped + 1):.2g}" if self.dropped else ""
         if len(self.scores) == 1:
-            proven = f"P(p <= a) <= a{within}"
-        else:
+            proven = f"P(p <= a) <= a{more}{within}"
+        elif not self.dropped:
             proven = f"P(p <= a) is near a, and proven to be at most about 2a{within}"
+        else:
+            proven = f"P(p <= a) is near a, at most about a{more}{within}, and proven to be at most about twice that"
         return (
-            f"For good examples {proven}, over {self.examples} calibration examples that were not trained on; "
+            f"For good examples {proven}, over {self.examples} calibration examples that were not trained on"
+            f"{f', without the {self.dropped} highest as likely anomalies' if self.dropped else ''}; "
             f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
         )
 

@@ -15,14 +15,15 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import clone
 
-from indubio.calibration import Calibration, TrainScores
+from indubio.calibration import Calibration, Plan, TrainScores
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.ensemble.contained_randomness import own_randomness, seed_globals
 from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.inputs import MinMax, Missing, Scaling, Unseen
+from indubio.fitting.trimming import FARTHEST, Trimming, refuse_groups
+from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Unseen
 from indubio.inputs.named_rows import training_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
@@ -34,7 +35,16 @@ Bootstrap = bool | Literal["subsample"]
 
 COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
-OWN = ("members", "bootstrap", "share", "one_by_one", "calibration", "scaling", "seed")  # without a default to put in
+OWN = (
+    "members",
+    "bootstrap",
+    "share",
+    "one_by_one",
+    "calibration",
+    "scaling",
+    "trimming",
+    "seed",
+)  # without a default to put in
 
 
 class EnsembleDetector(ChainEstimator):
@@ -64,6 +74,7 @@ class EnsembleDetector(ChainEstimator):
         smallest_group: give groups with at least so many calibration examples for every member probabilities and
             verdicts of their own; None judges all by the same.
         referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        trimming: leave training rows out that look like anomalies, for data that is not all good; None leaves out none.
         seed: of everything random. With more than one member it replaces every `random_state` of the base.
 
     Attributes:
@@ -113,6 +124,7 @@ class EnsembleDetector(ChainEstimator):
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
         referral: Referral | None = None,
+        trimming: Trimming | None = None,
         seed: int = 0,
     ) -> None:
         self.base = base
@@ -129,6 +141,7 @@ class EnsembleDetector(ChainEstimator):
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
         self.referral = referral
+        self.trimming = trimming
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
@@ -145,39 +158,30 @@ class EnsembleDetector(ChainEstimator):
         groups_of_rows = training_groups(X, groups, len(given))
         within = None if self.smallest_group is None else groups_of_rows
         plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
-        inputs = Inputs.fit(
-            examples,
-            plan.trained,
-            scaling=settings.scaling or MinMax(),
-            missing=self.missing,
-            unseen=self.unseen,
-            margin=self.range_margin,
-            scaled=settings.scaling is not None,
-            detector=type(self).__name__,
-        )
-        rows = inputs.prepared(given).values
-        rows = rows.reshape(len(rows), -1)
+        if settings.trimming is not None:
+            halves = settings.trimming.halves(plan, len(given), self.seed)
+            rows = _flat_rows(self._inputs(examples, plan, self.scaling and Robust()), given)
+            rows = rows if self.scaling is None else np.clip(rows, -FARTHEST, FARTHEST)
+            judges = dataclasses.replace(self._member_scorer(settings, halves, rows), one_by_one=False)
+            plan = settings.trimming.trained(plan, halves, judges.scores(rows))
+        inputs = self._inputs(examples, plan, self.scaling)
+        rows = _flat_rows(inputs, given)
         drift = DriftReference.fit(given.values, inputs.schema.encoded_names)
-        streams = np.random.SeedSequence(self.seed).spawn(self.members)
-        seeds = [int(stream.generate_state(1)[0]) for stream in streams]
-        members = []
-        for place, stream, seed in zip(plan.part_of_draw, streams, seeds, strict=True):
-            trained = plan.parts[place].trained
-            resample = settings.resample(len(trained), np.random.default_rng(stream))
-            members.append(self._fitted_member(rows[trained[resample]], seed))
-        scorer = MemberScorer(
-            members=members, seeds=seeds, scored_by=self.scored_by, one_by_one=bool(self.one_by_one), count=self.members
-        )
+        scorer = self._member_scorer(settings, plan, rows)
         if self.one_by_one is None:
             scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))
-        kept = kept_training_scores(members[0]) if settings.plain and self.scored_by is None else None
-        scores = scorer.scores(rows) if kept is None or plan.unseen else kept[None]
+        kept = kept_training_scores(scorer.members[0]) if settings.plain and self.scored_by is None else None
+        whole = kept is not None and not plan.unseen and settings.trimming is None
+        scores = kept[None] if kept is not None and whole else scorer.scores(rows)
+        plan = plan.of_draws(len(scores))
+        if settings.trimming is not None:
+            plan = settings.trimming.calibrated(plan, scores)
         return self._keep(
             FittedChain.fit(
                 inputs,
                 dataclasses.replace(scorer, count=len(scores)),
                 scores,
-                plan.of_draws(len(scores)),
+                plan,
                 conversion=settings.conversion,
                 rule=settings.referral,
                 anomaly_threshold=self.anomaly_threshold,
@@ -187,6 +191,39 @@ class EnsembleDetector(ChainEstimator):
                 n_training=len(given),
                 origin=_origins(scores),
             )
+        )
+
+    def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling | None) -> Inputs:
+        """What is learned of the rows that some member is fitted on, before any is."""
+        return Inputs.fit(
+            examples,
+            plan.trained,
+            scaling=scaling or MinMax(),
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            scaled=scaling is not None,
+            detector=type(self).__name__,
+        )
+
+    def _member_scorer(
+        self, settings: "EnsembleSettings", plan: Plan, rows: Float[np.ndarray, "examples features"]
+    ) -> MemberScorer:
+        """A refit for each draw of a plan, on a resample of its fold's rows."""
+        places = plan.part_of_draw
+        streams = np.random.SeedSequence(self.seed).spawn(len(places))
+        seeds = [int(stream.generate_state(1)[0]) for stream in streams]
+        members = []
+        for place, stream, seed in zip(places, streams, seeds, strict=True):
+            trained = plan.parts[place].trained
+            resample = settings.resample(len(trained), np.random.default_rng(stream))
+            members.append(self._fitted_member(rows[trained[resample]], seed))
+        return MemberScorer(
+            members=members,
+            seeds=seeds,
+            scored_by=self.scored_by,
+            one_by_one=bool(self.one_by_one),
+            count=len(members),
         )
 
     @property
@@ -219,6 +256,9 @@ class EnsembleDetector(ChainEstimator):
             raise ConfigError(
                 f"`scored_by` must be a function of the fitted model and the rows, got {self.scored_by!r}."
             )
+        refuse_groups(settings.trimming, self.smallest_group)
+        if settings.trimming is not None and not can_fit(self.base):
+            raise ConfigError("`base` is not refitted, since it has no `fit`, so `trimming` has nothing to do.")
         if isinstance(self.base, type):
             raise ConfigError(f"`base` must be a detector, not a class: make it {self.base.__name__}().")
         if not can_fit(self.base) and not settings.plain:
@@ -284,6 +324,7 @@ class EnsembleSettings(ChainSettings):
     one_by_one: bool | None
     calibration: Calibration | None
     scaling: Scaling | None
+    trimming: Trimming | None
     seed: NotNegativeInt
 
     @property
@@ -296,6 +337,11 @@ class EnsembleSettings(ChainSettings):
         if self.bootstrap == "subsample":
             return generator.choice(examples, size=max(1, round(self.share * examples)), replace=False)
         return generator.integers(examples, size=examples) if self.bootstrap else np.arange(examples)
+
+
+def _flat_rows(inputs: Inputs, given: Rows) -> Float[np.ndarray, "examples features"]:
+    values = inputs.prepared(given).values
+    return np.asarray(values.reshape(len(values), -1))
 
 
 def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:

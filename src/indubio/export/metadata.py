@@ -114,6 +114,7 @@ def _reference(plain: Mapping[str, Any]) -> Reference:
         unseen=plain["unseen"],
         groups=None if groups is None else tuple(groups),
         group=None if group is None else np.array(group, dtype=np.int32),
+        dropped=plain.get("dropped", 0),
     )
 
 

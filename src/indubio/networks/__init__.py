@@ -2,9 +2,9 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.dense import Dense
+from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
     BernoulliLikelihood,
     GaussianLikelihood,

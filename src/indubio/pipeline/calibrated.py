@@ -104,6 +104,7 @@ class Calibrated:
             plan.part_of_draw,
             unseen=plan.unseen,
             groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
+            dropped=plan.dropped,
         )
         fitted = conversion.fit(np.concatenate(own))
         _warn_of_high_level(fitted)

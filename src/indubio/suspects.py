@@ -1,0 +1,115 @@
+"""Suspects: the training examples that a person should look at first, and what the person said of them.
+
+A table is written with the examples that score highest by draws that have not seen them; somebody fills its column
+`bad` with 1 or 0, and what is bad is left out of training and calibration. Examples are known by their values, so the
+training data may be put in another order, or added to, between the two.
+"""
+
+import csv
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool
+
+from indubio.detector import Detector
+from indubio.errors import ConfigError, DataError, quoted
+from indubio.explain import chosen_examples
+from indubio.inputs.named_rows import passed_through
+from indubio.inputs.tables import Table
+from indubio.pipeline.inputs import TrainingExamples
+from indubio.training.loop import Report, silent
+from indubio.workers import Workers
+
+KEY, BAD, SCORE = "suspect", "bad", "score"
+SAID = {"1": True, "true": True, "yes": True, "bad": True, "0": False, "false": False, "no": False, "good": False}
+
+
+def suspects(
+    detector: Detector, X: Any, most: int = 20, *, progress: Report = silent, workers: Workers | None = None
+) -> pa.Table:
+    """The training examples that look most like anomalies, the worst first, as a table to label.
+
+    Args:
+        detector: its settings train the draws that score; it need not be fitted, and stays as it is.
+        X: the training examples, but for a stream.
+        most: how many.
+        progress: called with a `Progress` after every epoch.
+        workers: as for `fit`.
+
+    Returns:
+        The columns `suspect` (what the example is known by), `bad` (empty, to be filled in) and `score`, then ids and
+        times or where a window came from, then the features of a table.
+
+    Example:
+        >>> import numpy as np
+        >>> from indubio import Detector, Training
+        >>> rows = np.random.default_rng(0).normal(size=(60, 3))
+        >>> rows[17] = 30
+        >>> found = suspects(Detector(training=Training(epochs=10)), rows, most=2)
+        >>> found.column_names, found["x0"][0].as_py()
+        (['suspect', 'bad', 'score', 'x0', 'x1', 'x2'], 30.0)
+    """
+    if most < 1:
+        raise ConfigError(f"`most` must be at least 1, got {most}.")
+    scores = detector.held_out_scores(X, progress=progress, workers=workers)
+    places = np.argsort(-scores, kind="stable")[:most]
+    examples = TrainingExamples.of(X, type(detector).__name__)
+    columns = {
+        KEY: [_key(row) for row in examples.rows.values[places]],
+        BAD: [""] * len(places),
+        SCORE: scores[places],
+    }
+    chosen = chosen_examples(X, places)
+    for table in (passed_through(chosen), chosen.features if isinstance(chosen, Table) else None):
+        columns |= {} if table is None else {name: table[name] for name in table.column_names if name not in columns}
+    if not isinstance(chosen, Table) and examples.rows.values.ndim == 2:
+        columns |= dict(zip(examples.schema.encoded_names, examples.rows.values[places].T, strict=True))
+    return pa.table(columns)
+
+
+def found_bad(X: Any, labelled: str | Path) -> Bool[np.ndarray, " examples"]:
+    """Which training examples a person found to be bad.
+
+    Args:
+        X: the training examples.
+        labelled: a CSV file that `suspects` was written to, its column `bad` filled in; an empty field says nothing.
+    """
+    said = _read(Path(labelled))
+    keys = np.array([_key(row) for row in TrainingExamples.of(X, "Detector").rows.values], dtype=object)
+    lost = [key for key in said if key not in set(keys)]
+    if lost:
+        raise DataError(
+            f"{labelled}: {len(lost)} of {len(said)} labelled examples are not among the training examples (first: "
+            f"{lost[0]}). Give the data that they were found in."
+        )
+    bad = [key for key, is_bad in said.items() if is_bad]
+    return np.isin(keys, np.array(bad, dtype=object)) if bad else np.zeros(len(keys), dtype=bool)
+
+
+def without_bad(X: Any, labelled: str | Path) -> Any:
+    """The training examples, in their form, without those that a person found to be bad; see `found_bad`."""
+    return chosen_examples(X, np.flatnonzero(~found_bad(X, labelled)))
+
+
+def _key(row: np.ndarray) -> str:
+    """Of all values of an example; the same values have the same key."""
+    return hashlib.sha256(np.ascontiguousarray(row, np.float64).tobytes()).hexdigest()[:16]
+
+
+def _read(path: Path) -> dict[str, bool]:
+    """What was said of each key; empty fields say nothing."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from None
+    if not lines or not {KEY, BAD} <= set(lines[0]):
+        raise DataError(f'{path}: there must be rows with the columns "{KEY}" and "{BAD}", as `suspects` wrote them.')
+    said = {line[KEY]: (line[BAD] or "").strip().lower() for line in lines}
+    other = sorted({text for text in said.values() if text and text not in SAID})
+    if other:
+        raise DataError(f'{path}: the column "{BAD}" must hold 1, 0 or nothing, but has {quoted(other[:5])}.')
+    return {key: SAID[text] for key, text in said.items() if text}
