@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indubio import collections as datasets
+from indubio.collections import DATASETS, Task, count_repeated, count_shared, odds, strath, zema
 from indubio.errors import ConfigError
-from indubio.paper import collections as datasets
-from indubio.paper.collections import DATASETS, Task, count_repeated, count_shared, odds, strath, zema
 from tests.strath_traces import COLUMNS, write_traces
 
 # Paper, dataset table: train inliers, test inliers, test anomalies, features.

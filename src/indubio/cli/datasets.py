@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from indubio.paper.collections import Collection
+    from indubio.collections import Collection
 
 datasets = typer.Typer(help="List the paper's public collections, or fetch one.", invoke_without_command=True)
 
@@ -23,7 +23,7 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from indubio.paper.collections import DATASETS, cache_folder, data_folder
+    from indubio.collections import DATASETS, cache_folder, data_folder
 
     console = Console()
     for name, collection in DATASETS.items():
@@ -49,7 +49,7 @@ def fetch_dataset(
     """Download what is not here yet of a collection into the cache, with checksums."""
     from rich.console import Console
 
-    from indubio.paper.collections import DATASETS, fetch, find
+    from indubio.collections import DATASETS, fetch, find
 
     if name not in DATASETS:
         raise typer.BadParameter(f"there is no collection {name!r}; there are {', '.join(DATASETS)}.")
@@ -62,7 +62,7 @@ def fetch_dataset(
 
 
 def _presence(collection: "Collection", folder: Path | None) -> str:
-    from indubio.paper.collections import find
+    from indubio.collections import find
 
     here = [file for file in collection.files if find(file, folder) is not None]
     sizes = [file.size for file in collection.files]

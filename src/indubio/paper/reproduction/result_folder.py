@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from indubio.collections import ZEMA_SENSORS
 from indubio.io.whole_files import whole_file
-from indubio.paper.collections import ZEMA_SENSORS
 from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell, grid

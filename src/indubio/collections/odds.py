@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.collections.collection import Collection, CollectionFile, Task
+from indubio.collections.download import fetch
+from indubio.collections.splits import Duplicates, TaskSplit, train_test
 from indubio.errors import DataError
-from indubio.paper.collections.collection import Collection, CollectionFile, Task
-from indubio.paper.collections.download import fetch
-from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.8  # paper, dataset table; its text says 0.7
 

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from jaxtyping import Float, Int
 
+from indubio.collections.splits import TaskSplit
 from indubio.errors import ConfigError
-from indubio.paper.collections.splits import TaskSplit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The paper's three collections, each one function that gives a task with train and test as the paper splits them.
+"""Public collections. The paper's three are one function each, that gives a task as the paper splits it.
 
     task = odds("cardio")
     task.train, task.test, task.labels        # raw values; the detector scales them
@@ -7,12 +7,12 @@ Files come from a local folder (the argument `folder`, else INDUBIO_DATA), else 
 public homes. A new collection is one new file and one line in DATASETS.
 """
 
-from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
-from indubio.paper.collections.download import cache_folder, data_folder, fetch, find
-from indubio.paper.collections.odds import ODDS, odds
-from indubio.paper.collections.splits import TaskSplit, count_repeated, count_shared
-from indubio.paper.collections.strath import STRATH, strath
-from indubio.paper.collections.zema import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
+from indubio.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
+from indubio.collections.download import cache_folder, data_folder, fetch, find
+from indubio.collections.odds import ODDS, odds
+from indubio.collections.splits import TaskSplit, count_repeated, count_shared
+from indubio.collections.strath import STRATH, strath
+from indubio.collections.zema import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
 
 DATASETS: dict[str, Collection] = {"odds": ODDS, "zema": ZEMA, "strath": STRATH}
 
