@@ -232,15 +232,15 @@ def _measured(cell: BenchmarkCell, rows: OneClassRows) -> Measures:
     train, test = rows.train, rows.test
     if contender.form != "own":
         train, test = _z_scores(train, test)
+    detector = contender.detector(cell.seed, len(train))  # before the clock: it may import a package
     started = time.process_time()
-    detector = contender.detector(cell.seed, len(train))
     if contender.form == "plain":
         with own_randomness(cell.seed):
             detector.fit(train)
             fitted = time.process_time()
             scored = scores(contender.scored_by or score_of(detector), detector, test)[0]
-        found = of_scores(rows.anomalous, scored)
         done = time.process_time()
+        found = of_scores(rows.anomalous, scored)
     else:
         detector.fit(train)
         fitted = time.process_time()
