@@ -14,7 +14,7 @@
 `indubio benchmark` does this from the command line.
 """
 
-from indubio.benchmark.benchmark_cells import BenchmarkCell, BenchmarkSet, benchmark_cells, benchmark_sets
+from indubio.benchmark.benchmark_cell import BenchmarkCell, BenchmarkSet, benchmark_cells, benchmark_sets
 from indubio.benchmark.benchmark_page import (
     cells_csv,
     detection_sheet,
@@ -23,7 +23,7 @@ from indubio.benchmark.benchmark_page import (
     write_results,
 )
 from indubio.benchmark.benchmark_store import BenchmarkRecord, BenchmarkStore
-from indubio.benchmark.contenders import OURS, PEERS, Contender, contenders
+from indubio.benchmark.contender import OURS, PEERS, Contender, contenders
 from indubio.benchmark.measures import MEASURES, Measures
 from indubio.benchmark.one_class import OneClass
 from indubio.benchmark.standings import PairTest, Standings

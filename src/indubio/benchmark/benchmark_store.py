@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from indubio import __version__
-from indubio.benchmark.benchmark_cells import BenchmarkCell, BenchmarkOutcome, run
+from indubio.benchmark.benchmark_cell import BenchmarkCell, BenchmarkOutcome, run
 from indubio.benchmark.measures import MEASURES, Measures
 from indubio.grids import CellFolder, Plain
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.benchmark.benchmark_store import BenchmarkRecord
-from indubio.benchmark.contenders import Contender
+from indubio.benchmark.contender import Contender
 from indubio.benchmark.measures import NOMINAL
 from indubio.evaluation import average_ranks, holm, signed_rank_p
 

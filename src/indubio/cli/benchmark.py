@@ -57,7 +57,7 @@ def benchmark(
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of results; a run goes on where the last one stopped.")
-    ] = Path("results"),
+    ] = Path("benchmark"),
     write: Annotated[
         Path | None, typer.Option(help="Also write the Markdown page here, its figures into images/ beside it.")
     ] = None,

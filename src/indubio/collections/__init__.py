@@ -13,7 +13,7 @@ from indubio.collections.adbench import ADBENCH, adbench_names, adbench_table
 from indubio.collections.collection import Archive, Collection, CollectionFile, LabelledTable, Sensor, Task
 from indubio.collections.download import cache_folder, data_folder, fetch, find
 from indubio.collections.odds import ODDS, odds, odds_table
-from indubio.collections.own_tables import own_files, own_table
+from indubio.collections.own_tables import check_labelled, own_files, own_table
 from indubio.collections.splits import TaskSplit, count_repeated, count_shared
 from indubio.collections.strath import STRATH, strath
 from indubio.collections.zema import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
@@ -34,6 +34,7 @@ __all__ = [
     "adbench_names",
     "adbench_table",
     "cache_folder",
+    "check_labelled",
     "count_repeated",
     "count_shared",
     "data_folder",

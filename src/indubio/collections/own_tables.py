@@ -1,8 +1,10 @@
 """A folder of the user's own tables: CSV, Parquet or NPZ files, each with a label for every row."""
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pyarrow.compute as pc
 from indubio.collections.collection import LabelledTable
 from indubio.errors import DataError, quoted
 from indubio.inputs.tables import read_table
-from indubio.io.sources import natural_order
+from indubio.io.sources import natural_order, opened
 
 ENDINGS = (".csv", ".parquet", ".npz")
 ROWS, LABELS = "X", "y"  # of an NPZ file, as ADBench has them
@@ -41,15 +43,35 @@ def own_table(
     place = Path(path)
     if place.suffix.lower() == ".npz":
         return read_npz(place, labels=label or LABELS, anomaly=anomaly)
-    if label is None:
-        raise DataError(f"{place}: the column of labels is needed; name it by `label` (--label).")
-    read = read_table(place, label=label, anomaly_values=anomaly, ids=_there(place, ignore))
+    there = check_labelled(place, label)
+    ids = tuple(name for name in ignore if name in there)
+    read = read_table(place, label=label, anomaly_values=anomaly, ids=ids)
     assert read.labels is not None
     return LabelledTable(
         rows=np.column_stack([_numbers(read.features, name, place) for name in read.features.column_names]),
         anomalous=read.labels,
         names=tuple(read.features.column_names),
     )
+
+
+def check_labelled(path: Path, label: str | None) -> list[str]:
+    """The columns or arrays of a table, without reading it; refused without its labels."""
+    if path.suffix.lower() == ".npz":
+        with _npz(path) as content:
+            there = list(content)
+        needed = [ROWS, label or LABELS]
+    else:
+        (file,) = opened(path)
+        there = list(file.schema.names)
+        if label is None:
+            raise DataError(f"{path}: which column holds the labels? Name it by `label` (--label): {quoted(there)}.")
+        needed = [label]
+    missing = [name for name in needed if name not in there]
+    if missing:
+        raise DataError(
+            f"{path} has no {quoted(missing)}; it has {quoted(there)}. Name its labels by `label` (--label)."
+        )
+    return there
 
 
 def read_npz(path: Path, *, labels: str = LABELS, anomaly: Sequence[str] | None = None) -> LabelledTable:
@@ -60,19 +82,9 @@ def read_npz(path: Path, *, labels: str = LABELS, anomaly: Sequence[str] | None 
         labels: the array of labels.
         anomaly: values of it that mean anomaly, where it does not hold 0 and 1.
     """
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            there = list(content)
-            if not {ROWS, labels} <= set(there):
-                raise DataError(
-                    f"{path}: {quoted([ROWS, labels])} are needed; it has {quoted(there)}. "
-                    "Name the array of labels by `label` (--label)."
-                )
-            rows, given = content[ROWS], content[labels].ravel()
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path}: not an NPZ file that can be read ({error}).") from None
+    check_labelled(path, labels)
+    with _npz(path) as content:
+        rows, given = content[ROWS], content[labels].ravel()
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or len(given) != len(rows):
         raise DataError(
             f"{path}: {ROWS} must be numbers (rows, features) with a label for each row, got {rows.dtype} "
@@ -93,12 +105,17 @@ def _anomalous(given: np.ndarray, path: Path, anomaly: Sequence[str] | None) -> 
     return given.astype(bool)
 
 
-def _there(path: Path, ignore: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns to ignore that this file has."""
-    from indubio.io.sources import opened
-
-    (file,) = opened(path)
-    return tuple(name for name in ignore if name in file.schema.names)
+@contextmanager
+def _npz(path: Path) -> Iterator[Any]:
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: not an NPZ file.")
+            yield content
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not an NPZ file that can be read ({error}).") from None
 
 
 def _numbers(features: pa.Table, name: str, path: Path) -> np.ndarray:

@@ -12,9 +12,10 @@ from another score. A new peer is one entry of `PEERS`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -96,8 +97,8 @@ class Contender:
         if self.form == "own":
             return made.set_params(seed=seed)
         if self.form == "plain":
-            random = [name for name in made.get_params() if name.rpartition("__")[2] == "random_state"]
-            return made.set_params(**dict.fromkeys(random, seed))
+            random = [name for name in _parameters(made) if name.rpartition("__")[2] == "random_state"]
+            return made.set_params(**dict.fromkeys(random, seed)) if random else made
         ours = Detector()
         settings = ours.settings_in_use()
         return EnsembleDetector(
@@ -112,12 +113,13 @@ class Contender:
             seed=seed,
         )
 
+    @cached_property
     def described(self) -> dict[str, Any]:
         """What its results depend on, as plain values."""
         made = self.make()
         if isinstance(made, Detector):
             return {"ours": detector_to_plain(made), "defaults": _defaults(made)}
-        said = {"class": type(made).__qualname__, "parameters": repr(sorted(made.get_params().items()))}
+        said: dict[str, Any] = {"class": type(made).__qualname__, "parameters": _parameters(made)}
         if self.scored_by is not None:
             said["scored_by"] = getattr(self.scored_by, "__qualname__", repr(self.scored_by))
         return said | ({"as": _defaults(Detector())} if self.form == "refits" else {})
@@ -142,8 +144,9 @@ def installed(place: str, **settings: Any) -> Any:
     except ModuleNotFoundError as error:
         if find_spec(package) is not None and error.name != "torch":
             raise ConfigError(f"there is no module {module!r} in {package}: a detector is module:Class.") from None
-        extra = "torch" if error.name == "torch" else package
-        raise MissingExtraError(f'{place} needs the {extra} extra: pip install "indubio[{extra}]".') from None
+        missing = "torch" if error.name == "torch" else package
+        wanted = f'"indubio[{missing}]"' if missing in ("torch", "pyod") else missing
+        raise MissingExtraError(f"{place} needs {missing}: pip install {wanted}.") from None
     except AttributeError:
         raise ConfigError(f"{module} has no detector {name!r}.") from None
     return made(**settings)
@@ -176,7 +179,7 @@ OURS: dict[str, Contender] = {"default": Contender(name="default", title="indubi
 
 
 def contenders(
-    names: Iterable[str] | None = None, *, own: Mapping[str, Any] = {}, refits: bool = True
+    names: Iterable[str] | None = None, *, own: Mapping[str, Any] = MappingProxyType({}), refits: bool = True
 ) -> list[Contender]:
     """Who takes part, ours first.
 
@@ -223,6 +226,12 @@ def _all_installed() -> list[str]:
         return True
 
     return [*OURS, *(name for name, peer in PEERS.items() if not peer.slow and there(peer))]
+
+
+def _parameters(made: Any) -> dict[str, str]:
+    """Its parameters as text; none of a model that does not tell them."""
+    given = made.get_params() if hasattr(made, "get_params") else {}
+    return {name: repr(given[name]) for name in sorted(given)}
 
 
 def _defaults(detector: Detector) -> dict[str, Any]:

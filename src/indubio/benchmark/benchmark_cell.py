@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
@@ -11,10 +12,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.benchmark.contenders import Contender
+from indubio.benchmark.contender import Contender
 from indubio.benchmark.measures import Measures, model_bytes, of_assessment, of_scores
 from indubio.benchmark.one_class import OneClass, OneClassRows
-from indubio.collections import DATASETS, LabelledTable, adbench_names, adbench_table, odds_table, own_files, own_table
+from indubio.collections import (
+    DATASETS,
+    LabelledTable,
+    adbench_names,
+    adbench_table,
+    check_labelled,
+    odds_table,
+    own_files,
+    own_table,
+)
 from indubio.ensemble.contained_randomness import own_randomness
 from indubio.ensemble.member_scores import score_of, scores
 from indubio.errors import ConfigError, IndubioError, TrainingError, quoted
@@ -35,6 +45,7 @@ class BenchmarkSet:
         label: of a user's own: the column of labels.
         anomaly: values of it that mean anomaly.
         ignore: columns that are no features.
+        own: whether it is a user's own.
     """
 
     collection: str
@@ -47,15 +58,19 @@ class BenchmarkSet:
 
     def read(self) -> LabelledTable:
         """The table; the last one is kept, since cells of a set follow each other."""
-        return _read(self)
+        return _read(self, self.checksum())
 
     def checksum(self) -> str | None:
         """Of a user's own file, so that a changed one is computed again; public ones do not change."""
-        return _checksum(Path(self.place)) if self.own and self.place is not None else None
+        if not self.own or self.place is None:
+            return None
+        known = Path(self.place).stat()
+        return _checksum(Path(self.place), known.st_mtime_ns, known.st_size)
 
 
 @lru_cache(maxsize=1)
-def _read(data: BenchmarkSet) -> LabelledTable:
+def _read(data: BenchmarkSet, checksum: str | None) -> LabelledTable:
+    del checksum  # only for the cache: a changed file is read again
     if data.own:
         assert data.place is not None
         return own_table(data.place, label=data.label, anomaly=data.anomaly, ignore=data.ignore)
@@ -63,7 +78,9 @@ def _read(data: BenchmarkSet) -> LabelledTable:
 
 
 @cache
-def _checksum(path: Path) -> str:
+def _checksum(path: Path, changed: int, size: int) -> str:
+    """Read once for every time and size that it was changed to."""
+    del changed, size
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -95,22 +112,29 @@ def benchmark_sets(
             continue
         if not Path(collection).exists():
             raise ConfigError(f"there is no collection or folder {collection!r}; there are {quoted(PUBLIC)}.")
-        values = None if anomaly is None else tuple(anomaly)
-        files = own_files(collection)
-        stems = [path.stem for path in files]
-        found += [
-            BenchmarkSet(
-                Path(collection).absolute().stem if Path(collection).is_file() else Path(collection).absolute().name,
-                path.stem if stems.count(path.stem) == 1 else path.name,
-                str(path.absolute()),
-                label,
-                values,
-                tuple(ignore),
-                own=True,
-            )
-            for path in files
-        ]
+        found += _own_sets(Path(collection), label, None if anomaly is None else tuple(anomaly), tuple(ignore))
     return _chosen(found, sets)
+
+
+def _own_sets(
+    place: Path, label: str | None, anomaly: tuple[str, ...] | None, ignore: tuple[str, ...]
+) -> list[BenchmarkSet]:
+    files, collection = own_files(place), place.absolute().stem if place.is_file() else place.absolute().name
+    stems = [path.stem for path in files]
+    for path in files:
+        check_labelled(path, label)  # refused now, not in every cell
+    return [
+        BenchmarkSet(
+            collection,
+            path.stem if stems.count(path.stem) == 1 else path.name,
+            str(path.absolute()),
+            label,
+            anomaly,
+            ignore,
+            own=True,
+        )
+        for path in files
+    ]
 
 
 def _chosen(found: Sequence[BenchmarkSet], sets: Iterable[str] | None) -> list[BenchmarkSet]:
@@ -165,7 +189,7 @@ class BenchmarkCell:
             "revision": REVISION,
             "cell": self.name,
             "protocol": asdict(self.protocol),
-            "detector": self.contender.described(),
+            "detector": self.contender.described,
             "data": self.data.checksum(),
         }
         return hashlib.sha256(json_text(said).encode()).hexdigest()[:16]
@@ -212,7 +236,9 @@ def run(cell: BenchmarkCell) -> BenchmarkOutcome:
     train, features = rows.train.shape
     left_out = cell.contender.left_out(train, features)
     try:
-        measures = None if left_out else _measured(cell, rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a package, in every cell: what comes of it is measured
+            measures = None if left_out else _measured(cell, rows)
     except IndubioError:
         raise
     except Exception as error:
