@@ -22,7 +22,6 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import clone
 
-from indubio.configuration import detector_to_plain, to_plain
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.ensemble.member_scores import Score
@@ -117,12 +116,16 @@ class Contender:
     def described(self) -> dict[str, Any]:
         """What its results depend on, as plain values."""
         made = self.make()
-        if isinstance(made, Detector):
-            return {"ours": detector_to_plain(made), "defaults": _defaults(made)}
         said: dict[str, Any] = {"class": type(made).__qualname__, "parameters": _parameters(made)}
         if self.scored_by is not None:
             said["scored_by"] = getattr(self.scored_by, "__qualname__", repr(self.scored_by))
-        return said | ({"as": _defaults(Detector())} if self.form == "refits" else {})
+        if isinstance(made, Detector):  # a default that changes is another detector
+            settings = made.settings_in_use()
+            said["in_use"] = [repr(settings), repr(settings.architecture_for((1,)))]
+        if self.form == "refits":
+            ours = Detector().settings_in_use()
+            said["as"] = [MEMBERS, *map(repr, (ours.conversion, ours.referral, ours.calibration))]
+        return said
 
 
 def furthest_neighbour(model: Any, rows: Float[np.ndarray, "examples features"]) -> Float[np.ndarray, " examples"]:
@@ -168,7 +171,8 @@ PEERS: dict[str, Contender] = {
         _peer("lof", "LOF", "sklearn.neighbors:LocalOutlierFactor", novelty=True),
         _peer("iforest", "isolation forest", "sklearn.ensemble:IsolationForest"),
         _peer("ocsvm", "one-class SVM", "sklearn.svm:OneClassSVM"),
-        _peer("pca", "PCA", "pyod.models.pca:PCA"),
+        # With all components, PyOD's default, it divides by 0 where a column is constant.
+        _peer("pca", "PCA", "pyod.models.pca:PCA", n_components=0.95),
         _peer("hbos", "HBOS", "pyod.models.hbos:HBOS"),
         _peer("copod", "COPOD", "pyod.models.copod:COPOD"),
         _peer("ecod", "ECOD", "pyod.models.ecod:ECOD"),
@@ -232,10 +236,3 @@ def _parameters(made: Any) -> dict[str, str]:
     """Its parameters as text; none of a model that does not tell them."""
     given = made.get_params() if hasattr(made, "get_params") else {}
     return {name: repr(given[name]) for name in sorted(given)}
-
-
-def _defaults(detector: Detector) -> dict[str, Any]:
-    """The settings in use as plain values: a default that changes is another detector."""
-    settings = detector.settings_in_use()
-    parts = ("posterior", "training", "scaling", "conversion", "referral")
-    return {name: to_plain(getattr(settings, name)) for name in parts}

@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from indubio.collections import Collection
 
-datasets = typer.Typer(help="List the paper's public collections, or fetch one.", invoke_without_command=True)
+datasets = typer.Typer(help="List the public collections, or fetch one.", invoke_without_command=True)
 
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Look here first (default: the folder that INDUBIO_DATA names).")
@@ -43,7 +43,7 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
 
 @datasets.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="odds, zema or strath.")],
+    name: Annotated[str, typer.Argument(help="odds, zema, strath or adbench.")],
     folder: Folder = None,
 ) -> None:
     """Download what is not here yet of a collection into the cache, with checksums."""

@@ -8,6 +8,7 @@ import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
 from indubio import AnchoredEnsemble, Detector
+from indubio import detector as detector_module
 from indubio.benchmark import OURS, PEERS, Contender, contender, contenders
 from indubio.ensemble import EnsembleDetector
 from indubio.ensemble.member_scores import score_of, scores
@@ -113,6 +114,7 @@ def test_a_description_follows_the_settings():
     assert PEERS["knn"].described != PEERS["knn"].refits().described
 
 
-def test_a_default_that_is_spelled_out_is_described_by_what_it_does():
-    given = Contender.of("a", Detector()).described["defaults"]
-    assert given["posterior"]["kind"] == "anchored_ensemble"
+def test_a_default_that_changes_is_another_detector(monkeypatch):
+    before = Contender.of("a", Detector()).described
+    monkeypatch.setitem(detector_module._DEFAULTS, "posterior", AnchoredEnsemble(members=3))
+    assert Contender.of("a", Detector()).described != before
