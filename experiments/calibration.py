@@ -21,8 +21,8 @@ from sklearn.metrics import roc_auc_score
 from experiments.results_file import DOCS, Results, Row
 from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, Training, evaluate
 from indubio.calibration import CALIBRATIONS
-from indubio.paper.collections import DATASETS, Task, odds, zema
-from indubio.paper.collections.zema import ZEMA_SENSOR_SETS
+from indubio.collections import DATASETS, Task, odds, zema
+from indubio.collections.zema import ZEMA_SENSOR_SETS
 
 SEEDS = 10
 STEPS, FEWEST_BATCHES, MOST_ROWS = 300, 3, 256

@@ -23,9 +23,9 @@ import torch
 from experiments.results_file import DOCS, Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.calibration import TrainScores
+from indubio.collections import Task, odds, zema
 from indubio.engine.torch_networks import StackedAutoencoder
 from indubio.evaluation import Confusion, accuracy_rejection_curve, error_detection_auroc
-from indubio.paper.collections import Task, odds, zema
 
 TASKS = ("odds/vowels", "odds/thyroid", "odds/cardio", "zema/pump")
 STRENGTHS = {

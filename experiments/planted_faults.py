@@ -12,8 +12,8 @@ import numpy as np
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.calibration import TrainScores
+from indubio.collections import odds, zema
 from indubio.explain import explained
-from indubio.paper.collections import odds, zema
 
 TASKS = ("odds/lympho", "odds/vowels", "odds/cardio", "zema/pump")
 SENSORS = ("PS1", "PS3", "TS4", "FS1")

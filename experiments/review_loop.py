@@ -22,9 +22,9 @@ from scipy.stats import ttest_1samp, wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Training
+from indubio.collections import Task, odds
+from indubio.collections.odds import ODDS
 from indubio.evaluation import METRICS, Confusion, auroc
-from indubio.paper.collections import Task, odds
-from indubio.paper.collections.odds import ODDS
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1
 STEPS, MOST_ROWS = 300, 256

@@ -12,8 +12,8 @@ import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 
 from indubio import AnchoredEnsemble, Detector, ExampleStream, Training, TrainScores
-from indubio.paper.collections import odds
-from indubio.paper.collections.odds import ODDS
+from indubio.collections import odds
+from indubio.collections.odds import ODDS
 from indubio.tuning import Search, sampled, search
 from indubio.workers import Workers
 

@@ -40,10 +40,13 @@ What is done with one:
     export          ONNX
     batch           folders of files, shard by shard, on workers
     tuning          settings by search
+    collections     public data, with checksums
+    grids           many cells over workers: kept one by one, gone on with after a stop
+    benchmark       detectors compared on many sets, with ranks and tests
     server          verdicts over HTTP, and people who review them
     cli             the `indubio` command
     compat          our detectors as PyOD's
-    paper           the paper's collections, presets and results; nothing else knows of it
+    paper           the paper's presets and results; nothing else knows of it
 
 Names are imported when they are first used, so that `import indubio` does not wait
 for what it does not need.

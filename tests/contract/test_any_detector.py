@@ -23,10 +23,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from indubio.collections import odds
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.errors import PerformanceWarning
 from indubio.evaluation import auroc
-from indubio.paper.collections import odds
 from indubio.probability import CONVERSIONS
 
 DATA = load_breast_cancer()

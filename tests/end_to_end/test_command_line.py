@@ -70,7 +70,7 @@ def test_a_usage_error_exits_with_two():
 
 def test_datasets_lists_every_collection_with_its_source_and_licence():
     shown = run("datasets").stdout
-    for word in ("odds", "zema", "strath", "cardio", "licence", "source", "files"):
+    for word in ("odds", "zema", "strath", "adbench", "cardio", "licence", "source", "files"):
         assert word in shown
 
 
@@ -81,6 +81,6 @@ def test_fetching_what_is_here_fetches_nothing(data_folder):
 
 
 def test_an_unknown_collection_is_a_usage_error_that_lists_the_known_ones():
-    done = run("datasets", "fetch", "adbench")
+    done = run("datasets", "fetch", "mnist")
     assert done.returncode == 2
     assert "odds" in done.stderr

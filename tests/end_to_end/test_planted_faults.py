@@ -7,8 +7,8 @@ explains a disturbed value by its neighbours, and these are blamed too; docs/exp
 import numpy as np
 
 from indubio import AnchoredEnsemble, Detector, Training
+from indubio.collections import odds, zema
 from indubio.explain import explained
-from indubio.paper.collections import odds, zema
 
 FIRST = 0.95  # of the detected cases
 EACH = 20  # examples per planted feature

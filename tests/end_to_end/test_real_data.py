@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from indubio import AnchoredEnsemble, Dense, Detector, Training
+from indubio.collections import odds
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.inputs import MinMax
-from indubio.paper.collections import odds
 from indubio.probability import CONVERSIONS
 from indubio.uncertainty import total
 

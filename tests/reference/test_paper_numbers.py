@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from indubio.paper.collections import DATASETS
+from indubio.collections import DATASETS
 from indubio.paper.reproduction import published as paper
 from indubio.uncertainty import UNCERTAINTIES
 

@@ -8,6 +8,7 @@ from indubio import __version__
 from indubio.cli import (
     assess,
     audit,
+    benchmark,
     config,
     datasets,
     demo,
@@ -40,6 +41,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
+app.command("benchmark")(benchmark.benchmark)
 app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
 app.command("serve")(serve.serve)

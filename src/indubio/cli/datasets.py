@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from indubio.paper.collections import Collection
+    from indubio.collections import Collection
 
-datasets = typer.Typer(help="List the paper's public collections, or fetch one.", invoke_without_command=True)
+datasets = typer.Typer(help="List the public collections, or fetch one.", invoke_without_command=True)
 
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Look here first (default: the folder that INDUBIO_DATA names).")
@@ -23,7 +23,7 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from indubio.paper.collections import DATASETS, cache_folder, data_folder
+    from indubio.collections import DATASETS, cache_folder, data_folder
 
     console = Console()
     for name, collection in DATASETS.items():
@@ -43,13 +43,13 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
 
 @datasets.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="odds, zema or strath.")],
+    name: Annotated[str, typer.Argument(help="odds, zema, strath or adbench.")],
     folder: Folder = None,
 ) -> None:
     """Download what is not here yet of a collection into the cache, with checksums."""
     from rich.console import Console
 
-    from indubio.paper.collections import DATASETS, fetch, find
+    from indubio.collections import DATASETS, fetch, find
 
     if name not in DATASETS:
         raise typer.BadParameter(f"there is no collection {name!r}; there are {', '.join(DATASETS)}.")
@@ -62,7 +62,7 @@ def fetch_dataset(
 
 
 def _presence(collection: "Collection", folder: Path | None) -> str:
-    from indubio.paper.collections import find
+    from indubio.collections import find
 
     here = [file for file in collection.files if find(file, folder) is not None]
     sizes = [file.size for file in collection.files]

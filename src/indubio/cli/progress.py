@@ -17,6 +17,7 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:  # scoring an ONNX model must not import the training
+    from indubio.grids import GridAdvance
     from indubio.training.loop import Progress, Report
 
 
@@ -55,3 +56,20 @@ def counter(word: str) -> Iterator[Callable[[int], None]]:
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(word, total=None)
         yield lambda more: bar.advance(task, more)
+
+
+@contextmanager
+def cell_bar() -> "Iterator[Callable[[GridAdvance], None]]":
+    """A bar over the cells, and one line a cell where nobody is looking."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(advance: "GridAdvance") -> None:
+            left = "" if advance.cpu_left is None else f"{advance.cpu_left / 60:.0f} min of processor time left"
+            bar.update(task, completed=advance.done, total=advance.total, description=left)
+            if not console.is_terminal and advance.latest is not None:
+                console.print(f"{advance.done}/{advance.total} {advance.latest.name} {left}", highlight=False)
+
+        yield tell

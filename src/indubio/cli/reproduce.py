@@ -1,7 +1,5 @@
 """`indubio reproduce`: the paper's experiments, its tables and figures, and our numbers beside its own."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,10 +9,7 @@ from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from indubio.paper.presets import CollectionName
-    from indubio.paper.reproduction import GridAdvance
 
 
 def reproduce(
@@ -50,6 +45,7 @@ def reproduce(
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
     from rich.console import Console
 
+    from indubio.cli.progress import cell_bar
     from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, sensor_names, write_results
     from indubio.workers import Workers
 
@@ -70,7 +66,7 @@ def reproduce(
     store, failed = CellStore(out), None
     if not remake:
         try:
-            with _cell_bar() as tell:
+            with cell_bar() as tell:
                 run_grid(cells, store, workers=workers, tell=tell)
         except TrainingError as error:  # some cells could not be trained: the pages are of the others, and name them
             failed = error
@@ -80,23 +76,3 @@ def reproduce(
         console.print(str(path), highlight=False, soft_wrap=True)
     if failed is not None:
         raise failed
-
-
-@contextmanager
-def _cell_bar() -> "Iterator[Callable[[GridAdvance], None]]":
-    """A bar over the cells, and one line a cell where nobody is looking."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def tell(advance: "GridAdvance") -> None:
-            left = "" if advance.cpu_left is None else f"{advance.cpu_left / 60:.0f} min of processor time left"
-            bar.update(task, completed=advance.done, total=advance.total, description=left)
-            if not console.is_terminal and advance.latest is not None:
-                console.print(f"{advance.done}/{advance.total} {advance.latest.name} {left}", highlight=False)
-
-        yield tell

@@ -7,6 +7,7 @@ accuracy_rejection_curve    a metric of what is retained at every threshold; W, 
 area_under_risk_coverage    the error rate of the most certain, over all coverages
 error_detection_auroc       does uncertainty rank errors above correct predictions
 auroc, METRICS              without rejection
+average_ranks               several detectors over many sets; with critical_difference, signed_rank_p and holm
 ```
 
 Labels and predictions: 1 is an anomaly. High scores mean anomalous, high uncertainty means unsure.
@@ -16,6 +17,7 @@ from indubio.evaluation.comparison import Comparison, compare
 from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
 from indubio.evaluation.rejection import CURVE_METRICS, RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage
+from indubio.evaluation.significance import average_ranks, critical_difference, holm, signed_rank_p
 from indubio.evaluation.summary import Evaluation, evaluate
 
 __all__ = [
@@ -28,7 +30,11 @@ __all__ = [
     "accuracy_rejection_curve",
     "area_under_risk_coverage",
     "auroc",
+    "average_ranks",
     "compare",
+    "critical_difference",
     "error_detection_auroc",
     "evaluate",
+    "holm",
+    "signed_rank_p",
 ]

@@ -7,11 +7,11 @@ value. The differences, one by one, are in docs/decisions/paper-settings.md.
 from typing import Literal, get_args
 
 from indubio.calibration import TrainScores
+from indubio.collections import DATASETS
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax
 from indubio.networks import Architecture, Conv1d, Dense
-from indubio.paper.collections import DATASETS
 from indubio.posteriors import (
     SGHMC,
     VAE,

@@ -7,9 +7,9 @@ import pytest
 from indubio import Conv1d, Dense, Detector
 from indubio.cli.config_file import detector_of
 from indubio.cli.default_toml import written_toml
+from indubio.collections import DATASETS
 from indubio.configuration import detector_to_plain
 from indubio.errors import ConfigError
-from indubio.paper.collections import DATASETS
 from indubio.paper.presets import MODELS, preset
 from indubio.posteriors import RangeTest
 

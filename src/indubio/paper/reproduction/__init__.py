@@ -5,9 +5,9 @@
 Everything here uses what a user has: the detector, its presets, the conversions and the evaluation.
 """
 
+from indubio.grids import GridAdvance, run_grid
 from indubio.paper.reproduction.cell_store import CellStore, Record
 from indubio.paper.reproduction.cells import Cell, CellOutcome, grid, run
-from indubio.paper.reproduction.grid_run import GridAdvance, run_grid
 from indubio.paper.reproduction.result_folder import experiments, quick_grid, sensor_names, write_results
 
 __all__ = [

@@ -4,27 +4,25 @@
     zema-fits/authors/valve/bae-ensemble/7.json            what was judged of them, and what it cost
     cells-zema-authors.jsonl                               the judgements of all cells, to keep without raw scores
 
-A file appears only when it is whole, the raw scores before the judgement: a cell is done if its judgement is there, by
-itself or among the others, and its fingerprint is that of the cell. So a run may be killed at any moment, and goes on
-where it stopped.
+The raw scores are written before the judgement, which makes the cell done. Judgements alone make all tables and tests;
+only figures of single examples need raw scores. In the file of all cells numbers are rounded to a thousandth of a
+percent.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from safetensors.numpy import load, save
 
 from indubio import __version__
-from indubio.errors import DataError
-from indubio.io.json_text import json_text
+from indubio.grids import CellFolder, Plain
 from indubio.io.whole_files import whole_file
-from indubio.paper.reproduction.archive import Plain, key, read_archive, write_archive
-from indubio.paper.reproduction.cells import Cell, CellOutcome, described
+from indubio.paper.reproduction.cells import Cell, CellOutcome, run
 from indubio.paper.reproduction.judgements import Judgement, judge
+
+DIGITS = 5  # of what an archive keeps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,69 +52,75 @@ class Record:
     judged: tuple[Judgement, ...]
 
 
-class CellStore:
-    """Results in a folder, by cell."""
+class CellStore(CellFolder[Cell]):
+    """Results of the paper's cells: raw scores, and what was judged of them."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self._archives: dict[Path, dict[str, Plain]] = {}
+    def job(self, cell: Cell) -> Callable[[], None]:
+        """Train, score, judge and keep."""
+        return partial(run_and_write, cell, str(self.folder.absolute()))
 
-    def is_done(self, cell: Cell) -> bool:
-        """Whether the cell was computed with the settings it would be computed with now."""
-        return self._plain(cell) is not None
+    def archive_name(self, cell: Cell) -> str:
+        """The judgements of a collection and protocol are kept together."""
+        return f"cells-{cell.collection}-{cell.protocol}.jsonl"
+
+    def packed(self, plain: Plain) -> Plain:
+        """W by metric and conversion as plain lists, Base first: names of uncertainties would be most of the file."""
+        names = list(dict.fromkeys(uncertainty for _, uncertainty, *_ in plain["judged"]))
+        judged: dict[str, dict[str, list[float | None]]] = {}
+        for conversion, uncertainty, metric, weighted_average, base in plain["judged"]:
+            of = judged.setdefault(metric, {}).setdefault(conversion, [_rounded(base), *[None] * len(names)])
+            of[1 + names.index(uncertainty)] = _rounded(weighted_average)
+        return plain | {"uncertainties": names, "judged": judged}
+
+    def unpacked(self, packed: Plain) -> Plain:
+        """The judgements as a cell's own file has them."""
+        names = packed["uncertainties"]
+        judged = [
+            [conversion, uncertainty, metric, weighted_average, base]
+            for metric, conversions in packed["judged"].items()
+            for conversion, (base, *averages) in conversions.items()
+            for uncertainty, weighted_average in zip(names, averages, strict=True)
+        ]
+        return {name: value for name, value in packed.items() if name != "uncertainties"} | {"judged": judged}
 
     def has_scores(self, cell: Cell) -> bool:
         """Whether the raw scores of a cell that is done are here, and not only what was judged of them."""
-        return self._own(cell) is not None and self._path(cell, "safetensors").exists()
+        return self.own(cell) is not None and self.path(cell, "safetensors").exists()
 
     def write(self, cell: Cell, outcome: CellOutcome) -> None:
         """Keep the outcome of a cell, judged."""
-        raw = self._path(cell, "safetensors")
+        raw = self.path(cell, "safetensors")
         raw.parent.mkdir(parents=True, exist_ok=True)
         arrays = {"train_nll": outcome.train_nll, "test_nll": outcome.test_nll, "labels": outcome.labels.astype("u1")}
         with whole_file(raw) as stream:
             stream.write(save(arrays))
         anomalies = int(outcome.labels.sum())
-        record = {
-            "cell": described(cell),
-            "fingerprint": cell.fingerprint(),
-            "version": __version__,
-            "train": outcome.train_nll.shape[1],
-            "inliers": len(outcome.labels) - anomalies,
-            "anomalies": anomalies,
-            "draws": len(outcome.train_nll),
-            "cpu_seconds": round(outcome.cpu_seconds, 2),
-            "generated": outcome.generated,
-            "remarks": list(outcome.remarks),
-            "judged": [list(asdict(one).values()) for one in judge(outcome)],
-        }
-        with whole_file(self._path(cell, "json")) as stream:
-            stream.write(json_text(record).encode())
+        self.keep(
+            cell,
+            outcome.cpu_seconds,
+            {
+                "version": __version__,
+                "train": outcome.train_nll.shape[1],
+                "inliers": len(outcome.labels) - anomalies,
+                "anomalies": anomalies,
+                "draws": len(outcome.train_nll),
+                "generated": outcome.generated,
+                "remarks": list(outcome.remarks),
+                "judged": [list(asdict(one).values()) for one in judge(outcome)],
+            },
+        )
 
     def record(self, cell: Cell) -> Record:
         """What was judged of a cell that is done."""
-        plain = self._plain(cell)
-        if plain is None:
-            raise DataError(f"{self.folder}: the cell {cell.name} is not done.")
-        return _record(plain)
+        return _record(self.kept(cell))
 
     def records(self, cells: Iterable[Cell]) -> Iterator[Record]:
         """The records of those of the cells that are done."""
-        return (_record(plain) for plain in map(self._plain, cells) if plain is not None)
-
-    def archive(self, cells: Iterable[Cell]) -> None:
-        """Write what was judged of these cells to the files that are kept without raw scores."""
-        files: dict[Path, list[Plain]] = defaultdict(list)
-        for cell in cells:
-            plain = self._own(cell)
-            if plain is not None:
-                files[self._archive(cell)].append(plain)
-        for path, records in files.items():
-            write_archive(path, records)
+        return (_record(plain) for plain in map(self.found, cells) if plain is not None)
 
     def outcome(self, cell: Cell) -> CellOutcome:
         """The raw scores of a cell."""
-        arrays = load(self._path(cell, "safetensors").read_bytes())
+        arrays = load(self.path(cell, "safetensors").read_bytes())
         record = self.record(cell)
         return CellOutcome(
             train_nll=arrays["train_nll"],
@@ -127,37 +131,14 @@ class CellStore:
             remarks=record.remarks,
         )
 
-    def _plain(self, cell: Cell) -> Plain | None:
-        own = self._own(cell)
-        if own is not None:
-            return own
-        path = self._archive(cell)
-        if path not in self._archives:
-            self._archives[path] = read_archive(path)
-        return _valid(self._archives[path].get(key(described(cell))), cell)
 
-    def _own(self, cell: Cell) -> Plain | None:
-        """What the cell's own file says, if it is there."""
-        path = self._path(cell, "json")
-        return _valid(_read(path), cell) if path.exists() else None
-
-    def _path(self, cell: Cell, kind: str) -> Path:
-        return self.folder / f"{cell.name}.{kind}"
-
-    def _archive(self, cell: Cell) -> Path:
-        return self.folder / f"cells-{cell.collection}-{cell.protocol}.jsonl"
+def run_and_write(cell: Cell, folder: str) -> None:
+    """What one worker does with one cell."""
+    CellStore(folder).write(cell, run(cell))
 
 
-def _valid(plain: Plain | None, cell: Cell) -> Plain | None:
-    """What is still true of the cell."""
-    return plain if plain is not None and plain.get("fingerprint") == cell.fingerprint() else None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not a result of a cell ({error}). Delete it, and the cell is run again.") from None
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
 
 
 def _record(plain: dict[str, Any]) -> Record:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from indubio.collections import DATASETS, Task, odds, strath, zema
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, quoted
 from indubio.io.json_text import json_text
-from indubio.paper.collections import DATASETS, Task, odds, strath, zema
 from indubio.paper.presets import MODELS, CollectionName, Protocol, preset
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
@@ -85,6 +85,13 @@ class Cell:
                 return zema(self.task, sensors=self.sensors, seed=self.seed, folder=self.folder)
             case "strath":
                 return strath(self.task, seed=self.seed, folder=self.folder)
+
+    def described(self) -> dict[str, Any]:
+        """The cell as plain values, for a file."""
+        return {
+            name: getattr(self, name)
+            for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs", "variant")
+        }
 
     def fingerprint(self) -> str:
         """Changes with any setting that the raw scores depend on, and not when a setting is added to the library."""
@@ -200,11 +207,3 @@ def _chosen(value: Any) -> Any:
         return value
     fields = ((field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value))
     return {"": type(value).__name__} | {name: _chosen(now) for name, now, default in fields if now != default}
-
-
-def described(cell: Cell) -> dict[str, Any]:
-    """The cell as plain values, for a file."""
-    return {
-        name: getattr(cell, name)
-        for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs", "variant")
-    }

@@ -1,14 +1,9 @@
-"""The summary of an experiment: tables, claims, tests and figures, as Markdown, as one HTML page and as CSV."""
+"""The summary of an experiment: its tables, claims and tests."""
 
-import csv
-import io
-from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import jinja2
 import numpy as np
 
 from indubio.paper.reproduction.cell_store import Record
@@ -31,6 +26,7 @@ from indubio.paper.reproduction.statistics import (
 )
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL
 from indubio.probability import Level
+from indubio.report.sheets import Sheet
 from indubio.uncertainty import UNCERTAINTIES
 
 WORDS = {"epistemic": "U_epi", "aleatoric": "U_ale", "total": "U_total", "exceed": "U_exceed", "var_nll": "Var[NLL]"}
@@ -44,25 +40,6 @@ LEVELS: dict[Level, str] = {
 }
 FEW_MISSING = 10  # cells that are named
 METRICS = {"gss": "W^GSS", "auroc": "W^AUROC"}
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table of text with a title and a sentence under it."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class PagePicture:
-    """A figure with its caption."""
-
-    title: str
-    caption: str
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -300,36 +277,3 @@ def _variants(made: Sequence[Experiment]) -> Sheet:
     seeds = len({record.cell.seed for record in first.records})
     note = f"Mean ± standard error over {tasks}; {seeds} seeds; percent. The variant - is the protocol as it is."
     return Sheet("One setting at a time", header, tuple(rows), note)
-
-
-def to_markdown(title: str, made: Sequence[Sheet]) -> str:
-    """A page for a repository."""
-    parts = [f"# {title}"]
-    for sheet in made:
-        lines = [sheet.header, tuple("---" for _ in sheet.header), *sheet.rows]
-        parts += [f"## {sheet.title}", "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-        parts += [sheet.note] if sheet.note else []
-    return "\n\n".join(parts) + "\n"
-
-
-def to_csv(sheet: Sheet) -> str:
-    """One table."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([sheet.header, *sheet.rows])
-    return out.getvalue()
-
-
-def to_html(title: str, parts: Sequence[tuple[str, Sequence[Sheet]]], figures: Sequence[PagePicture]) -> str:
-    """One page with everything in it.
-
-    Args:
-        title: of the page.
-        parts: experiments by title.
-        figures: as SVG, put into the page.
-    """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("indubio.paper.reproduction"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    pictures = [(one.title, one.caption, b64encode(one.path.read_bytes()).decode()) for one in figures]
-    return environment.get_template("page.html.jinja").render(title=title, parts=parts, pictures=pictures)

@@ -5,23 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from indubio.collections import ZEMA_SENSORS
 from indubio.io.whole_files import whole_file
-from indubio.paper.collections import ZEMA_SENSORS
 from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell, grid
 from indubio.paper.reproduction.figures import CAPTIONS, write_figures
-from indubio.paper.reproduction.page import (
-    Experiment,
-    PagePicture,
-    Sheet,
-    sensor_sheet,
-    sheets,
-    to_csv,
-    to_html,
-    to_markdown,
-    variant_sheets,
-)
+from indubio.paper.reproduction.page import Experiment, sensor_sheet, sheets, variant_sheets
+from indubio.report.sheets import PagePicture, Sheet, to_csv, to_html, to_markdown
 
 # The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
 QUICK: dict[CollectionName, tuple[tuple[str, ...], int | None]] = {
@@ -95,7 +86,7 @@ def _drawn(made: Sequence[Experiment], store: CellStore, folder: Path) -> list[P
         place = folder if together else folder / group[0].name
         for name, paths in write_figures(store, cells, place).items():
             drawing = next(path for path in paths if path.suffix == ".svg")
-            pictures.append(PagePicture(name.replace("-", " "), CAPTIONS[name], drawing))
+            pictures.append(PagePicture.of_file(name.replace("-", " "), CAPTIONS[name], drawing))
     return pictures
 
 

@@ -10,11 +10,11 @@ Within a table the p values of the first test are corrected for their number (Ho
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import wilcoxon
 
+from indubio.evaluation import holm, signed_rank_p
 from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import Cell
@@ -113,30 +113,13 @@ def _compared(better: str, other: str, differences: Mapping[Pair, float]) -> Run
         other,
         100 * float(np.mean([*differences.values()])) if differences else np.nan,
         len(differences),
-        _signed_rank([*differences.values()]),
+        signed_rank_p([*differences.values()]),
         sum(mean > 0 for mean in tasks),
         len(tasks),
-        _signed_rank(tasks),
+        signed_rank_p(tasks),
     )
 
 
-def _signed_rank(differences: Sequence[float]) -> float:
-    """Two-sided p; 1 when nothing differs."""
-    if not np.any(differences):
-        return 1.0
-    return float(wilcoxon(differences).pvalue)
-
-
 def _corrected(comparisons: Sequence[RunComparison]) -> list[RunComparison]:
-    """Holm: the smallest p times the number of tests, the next times one less, never falling."""
-    order = sorted(comparisons, key=lambda comparison: comparison.p_pairs)
-    corrected: dict[str, float] = {}
-    highest = 0.0
-    for rank, comparison in enumerate(order):
-        highest = max(highest, min(1.0, comparison.p_pairs * (len(order) - rank)))
-        corrected[comparison.better + comparison.other] = highest
-    return [_with_p(comparison, corrected[comparison.better + comparison.other]) for comparison in comparisons]
-
-
-def _with_p(comparison: RunComparison, p: float) -> RunComparison:
-    return RunComparison(**{**vars(comparison), "p_pairs": p})
+    corrected = holm([comparison.p_pairs for comparison in comparisons])
+    return [replace(comparison, p_pairs=p) for comparison, p in zip(comparisons, corrected, strict=True)]

@@ -223,7 +223,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, mon
             raise TrainingError("training diverged in epoch 1")
         return run(cell)
 
-    monkeypatch.setattr("indubio.paper.reproduction.grid_run.run", sometimes)
+    monkeypatch.setattr("indubio.paper.reproduction.cell_store.run", sometimes)
     store = CellStore(tmp_path)
     with pytest.raises(TrainingError, match=r"2 of 4 cells failed, first odds/text/lympho/.*/0: training diverged"):
         run_grid(cells, store, executor=ThreadPoolExecutor(1))

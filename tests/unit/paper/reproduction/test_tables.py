@@ -8,9 +8,10 @@ from indubio.paper.reproduction import Cell, Record
 from indubio.paper.reproduction.choice import chosen_conversions, judged_as_chosen
 from indubio.paper.reproduction.claims import claims
 from indubio.paper.reproduction.judgements import Judgement, within
-from indubio.paper.reproduction.page import Experiment, sheets, to_csv, to_html, to_markdown
+from indubio.paper.reproduction.page import Experiment, sheets
 from indubio.paper.reproduction.result_tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
 from indubio.paper.reproduction.statistics import models_against_deterministic, uncertainties_against_total
+from indubio.report.sheets import to_csv, to_html, to_markdown
 from indubio.uncertainty import UNCERTAINTIES
 
 LEVEL = "cdf_of_mean"

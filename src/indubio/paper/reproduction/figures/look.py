@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from indubio.paper.collections import DATASETS
+from indubio.collections import DATASETS
 from indubio.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 NUMERALS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii")  # no collection has more tasks

@@ -11,9 +11,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from indubio.inputs import MinMax
-from indubio.paper.collections import find
-from indubio.paper.collections.strath import (
+from indubio.collections import find
+from indubio.collections.strath import (
     BIN_SIZE,
     DIMENSION,
     FORCE,
@@ -30,6 +29,7 @@ from indubio.paper.collections.strath import (
     recording,
     strath,
 )
+from indubio.inputs import MinMax
 from indubio.paper.reproduction.figures.look import GENERATED
 from indubio.paper.reproduction.figures.results import Results
 from indubio.report.style import ANOMALOUS, BLACK, COLOURS, GREY, NORMAL, report_style

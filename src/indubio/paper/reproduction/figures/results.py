@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.collections import DATASETS
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.errors import ConfigError, quoted
 from indubio.evaluation import RejectionCurve
-from indubio.paper.collections import DATASETS
 from indubio.paper.presets import MODELS
 from indubio.paper.reproduction.cell_store import CellStore, Record
 from indubio.paper.reproduction.cells import NO_SENSORS, Cell

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 
+from indubio.collections.collection import CollectionFile
 from indubio.errors import ConfigError, DownloadError
-from indubio.paper.collections.collection import CollectionFile
 
 DATA_FOLDER = "INDUBIO_DATA"
 CACHE_FOLDER = "INDUBIO_CACHE"

@@ -16,10 +16,10 @@ from zipfile import BadZipFile
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
+from indubio.collections.download import data_folder, fetch
+from indubio.collections.splits import Duplicates, TaskSplit, train_test
 from indubio.errors import ConfigError, DataError, MissingExtraError
-from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
-from indubio.paper.collections.download import data_folder, fetch
-from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.7  # paper, dataset table and text
 PARTS = 81

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
+from indubio.collections.splits import TaskSplit
 from indubio.errors import ConfigError
-from indubio.paper.collections.splits import TaskSplit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,21 @@ class Sensor:
     name: str
     unit: str
     rate: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledTable:
+    """A whole table with its labels, not parted yet.
+
+    Args:
+        rows: raw values.
+        anomalous: which rows are anomalies.
+        names: the features' names; made of their numbers where there are none.
+    """
+
+    rows: Float[np.ndarray, "rows features"]
+    anomalous: Bool[np.ndarray, " rows"]
+    names: tuple[str, ...]
 
 
 # Arrays have no single truth value, so two tasks are equal only if they are the same object.

@@ -12,10 +12,10 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
+from indubio.collections.download import fetch, find_local
+from indubio.collections.splits import Duplicates, TaskSplit, train_test
 from indubio.errors import ConfigError, DataError
-from indubio.paper.collections.collection import Archive, Collection, CollectionFile, Sensor, Task
-from indubio.paper.collections.download import fetch, find_local
-from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.7  # paper, dataset table and text
 SECONDS = 60  # of a cycle, and steps after downsampling to 1 Hz

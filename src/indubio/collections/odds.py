@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.collections.collection import Collection, CollectionFile, LabelledTable, Task
+from indubio.collections.download import fetch
+from indubio.collections.splits import Duplicates, TaskSplit, train_test
 from indubio.errors import DataError
-from indubio.paper.collections.collection import Collection, CollectionFile, Task
-from indubio.paper.collections.download import fetch
-from indubio.paper.collections.splits import Duplicates, TaskSplit, train_test
 
 TRAIN_SHARE = 0.8  # paper, dataset table; its text says 0.7
 
@@ -189,8 +189,8 @@ def odds(
     """
     ODDS.check_task(task)
     split = TaskSplit(train_share=train_share, seed=seed, duplicates=duplicates)
-    path = fetch(FILES[task], folder=folder, progress=progress)
-    rows, anomalous = _read(path, len(NAMES[task]))
+    table = odds_table(task, folder=folder, progress=progress)
+    rows, anomalous = table.rows, table.anomalous
     train, test_inliers = train_test(rows[~anomalous], rows[anomalous], split)
     return Task(
         collection=ODDS.name,
@@ -198,14 +198,27 @@ def odds(
         train=train,
         test_inliers=test_inliers,
         test_anomalies=rows[anomalous],
-        names=NAMES[task],
+        names=table.names,
         units=UNITS.get(task, (None,) * len(NAMES[task])),
         sampling_rate=None,
         split=split,
-        files=(path.name,),
+        files=(FILES[task].name,),
         licence=ODDS.licence,
         citation=ODDS.citation,
     )
+
+
+def odds_table(task: str, *, folder: str | Path | None = None, progress: bool | None = None) -> LabelledTable:
+    """One of the eight tables as it is published, not parted.
+
+    Args:
+        task: as for `odds`.
+        folder: local data folder, by default what INDUBIO_DATA names; what is not there is downloaded.
+        progress: show a progress bar for a download, by default on a terminal.
+    """
+    ODDS.check_task(task)
+    rows, anomalous = _read(fetch(FILES[task], folder=folder, progress=progress), len(NAMES[task]))
+    return LabelledTable(rows=rows, anomalous=anomalous, names=NAMES[task])
 
 
 def _read(path: Path, features: int) -> tuple[Float[np.ndarray, "rows features"], Bool[np.ndarray, " rows"]]:

@@ -5,13 +5,12 @@ workers of a cluster must see the folder of results.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 
 from indubio.errors import IndubioError, TrainingError
-from indubio.paper.reproduction.cell_store import CellStore
-from indubio.paper.reproduction.cells import Cell, run
+from indubio.grids.cell_folder import CellFolder, CellT, GridCell
 from indubio.workers import Workers
 
 
@@ -29,12 +28,12 @@ class GridAdvance:
     done: int
     total: int
     cpu_left: float | None
-    latest: Cell | None
+    latest: GridCell | None
 
 
 def run_grid(
-    cells: Sequence[Cell],
-    store: CellStore,
+    cells: Sequence[CellT],
+    store: CellFolder[CellT],
     *,
     executor: Executor | None = None,
     workers: Workers | None = None,
@@ -61,22 +60,15 @@ def run_grid(
         _run(pool, waiting, store, estimate, tell)
 
 
-def run_and_write(cell: Cell, folder: str) -> None:
-    """What one worker does with one cell."""
-    CellStore(folder).write(cell, run(cell))
-
-
 def _run(
     executor: Executor,
-    waiting: Sequence[Cell],
-    store: CellStore,
+    waiting: Sequence[CellT],
+    store: CellFolder[CellT],
     estimate: "_Estimate",
     tell: Callable[[GridAdvance], None],
 ) -> None:
-    jobs: dict[Future[None], Cell] = {
-        executor.submit(run_and_write, cell, str(store.folder.absolute())): cell for cell in waiting
-    }
-    failures: dict[Cell, IndubioError] = {}
+    jobs: dict[Future[object], CellT] = {executor.submit(store.job(cell)): cell for cell in waiting}
+    failures: dict[CellT, IndubioError] = {}
     try:
         for job in as_completed(jobs):
             cell = jobs[job]
@@ -85,7 +77,7 @@ def _run(
             except IndubioError as error:
                 failures[cell] = error
             else:
-                estimate.add(cell, store.record(cell).cpu_seconds)
+                estimate.add(cell, store.kept(cell)["cpu_seconds"])
                 tell(estimate.advance(cell))
     except BaseException:  # Ctrl-C, or a worker that was killed: what is written stays, the rest need not start
         for job in jobs:
@@ -99,19 +91,19 @@ def _run(
 class _Estimate:
     """Processor time that is left: cells of one task and model cost about the same with every seed."""
 
-    def __init__(self, cells: Sequence[Cell], store: CellStore) -> None:
-        self._cells = cells
-        self._costs: dict[Cell, list[float]] = defaultdict(list)
-        self._done: set[Cell] = set()
+    def __init__(self, cells: Sequence[CellT], store: CellFolder[CellT]) -> None:
+        self._cells: Sequence[GridCell] = cells
+        self._costs: dict[Hashable, list[float]] = defaultdict(list)
+        self._done: set[GridCell] = set()
         for cell in cells:
             if store.is_done(cell):
-                self.add(cell, store.record(cell).cpu_seconds)
+                self.add(cell, store.kept(cell)["cpu_seconds"])
 
-    def add(self, cell: Cell, cpu_seconds: float) -> None:
+    def add(self, cell: GridCell, cpu_seconds: float) -> None:
         self._done.add(cell)
         self._costs[cell.series].append(cpu_seconds)
 
-    def advance(self, latest: Cell | None) -> GridAdvance:
+    def advance(self, latest: GridCell | None) -> GridAdvance:
         return GridAdvance(len(self._done), len(self._cells), self._left(), latest)
 
     def _left(self) -> float | None:
