@@ -121,7 +121,7 @@ class Contender:
             said["scored_by"] = getattr(self.scored_by, "__qualname__", repr(self.scored_by))
         if isinstance(made, Detector):  # a default that changes is another detector
             settings = made.settings_in_use()
-            said["in_use"] = [repr(settings), repr(settings.architecture_for((1,)))]
+            said["in_use"] = [repr(settings), repr(settings.architecture_for((1,), rows=1))]
         if self.form == "refits":
             ours = Detector().settings_in_use()
             said["as"] = [MEMBERS, *map(repr, (ours.conversion, ours.referral, ours.calibration))]
