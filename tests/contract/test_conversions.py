@@ -9,7 +9,8 @@ import pytest
 
 import indubio.probability
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian
+from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian, Odds
+from indubio.probability.odds import SUREST
 from tests import skeletons
 
 SHARED_FILES = {
@@ -22,13 +23,18 @@ SHARED_FILES = {
     "ranks",
     "ties",
 }
-KINDS = CONVERSIONS | skeletons.CONVERSIONS
+KINDS = CDF_CONVERSIONS | skeletons.CONVERSIONS
 
-SETTINGS = [
+CDFS = [
     pytest.param(setting(scaled=scaled, level=level), id=f"{name}-{'scaled' if scaled else 'plain'}-{level}")
     for name, setting in KINDS.items()
     for scaled in (True, False)
     for level in ("cdf_of_mean", "mean_of_cdf")
+]
+SETTINGS = [
+    *CDFS,
+    pytest.param(Odds(), id="odds"),
+    pytest.param(Odds(false_alarms=0.02, steepness=2.0), id="odds-steep"),
 ]
 
 # Every way in which training scores can fail to vary; the last one varies by float32 rounding only.
@@ -51,6 +57,11 @@ STEPS = {
 
 @pytest.fixture(params=SETTINGS)
 def conversion(request):
+    return request.param
+
+
+@pytest.fixture(params=CDFS)
+def cdf(request):
     return request.param
 
 
@@ -139,7 +150,8 @@ def test_fitting_leaves_the_scores_as_they_were(conversion, train):
 def test_an_infinite_score_has_probability_one(conversion, train):
     largest = np.finfo(np.float64).max
     probability = conversion.fit(train).probability(np.array([[np.inf, largest]] * 3))
-    np.testing.assert_array_equal(probability, 1.0)
+    np.testing.assert_array_equal(probability[:, 0], 1.0)
+    np.testing.assert_array_equal(probability[:, 1], SUREST if isinstance(conversion, Odds) else 1.0)
 
 
 def test_no_test_examples_give_no_probabilities(conversion, train):
@@ -163,8 +175,8 @@ def test_training_scores_that_do_not_vary_make_a_step(name, scores):
 
 
 @pytest.mark.parametrize("scores", ALL_EQUAL.values(), ids=ALL_EQUAL.keys())
-def test_what_scores_as_every_training_example_has_probability_zero_when_scaled(conversion, scores):
-    scaled = conversion.replaced(scaled=True).fit(scores[None])
+def test_what_scores_as_every_training_example_has_probability_zero_when_scaled(cdf, scores):
+    scaled = cdf.replaced(scaled=True).fit(scores[None])
     np.testing.assert_array_equal(scaled.probability(scores[None]), 0.0)
     around = np.array([[scores[0] - 0.01, scores[0] + 0.01]])
     np.testing.assert_array_equal(scaled.probability(around), [[0.0, 1.0]])
@@ -180,16 +192,16 @@ def test_the_step_does_not_turn_on_the_rounding_of_a_score(name):
     np.testing.assert_array_equal(fitted.probability(clearly), [STEPS[name]])
 
 
-def test_training_scores_of_zero_make_a_step_at_zero(conversion):
-    found = conversion.replaced(scaled=True).fit(np.zeros((1, 4))).probability(np.array([[0.0, 1e-9]]))
+def test_training_scores_of_zero_make_a_step_at_zero(cdf):
+    found = cdf.replaced(scaled=True).fit(np.zeros((1, 4))).probability(np.array([[0.0, 1e-9]]))
     np.testing.assert_array_equal(found, [[0.0, 1.0]])
 
 
-def test_only_the_draw_that_does_not_vary_becomes_a_step(conversion, train, test):
+def test_only_the_draw_that_does_not_vary_becomes_a_step(cdf, train, test):
     mixed = train.copy()
     mixed[1] = 1.5
-    found = conversion.fit(mixed).probability(test)
-    expected = conversion.fit(train).probability(test)
+    found = cdf.fit(mixed).probability(test)
+    expected = cdf.fit(train).probability(test)
     np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
     assert set(found[1]) <= {0.0, 0.5, 1.0}
 
@@ -276,6 +288,46 @@ def test_unknown_settings_are_refused():
         Gaussian(level="median")
     with pytest.raises(ConfigError, match="scaled"):
         Gaussian(scaled=1)
+
+
+def rates(odds: Odds, scores: np.ndarray, new: np.ndarray) -> float:
+    """Share of new good examples that have at least even odds."""
+    return float((odds.fit(scores[None]).probability(new[None]) >= 0.5).mean())
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1, 0.3])
+def test_even_odds_are_reached_by_the_chosen_share_of_good_examples(rate):
+    random = np.random.default_rng(3)
+    found = rates(Odds(false_alarms=rate), random.gamma(2.0, size=20_000), random.gamma(2.0, size=50_000))
+    assert abs(found - rate) < 4 * np.sqrt(rate * (1 - rate) * (1 / 20_000 + 1 / 50_000))
+
+
+def test_odds_are_those_of_the_count_of_scores_that_are_reached():
+    training, new = np.array([3.0, 1.0, 2.0, 2.0]), np.array([0.5, 1.0, 2.0, 2.5, 3.0])
+    reached = np.array([(training >= score).sum() for score in new])
+    rarity = (reached + 0.5) / 5
+    found = Odds(false_alarms=0.2, steepness=2.0).fit(training[None]).probability(new[None])
+    np.testing.assert_allclose(found[0], 1 / (1 + (rarity / 0.2) ** 2))
+
+
+def test_what_many_good_examples_have_is_no_anomaly_though_nothing_scores_higher():
+    training = np.concatenate([np.random.default_rng(0).random(70), np.full(30, 5.0)])
+    assert (Odds(false_alarms=0.1).fit(training[None]).probability(np.array([[5.0]])) < 0.5).all()
+
+
+def test_far_outliers_stay_in_order_and_nothing_is_certain():
+    training = np.random.default_rng(0).gamma(2.0, size=500)
+    new = training.max() * np.array([1.5, 3.0, 10.0, 1e3, 1e6])
+    found = Odds().fit(training[None]).probability(np.concatenate([[0.0], new])[None])[0]
+    assert (np.diff(found) > 0).all()
+    assert 0 < found[0] < 0.5 < found[1]
+    assert found[-1] < 1
+
+
+@pytest.mark.parametrize("scores", ALL_EQUAL.values(), ids=ALL_EQUAL.keys())
+def test_odds_of_scores_that_do_not_vary_rise_beyond_them(scores):
+    found = Odds().fit(scores[None]).probability(np.array([[scores[0] - 1, scores[0], scores[0] + 1]]))[0]
+    assert found[0] == found[1] < found[2]
 
 
 def test_the_stages_after_the_network_work_where_torch_is_absent():

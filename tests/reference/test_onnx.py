@@ -10,9 +10,9 @@ from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import MinMax, read_table
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood
-from indubio.posteriors import POSTERIORS
-from indubio.probability import CONVERSIONS
+from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
+from indubio.posteriors import POSTERIORS, TrainedPosterior
+from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, Odds
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(120, 5)) @ RNG.normal(size=(5, 5))
@@ -30,6 +30,8 @@ NETWORKS = {
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }
+
+OF_ITS_OWN = {"its own": (None, TABLE), "its own, of windows": (None, WINDOWS)}  # of posteriors in closed form
 
 
 def exported(detector: Detector, tmp_path) -> OnnxModel:
@@ -49,10 +51,16 @@ def assert_same(detector: Detector, model: OnnxModel, rows, *, step: float = 1e-
     np.testing.assert_array_equal(theirs.verdict[~near], ours.verdict[~near])
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("posterior", POSTERIORS)
+CLOSED = [name for name, kind in POSTERIORS.items() if not issubclass(kind, TrainedPosterior)]
+EACH = [
+    *((name, network) for name in POSTERIORS if name not in CLOSED for network in NETWORKS),
+    *((name, network) for name in CLOSED for network in OF_ITS_OWN),
+]
+
+
+@pytest.mark.parametrize(("posterior", "network"), EACH)
 def test_every_posterior_and_network_scores_as_the_detector_does(posterior, network, tmp_path):
-    architecture, rows = NETWORKS[network]
+    architecture, rows = (NETWORKS | OF_ITS_OWN)[network]
     settings = DRAWS.get(posterior, {"draws": 4})
     detector = Detector(
         posterior=POSTERIORS[posterior](**settings), architecture=architecture, training=Training(epochs=3)
@@ -62,12 +70,18 @@ def test_every_posterior_and_network_scores_as_the_detector_does(posterior, netw
     assert_same(detector, model, np.concatenate([rows, 1.5 * rows]), step=1e-5 if rows is TABLE else 0.05)
 
 
-@pytest.mark.parametrize("level", ["cdf_of_mean", "mean_of_cdf"])
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("conversion", CONVERSIONS)
-def test_every_conversion_gives_the_same_probabilities(conversion, scaled, level, tmp_path):
+CDFS = [
+    kind(scaled=scaled, level=level)
+    for kind in CDF_CONVERSIONS.values()
+    for scaled in (False, True)
+    for level in ("cdf_of_mean", "mean_of_cdf")
+]
+
+
+@pytest.mark.parametrize("conversion", [*CDFS, Odds(), Odds(steepness=2.0)], ids=str)
+def test_every_conversion_gives_the_same_probabilities(conversion, tmp_path):
     detector = Detector(
-        conversion=CONVERSIONS[conversion](scaled=scaled, level=level),
+        conversion=conversion,
         posterior=AnchoredEnsemble(members=3),
         training=Training(epochs=5),
     ).fit(TABLE)
@@ -91,6 +105,8 @@ def test_degenerate_scores_give_the_same_steps(conversion, tmp_path):
         LaplaceLikelihood(),
         LaplaceLikelihood(noise="per_example"),
         BernoulliLikelihood(),
+        StudentLikelihood(),
+        StudentLikelihood(noise="per_feature", freedom=3.0),
     ],
     ids=str,
 )

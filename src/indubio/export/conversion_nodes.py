@@ -5,10 +5,11 @@ from onnx import TensorProto
 
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
-from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Uniform
+from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Odds, Uniform
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.location_scale import LocationScale
+from indubio.probability.odds import SUREST as SUREST_ODDS
 from indubio.uncertainty import LARGEST_TOTAL
 
 
@@ -17,36 +18,64 @@ def upper_tie(graph: Graph, score: str) -> str:
     return graph.add("Add", score, graph.add("Mul", graph.add("Abs", score), graph.constant(TIE_TOLERANCE)))
 
 
+def lower_tie(graph: Graph, score: str) -> str:
+    """The smallest score that counts as equal to x: x - 1e-5 |x|."""
+    return graph.add("Sub", score, graph.add("Mul", graph.add("Abs", score), graph.constant(TIE_TOLERANCE)))
+
+
 def probability(graph: Graph, fitted: FittedConversion, nll: str) -> str:
     """Anomaly probabilities (draws, examples) of float64 scores (draws, examples)."""
     conversion, parameters = fitted.conversion, fitted.parameters
+    if isinstance(conversion, Odds):
+        return _odds(graph, conversion, parameters, nll)
     if isinstance(conversion, Ecdf):
         cdf = _ecdf(graph, parameters["scores"], nll)
     elif isinstance(conversion, LocationScale):
         cdf = _location_scale(graph, conversion, parameters["location"], parameters["scale"], nll)
     else:
         raise ConfigError(f"{type(conversion).__name__} cannot be exported.")
-    if not conversion.scaled:
+    if not conversion.is_scaled:
         return cdf
     return _scaled(graph, cdf, nll, parameters["scaling_level"], parameters["training_mean"])
 
 
+def _odds(graph: Graph, conversion: Odds, parameters: dict[str, np.ndarray], nll: str) -> str:
+    """The odds of the rarity against the rate of false alarms."""
+    scores, one = parameters["scores"], graph.constant(1.0)
+    count, least = scores.shape[1], lower_tie(graph, nll)
+    below = graph.cast(_counted(graph, scores, least, "Less"), TensorProto.DOUBLE)
+    reached = graph.add("Div", graph.add("Sub", graph.constant(count + 0.5), below), graph.constant(count + 1.0))
+    over = graph.add("Sub", least, graph.constant(scores[:, -1:].astype(np.float64)))
+    beyond = graph.add(
+        "Div", graph.add("Max", over, graph.constant(0.0)), graph.constant(parameters["excess"][:, None])
+    )
+    rarity = graph.add("Div", reached, graph.add("Add", beyond, one))
+    odds = graph.add("Div", rarity, graph.constant(conversion.false_alarms))
+    if conversion.steepness != 1:
+        odds = graph.add("Pow", odds, graph.constant(conversion.steepness))
+    return graph.add("Min", graph.add("Div", one, graph.add("Add", odds, one)), graph.constant(SUREST_ODDS))
+
+
 def _ecdf(graph: Graph, scores: np.ndarray, nll: str) -> str:
-    """Share of the training scores up to the tie with each score, by a binary search that is written out."""
+    """Share of the training scores up to the tie with each score."""
+    counted = graph.cast(_counted(graph, scores, upper_tie(graph, nll), "LessOrEqual"), TensorProto.DOUBLE)
+    return graph.add("Div", counted, graph.constant(float(scores.shape[1])))
+
+
+def _counted(graph: Graph, scores: np.ndarray, reached: str, compared: str) -> str:
+    """How many of a draw's scores are below, or up to, each value, by a binary search that is written out."""
     draws, count = scores.shape
     bits = int(count).bit_length()
     padded = np.full((draws, 2**bits), np.inf, dtype=scores.dtype)  # infinity is never counted
     padded[:, :count] = scores
     table = graph.cast(graph.constant(padded), TensorProto.DOUBLE)
-    reached = upper_tie(graph, nll)
-    place = graph.add("Expand", graph.constant(0, np.int64), graph.add("Shape", nll))
+    place = graph.add("Expand", graph.constant(0, np.int64), graph.add("Shape", reached))
     for bit in reversed(range(bits)):
         further = graph.add("Add", place, graph.constant(2**bit, np.int64))
         last = graph.add("Sub", further, graph.constant(1, np.int64))
         value = graph.add("GatherElements", table, last, axis=1)
-        place = graph.add("Where", graph.add("LessOrEqual", value, reached), further, place)
-    counted = graph.add("Min", place, graph.constant(count, np.int64))
-    return graph.add("Div", graph.cast(counted, TensorProto.DOUBLE), graph.constant(float(count)))
+        place = graph.add("Where", graph.add(compared, value, reached), further, place)
+    return graph.add("Min", place, graph.constant(count, np.int64))
 
 
 def _location_scale(graph: Graph, conversion: LocationScale, location: np.ndarray, scale: np.ndarray, nll: str) -> str:

@@ -229,7 +229,7 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
     The customised scaling gives no probability up to the average score: one score of a thousand times the others moves
     it beyond nearly all of them, and then hardly anything is ever called an anomaly.
     """
-    if not fitted.conversion.scaled:
+    if not fitted.conversion.is_scaled:
         return
     level = float(np.median(fitted.parameters["scaling_level"]))
     if HIGH_LEVEL <= level < FULL_LEVEL:

@@ -4,25 +4,29 @@
 """
 
 from indubio.probability.by_group import GroupConversions
-from indubio.probability.conversion import Conversion, FittedConversion
+from indubio.probability.conversion import CdfConversion, Conversion, FittedConversion
 from indubio.probability.correction import Correction
 from indubio.probability.customised_scaling import Level
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.exponential import Exponential
 from indubio.probability.gaussian import Gaussian
+from indubio.probability.odds import Odds
 from indubio.probability.ties import TIE_TOLERANCE, upper_tie
 from indubio.probability.uniform import Uniform
 
-CONVERSIONS: dict[str, type[Conversion]] = {
+CDF_CONVERSIONS: dict[str, type[CdfConversion]] = {  # the paper's, each with and without the customised scaling
     "gaussian": Gaussian,
     "exponential": Exponential,
     "uniform": Uniform,
     "ecdf": Ecdf,
 }
+CONVERSIONS: dict[str, type[Conversion]] = {**CDF_CONVERSIONS, "odds": Odds}
 
 __all__ = [
+    "CDF_CONVERSIONS",
     "CONVERSIONS",
     "TIE_TOLERANCE",
+    "CdfConversion",
     "Conversion",
     "Correction",
     "Ecdf",
@@ -31,6 +35,7 @@ __all__ = [
     "Gaussian",
     "GroupConversions",
     "Level",
+    "Odds",
     "Uniform",
     "upper_tie",
 ]

@@ -28,32 +28,29 @@ SCALING_PARAMETERS = {"training_mean": 1, "scaling_level": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion(Settings, ABC):
-    """Settings of a conversion; `fit` gives the conversion itself.
-
-    Args:
-        scaled: apply the customised scaling, so that an average training score has probability 0.
-        level: where the scaling starts: `cdf_of_mean` is the paper's formula, `mean_of_cdf` what its authors ran.
-    """
+    """Settings of a conversion; `fit` gives the conversion itself."""
 
     PARAMETERS: ClassVar[Mapping[str, int]]  # name of each fitted array -> its dimensions, draws first
 
-    scaled: bool = True
-    level: Level = "cdf_of_mean"
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the customised scaling follows the CDF."""
+        return False
 
     @abstractmethod
     def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
-        """Parameters of the CDF of one draw, from its training scores."""
+        """Parameters of the probability of one draw, from its training scores."""
 
     @abstractmethod
     def cdf(
         self, nll: Float[np.ndarray, " examples"], parameters: Mapping[str, np.ndarray]
     ) -> Float[np.ndarray, " examples"]:
-        """CDF of one draw at these scores, given what `fit_draw` returned."""
+        """Probability of one draw at these scores, before any scaling, given what `fit_draw` returned."""
 
     def cdfs(
         self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
     ) -> Float[np.ndarray, "draws examples"]:
-        """CDF of every draw at its own scores; what is the same for all draws can be done once here."""
+        """The same of every draw at its own scores; what is the same for all draws can be done once here."""
         return np.array([self.cdf(scores, known) for scores, known in zip(nll, parameters, strict=True)])
 
     def fit(self, nll: Float[np.ndarray, "draws examples"]) -> "FittedConversion":
@@ -63,13 +60,34 @@ class Conversion(Settings, ABC):
             raise DataError(f"a conversion needs at least one training example and one draw, got {_shape(scores)}.")
         rule = f"training scores must be finite, and at most {LARGEST_TRAINING_SCORE:g} in size"
         _require(np.abs(scores) <= LARGEST_TRAINING_SCORE, scores, rule)
-        draws = [self._fit_draw_with_level(draw) for draw in scores]
+        draws = [self._fit_draw(draw) for draw in scores]
         names = parameter_dimensions(self)
         return FittedConversion(
             conversion=self, parameters={name: np.stack([draw[name] for draw in draws]) for name in names}
         )
 
-    def _fit_draw_with_level(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
+    def _fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
+        return self.fit_draw(nll)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CdfConversion(Conversion, ABC):
+    """The CDF of a distribution of scores, which the customised scaling may follow: the paper's conversions.
+
+    Args:
+        scaled: apply the customised scaling, so that an average training score has probability 0.
+        level: where the scaling starts: `cdf_of_mean` is the paper's formula, `mean_of_cdf` what its authors ran.
+    """
+
+    scaled: bool = True
+    level: Level = "cdf_of_mean"
+
+    @property
+    def is_scaled(self) -> bool:
+        """As the settings say."""
+        return self.scaled
+
+    def _fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
         parameters = self.fit_draw(nll)
         if not self.scaled:
             return parameters
@@ -141,7 +159,7 @@ class FittedConversion:
 
     def _block_probability(self, nll: Float[np.ndarray, "draws block"]) -> Float[np.ndarray, "draws block"]:
         cdf = self.conversion.cdfs(nll, self._by_draw)
-        if not self.conversion.scaled:
+        if not self.conversion.is_scaled:
             return cdf
         level, mean = self._level_and_mean
         return scaled_probability(cdf, nll, level=level, mean=mean)
@@ -149,7 +167,7 @@ class FittedConversion:
 
 def parameter_dimensions(conversion: Conversion) -> dict[str, int]:
     """Name of every array of the fitted conversion -> its dimensions."""
-    return {**conversion.PARAMETERS, **(SCALING_PARAMETERS if conversion.scaled else {})}
+    return {**conversion.PARAMETERS, **(SCALING_PARAMETERS if conversion.is_scaled else {})}
 
 
 def _scores(nll: np.ndarray) -> Float[np.ndarray, "draws examples"]:

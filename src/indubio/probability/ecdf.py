@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.probability.conversion import Conversion
+from indubio.probability.conversion import CdfConversion
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ecdf(Conversion):
+class Ecdf(CdfConversion):
     """Empirical distribution of the training scores, which it keeps, sorted.
 
     Example:

@@ -14,12 +14,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.probability.conversion import Conversion
+from indubio.probability.conversion import CdfConversion
 from indubio.probability.ties import upper_tie
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocationScale(Conversion):
+class LocationScale(CdfConversion):
     """Base of the conversions that fit a parametric distribution by maximum likelihood."""
 
     PARAMETERS: ClassVar[Mapping[str, int]] = {"location": 1, "scale": 1}

@@ -18,3 +18,9 @@ def upper_tie(score: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]
     """
     with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is what is meant
         return np.asarray(score * (1 + TIE_TOLERANCE * np.sign(score)))
+
+
+def lower_tie(score: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """The smallest score that still counts as equal to x: x - 1e-5 |x|."""
+    with np.errstate(over="ignore"):
+        return np.asarray(score * (1 - TIE_TOLERANCE * np.sign(score)))

@@ -17,7 +17,7 @@ from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.explain import contributions
 from indubio.export import export_onnx
 from indubio.inputs import MinMax
-from indubio.probability import CONVERSIONS, Ecdf, Gaussian
+from indubio.probability import CDF_CONVERSIONS, Ecdf, Gaussian, Odds
 from indubio.report import html_report
 from indubio.report.model_facts import model_rows
 from indubio.report.subject import Subject
@@ -106,10 +106,13 @@ def test_a_neighbour_detector_is_calibrated_on_scores_without_the_row_itself():
 # ----- scores of any kind
 
 
-@pytest.mark.parametrize("conversion", CONVERSIONS)
-@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize(
+    "conversion",
+    [*(kind(scaled=scaled) for kind in CDF_CONVERSIONS.values() for scaled in (True, False)), Odds()],
+    ids=str,
+)
 @pytest.mark.parametrize(("factor", "shift"), [(1, -2.5), (-1, 0), (1, 1e4), (1e-6, 0), (1e6, -1e9)])
-def test_only_the_order_and_the_spread_of_scores_matter(conversion, scaled, factor, shift):
+def test_only_the_order_and_the_spread_of_scores_matter(conversion, factor, shift):
     sign = np.sign(factor)
 
     def moved(rows):
@@ -118,7 +121,7 @@ def test_only_the_order_and_the_spread_of_scores_matter(conversion, scaled, fact
     def expected(rows):
         return sign * distance(rows) + 100
 
-    settings = {"conversion": CONVERSIONS[conversion](scaled=scaled)}
+    settings = {"conversion": conversion}
     one, other = (plain(score, **settings).fit(TRAINING).assess(ROWS).to_dict() for score in (moved, expected))
     for name in ("probability", "total", "exceed"):
         np.testing.assert_allclose(one[name], other[name], atol=1e-9)

@@ -1,0 +1,84 @@
+r"""Odds: how rare such a score is among good examples, against a rate of false alarms.
+
+s(x) = (#{i: nll_i >= nll} + 1/2) / (N + 1),   p = 1 / (1 + (s / rate)^steepness)
+
+A score that a good example reaches with the chosen rate has probability 1/2, so that about this share of good examples
+is called an anomaly. Scores that tie count as reached: what good examples often have is never an anomaly. Beyond the
+largest score s falls as a Pareto tail does, s(x) = 1/2 / (N + 1) / (1 + (nll - largest) / excess), with the mean excess
+of the highest tenth: far outliers stay in order, and nothing has probability 0 or 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.probability.conversion import Conversion
+from indubio.probability.ecdf import rounded_down
+from indubio.probability.ranks import places
+from indubio.probability.ties import lower_tie
+from indubio.settings import Fraction, Positive
+
+TENTH = 0.1  # of the scores, the highest, that the tail is fitted on
+SMALLEST_EXCESS = 1e-3  # of the size of the largest score: a tail that falls faster is not known from so few scores
+SUREST = 1 - 2.0**-40  # the largest probability of a finite score
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odds(Conversion):
+    """The odds of a score's rarity against a rate of false alarms; keeps the scores, sorted.
+
+    Args:
+        false_alarms: the share of good examples that may be called anomalies: at this rarity the probability is 1/2.
+        steepness: how fast the probability changes with the rarity.
+
+    Example:
+        Of nine scores one is at least 9: a rarity of (1 + 1/2) / 10, which has even odds at that rate.
+
+        >>> import numpy as np
+        >>> training, new = np.arange(1.0, 10.0)[None], np.array([[1.0, 5.0, 9.0, 99.0]])
+        >>> Odds(false_alarms=0.15).fit(training).probability(new).round(2)
+        array([[0.14, 0.21, 0.5 , 1.  ]])
+    """
+
+    PARAMETERS: ClassVar[Mapping[str, int]] = {"scores": 2, "excess": 1}
+
+    false_alarms: Fraction = 0.1
+    steepness: Positive = 1.0
+
+    def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
+        """The sorted scores, and the mean excess of the highest tenth."""
+        scores = np.sort(nll)
+        above = scores[len(scores) - max(1, int(TENTH * len(scores))) :].astype(np.float64)
+        start = float(scores[max(0, len(scores) - len(above) - 1)])
+        excess = float(np.cumsum(above - start)[-1]) / len(above)
+        smallest = max(SMALLEST_EXCESS * abs(float(scores[-1])), float(np.finfo(np.float32).tiny))
+        return {"scores": scores, "excess": np.array(max(excess, smallest))}
+
+    def cdf(
+        self, nll: Float[np.ndarray, " examples"], parameters: Mapping[str, np.ndarray]
+    ) -> Float[np.ndarray, " examples"]:
+        """The probability of one draw."""
+        return np.asarray(self.cdfs(nll[None], [parameters])[0])
+
+    def cdfs(
+        self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
+    ) -> Float[np.ndarray, "draws examples"]:
+        """As `cdf`, for every draw; the ties are found once for all."""
+        count = len(parameters[0]["scores"])
+        least = lower_tie(nll)
+        below = -rounded_down(-least, parameters[0]["scores"].dtype)
+        rarity = np.empty(nll.shape)
+        with np.errstate(over="ignore"):  # an infinite score is infinitely rare
+            for draw, known in enumerate(parameters):
+                reached = count - places(known["scores"], below[draw], "left")
+                beyond = np.maximum(least[draw] - known["scores"][-1], 0.0) / known["excess"]
+                rarity[draw] = (reached + 0.5) / (count + 1) / (1 + beyond)
+        odds = rarity / self.false_alarms
+        if self.steepness != 1:  # powers are not rounded the same on every processor
+            odds **= self.steepness
+        probability = np.minimum(1 / (1 + odds), SUREST)
+        probability[nll == np.inf] = 1.0
+        return probability
