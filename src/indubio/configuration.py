@@ -11,7 +11,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,7 +20,7 @@ from indubio.calibration import CALIBRATIONS, Calibration
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
-from indubio.inputs import MinMax, Roles, Windowing
+from indubio.inputs import MinMax, Roles, Spectra, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
@@ -60,6 +60,7 @@ class Parameters(Scalars):
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[MinMax, ByKind(SCALINGS)] | None = None
+    spectra: Spectra | Literal[False] | None = None
     referral: Annotated[Referral, ByKind(REFERRALS)] | None = None
     device: str = "cpu"
     seed: NotNegativeInt = 0
@@ -67,7 +68,16 @@ class Parameters(Scalars):
 
 PARAMETERS = tuple(field.name for field in dataclasses.fields(Parameters))  # a test compares them with the constructor
 # Where these stand says what they are.
-WITHOUT_KIND: tuple[type[Settings], ...] = (Training, RangeTest, EarlyStopping, Reading, Roles, Windowing, Parameters)
+WITHOUT_KIND: tuple[type[Settings], ...] = (
+    Training,
+    RangeTest,
+    EarlyStopping,
+    Reading,
+    Roles,
+    Windowing,
+    Spectra,
+    Parameters,
+)
 
 _KINDS = {settings: kind for family in FAMILIES.values() for kind, settings in family.items()}
 

@@ -6,7 +6,7 @@
 """
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -19,9 +19,11 @@ from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.inputs import MinMax, Missing, Unseen
+from indubio.inputs import MinMax, Missing, Spectra, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
+from indubio.inputs.preparation import Rows
+from indubio.inputs.spectra import chosen_spectra
 from indubio.networks import Architecture, Autoencoder, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
@@ -35,6 +37,7 @@ from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
+USUAL_SPECTRA: Spectra | Literal[False] = False  # what `spectra=None` means for windows
 
 _DEFAULTS: dict[str, Settings] = {
     "posterior": AnchoredEnsemble(),
@@ -53,13 +56,15 @@ class Detector(ChainEstimator):
 
     Args:
         posterior: how the draws are made; None is `AnchoredEnsemble()`.
-        architecture: the network; None is `Dense()` for tables and `Conv1d()` for windows.
+        architecture: the network; None is `Dense()` for tables and spectra, and `Conv1d()` for windows as they are.
         likelihood: None is `GaussianLikelihood()` with sigma = 1.
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, see `calibration_for`.
         scaling: None is `MinMax()`.
+        spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
+            bands and of the envelope, per sensor; False takes windows as they are, and so does None.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -128,6 +133,7 @@ class Detector(ChainEstimator):
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: MinMax | None = None,
+        spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -144,6 +150,7 @@ class Detector(ChainEstimator):
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
+        self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
@@ -241,11 +248,12 @@ class Detector(ChainEstimator):
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=settings.spectra_for(rows.values.shape[1:]),
             detector=type(self).__name__,
         )
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(rows.values[:like_new], inputs.schema.encoded_names)
-        warm = start is not None and start.autoencoder.network.input_shape == inputs.input_shape and not plan.unseen
+        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names)
+        warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
             if not (warm and settings.posterior.warm_start):
@@ -256,7 +264,7 @@ class Detector(ChainEstimator):
             training = training.replaced(epochs=warm_epochs)
         draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(inputs.input_shape, self.device),
+            settings.autoencoder_for(inputs.value_shape, self.device),
             scaled,
             plan,
             training=training,
@@ -283,21 +291,21 @@ class Detector(ChainEstimator):
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=settings.spectra_for(outline.shape),
             report=progress,
         )
-        names = outline.schema.encoded_names
         inputs = Inputs(
             schema=outline.schema,
             intake=known.intake,
             input_shape=outline.shape,
-            names=names,
+            names=outline.schema.encoded_names,
             detector=type(self).__name__,
         )
-        drift = DriftReference.fit(known.sample, names)
+        drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)
         order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
         draws = fit_orders(
             [order],
-            settings.autoencoder_for(outline.shape, self.device),
+            settings.autoencoder_for(inputs.value_shape, self.device),
             ScaledRows(known, self.seed),
             training=settings.training,
             report=progress,
@@ -359,7 +367,10 @@ class Detector(ChainEstimator):
     def settings_in_use(self) -> "DetectorSettings":
         """The settings with the defaults put in, checked."""
         settings = DetectorSettings(
-            **self._with_defaults(), architecture=self.architecture, calibration=self.calibration
+            **self._with_defaults(),
+            architecture=self.architecture,
+            calibration=self.calibration,
+            spectra=self.spectra,
         )
         self._check_scalars()
         require_device(self.device)
@@ -380,17 +391,27 @@ class DetectorSettings(ChainSettings):
     likelihood: Likelihood
     training: Training
     scaling: MinMax
+    spectra: Spectra | Literal[False] | None
 
-    def architecture_for(self, input_shape: tuple[int, ...]) -> Architecture:
-        """The architecture asked for, or the usual one for this shape."""
+    def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
+        """What makes features of examples of this shape; None takes them as they are."""
+        return chosen_spectra(self.spectra, USUAL_SPECTRA, input_shape)
+
+    def value_shape_for(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of what the network gets of examples of this shape."""
+        spectra = self.spectra_for(input_shape)
+        return input_shape if spectra is None else (spectra.of_shape(*input_shape).count,)
+
+    def architecture_for(self, value_shape: tuple[int, ...]) -> Architecture:
+        """The architecture asked for, or the usual one for values of this shape."""
         if self.architecture is not None:
             return self.architecture
-        return Dense() if len(input_shape) == 1 else Conv1d()
+        return Dense() if len(value_shape) == 1 else Conv1d()
 
-    def autoencoder_for(self, input_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
-        """What is trained on examples of this shape, and where."""
-        network = self.architecture_for(input_shape).build(
-            input_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
+    def autoencoder_for(self, value_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
+        """What is trained on values of this shape, and where."""
+        network = self.architecture_for(value_shape).build(
+            value_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
         )
         return Autoencoder(network, self.likelihood, device)
 

@@ -22,8 +22,9 @@ from indubio.ensemble.contained_randomness import own_randomness, seed_globals
 from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.inputs import MinMax, Missing, Unseen
+from indubio.inputs import MinMax, Missing, Spectra, Unseen
 from indubio.inputs.named_rows import training_groups
+from indubio.inputs.spectra import chosen_spectra
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.inputs import Inputs, TrainingExamples
@@ -34,13 +35,22 @@ Bootstrap = bool | Literal["subsample"]
 
 COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
-OWN = ("members", "bootstrap", "share", "one_by_one", "calibration", "scaling", "seed")  # without a default to put in
+OWN = (
+    "members",
+    "bootstrap",
+    "share",
+    "one_by_one",
+    "calibration",
+    "scaling",
+    "spectra",
+    "seed",
+)  # without a default to put in
 
 
 class EnsembleDetector(ChainEstimator):
     """Any detector, refitted on resamples of the training rows, with the uncertainty of every verdict.
 
-    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values.
+    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values, or of features: `spectra`.
 
     Args:
         base: a detector of scikit-learn or PyOD, any model with `fit` together with `scored_by`, or a function of the
@@ -57,6 +67,7 @@ class EnsembleDetector(ChainEstimator):
         calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
             `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
         scaling: None passes the values on as they are; `MinMax()` scales by the training ranges.
+        spectra: `Spectra()` makes features of windows first; None and False take them as they are.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -108,6 +119,7 @@ class EnsembleDetector(ChainEstimator):
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: MinMax | None = None,
+        spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -124,6 +136,7 @@ class EnsembleDetector(ChainEstimator):
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
+        self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
@@ -152,12 +165,13 @@ class EnsembleDetector(ChainEstimator):
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=chosen_spectra(settings.spectra, False, given.values.shape[1:]),
             scaled=settings.scaling is not None,
             detector=type(self).__name__,
         )
         rows = inputs.prepared(given).values
         rows = rows.reshape(len(rows), -1)
-        drift = DriftReference.fit(given.values, inputs.schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names)
         streams = np.random.SeedSequence(self.seed).spawn(self.members)
         seeds = [int(stream.generate_state(1)[0]) for stream in streams]
         members = []
@@ -284,6 +298,7 @@ class EnsembleSettings(ChainSettings):
     one_by_one: bool | None
     calibration: Calibration | None
     scaling: MinMax | None
+    spectra: Spectra | Literal[False] | None
     seed: NotNegativeInt
 
     @property

@@ -2,6 +2,7 @@ r"""Training on examples that are larger than memory: what `fit` learns, in pass
 
     pass 1      schema, number of examples (`ExampleStream.outline`)
     pass 2      ranges of the training examples, exactly; a sample of them
+    pass 3      with spectra only: ranges of the features, exactly
     epochs      batches, mixed within a buffer (`ScaledRows`)
     last pass   scores of the reference examples
 
@@ -11,10 +12,10 @@ What needs more than a range comes from samples of examples, chosen by random nu
   p-value keeps its promise, P(p <= a) <= a, which a sketch of the scores of more examples would break. As an estimate
   of the distribution F of all scores, their ECDF has |ECDF - F| <= sqrt(log(2 / d) / 2n) everywhere with probability
   1 - d (Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990): 0.0053 for n = 2^18 and d = 10^-6.
-* Medians for missing values, the shares of frozen and saturated windows, the reference of drift and the typical scores
-  of explanations are those of about `SAMPLE` training examples, or as many as have `SAMPLE_VALUES` values. By the same
-  bound a median is a quantile between 0.4895 and 0.5105 for n = 2^16; the promise about drift holds as it is, with the
-  sample for a reference.
+* Medians for missing values, the floors of spectra, the shares of frozen and saturated windows, the reference of drift
+  and the typical scores of explanations are those of about `SAMPLE` training examples, or as many as have
+  `SAMPLE_VALUES` values. By the same bound a median is a quantile between 0.4895 and 0.5105 for n = 2^16; the promise
+  about drift holds as it is, with the sample for a reference.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from jaxtyping import Bool, Float, Shaped, UInt64
 from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Intake, MinMax, Missing, Unseen
+from indubio.inputs import Intake, MinMax, Missing, Spectra, Unseen
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
@@ -168,6 +169,7 @@ def survey(
     unseen: Unseen,
     margin: float | None,
     report: Report,
+    spectra: Spectra | None = None,
 ) -> Surveyed:
     """The second pass: ranges, and a sample."""
     share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
@@ -195,7 +197,22 @@ def survey(
         quality=None if quality is None else replace(quality, smallest=smallest, largest=largest),
         margin=margin,
     )
-    return Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
+    known = Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
+    return known if spectra is None else _with_spectra(known, spectra, scaling, report)
+
+
+def _with_spectra(known: Surveyed, spectra: Spectra, scaling: MinMax, report: Report) -> Surveyed:
+    """The same for features of windows: floors from the sample, ranges by one more pass."""
+    windowing = known.stream.reading.windowing
+    fitted = spectra.fit(known.intake.features(known.sample), None if windowing is None else windowing.rate)
+    intake = replace(known.intake, spectra=fitted)
+    for block in told_blocks(known.stream, report, "reading"):
+        values = named_rows(block.data, known.outline.schema).values
+        fitted = fitted.having_seen(intake.features(values[known.split.is_trained(block.places)]))
+    assert fitted.smallest is not None
+    assert fitted.largest is not None
+    intake = replace(intake, spectra=fitted, scaling=scaling.of_range(fitted.smallest, fitted.largest))
+    return replace(known, intake=intake)
 
 
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:

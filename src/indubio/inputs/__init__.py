@@ -4,12 +4,14 @@ from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
 from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
 from indubio.inputs.scaling import FittedMinMax, MinMax
 from indubio.inputs.schema import Column, Schema
+from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.inputs.tables import Roles, Table, read_table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
 
 __all__ = [
     "Column",
     "FittedMinMax",
+    "FittedSpectra",
     "Intake",
     "Long",
     "MinMax",
@@ -18,6 +20,7 @@ __all__ = [
     "Roles",
     "Rows",
     "Schema",
+    "Spectra",
     "Table",
     "Unseen",
     "Wide",
