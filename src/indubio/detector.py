@@ -37,6 +37,7 @@ from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
+WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
 USUAL_SPECTRA: Spectra | Literal[False] = False  # what `spectra=None` means for windows
 
 _DEFAULTS: dict[str, Settings] = {
@@ -264,7 +265,7 @@ class Detector(ChainEstimator):
             training = training.replaced(epochs=warm_epochs)
         draws = fit_parts(
             settings.posterior,
-            settings.autoencoder_for(inputs.value_shape, self.device),
+            settings.autoencoder_for(inputs.input_shape, self.device),
             scaled,
             plan,
             training=training,
@@ -305,7 +306,7 @@ class Detector(ChainEstimator):
         order = Order(posterior=settings.posterior, trained=None, seed=self.seed)
         draws = fit_orders(
             [order],
-            settings.autoencoder_for(inputs.value_shape, self.device),
+            settings.autoencoder_for(outline.shape, self.device),
             ScaledRows(known, self.seed),
             training=settings.training,
             report=progress,
@@ -402,16 +403,22 @@ class DetectorSettings(ChainSettings):
         spectra = self.spectra_for(input_shape)
         return input_shape if spectra is None else (spectra.of_shape(*input_shape).count,)
 
-    def architecture_for(self, value_shape: tuple[int, ...]) -> Architecture:
-        """The architecture asked for, or the usual one for values of this shape."""
+    def architecture_for(self, input_shape: tuple[int, ...]) -> Architecture:
+        """The architecture asked for, or the usual one for examples of this shape."""
         if self.architecture is not None:
             return self.architecture
-        return Dense() if len(value_shape) == 1 else Conv1d()
+        if self.spectra_for(input_shape) is None:
+            return Dense() if len(input_shape) == 1 else Conv1d()
+        (features,) = self.value_shape_for(input_shape)
+        usual = Dense()
+        return usual.replaced(widths=tuple(min(int(factor * features), WIDEST) for factor in usual.expansions))
 
-    def autoencoder_for(self, value_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
-        """What is trained on values of this shape, and where."""
-        network = self.architecture_for(value_shape).build(
-            value_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
+    def autoencoder_for(self, input_shape: tuple[int, ...], device: str = "cpu") -> Autoencoder:
+        """What is trained on examples of this shape, and where."""
+        network = self.architecture_for(input_shape).build(
+            self.value_shape_for(input_shape),
+            code_noise=self.posterior.code_noise,
+            output_noise=self.likelihood.output_noise,
         )
         return Autoencoder(network, self.likelihood, device)
 

@@ -186,9 +186,14 @@ class RunGatherer:
             self._times["end"][run] = end
 
 
+def knows_runs(found: Assessment) -> bool:
+    """Whether the examples say which run they are of, as windows of a recording do."""
+    return found.passed is not None and {"file", "group", "start", "end"} <= set(found.passed.column_names)
+
+
 def _names(found: Assessment) -> list[str]:
     passed = found.passed
-    if passed is None or not {"file", "group", "start", "end"} <= set(passed.column_names):
+    if passed is None or not knows_runs(found):
         raise DataError("these examples do not say which run they are of. Assess `Windows`, or pass `runs`.")
     both = zip(passed.column("group").to_pylist(), passed.column("file").to_pylist(), strict=True)
     return [str(group if group is not None else "" if file is None else file) for group, file in both]

@@ -30,7 +30,7 @@ from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
 
 FLOOR = 1e-6  # of the mean variance of the training windows
 ROUNDING = 1e-12  # of the level: a variance below its square is rounding
-SMALLEST = 1e-200  # the floor of a sensor that was 0 throughout
+SMALLEST = 1e-100  # the floor of a sensor that was 0 throughout; its square is a number too
 FARTHEST = 1e45  # beyond it a value is simply far away, and its fourth power still fits
 SHORTEST, BLOCK = 8, 4  # samples of a window, and of a block
 VALUES_AT_ONCE = 2**19  # bounds the memory; several arrays of this size are there at a time

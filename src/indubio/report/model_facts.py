@@ -67,7 +67,7 @@ def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
 
 def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     settings = detector.settings_in_use()
-    network = settings.architecture_for(detector.fitted_chain.inputs.value_shape)
+    network = settings.architecture_for(detector.input_shape_)
     weights = detector.draws_.autoencoder.weight_count()
     return [
         ("Posterior", _in_words(settings.posterior)),

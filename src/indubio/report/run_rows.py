@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from indubio.inputs.windows import Windows
 from indubio.report.subject import Subject
 from indubio.report.words import number, percent
-from indubio.runs import assess_runs
+from indubio.runs import assess_runs, knows_runs
 
 RUNS_LISTED = 20
 
@@ -15,7 +14,7 @@ def run_rows(subject: Subject) -> list[tuple[str, ...]]:
 
     None for examples that are no windows of several runs.
     """
-    if not isinstance(subject.given, Windows) or subject.found.passed is None:
+    if not knows_runs(subject.found):
         return []
     runs = assess_runs(subject.found)
     if len(runs) < 2:

@@ -32,7 +32,7 @@ from indubio.storage.uncertainty_ranks import UncertaintyRanks
 FITTED: dict[str, Any] = {
     "input_shape_": tuple[int, ...],
     "n_features_in_": int,
-    "feature_names_in_": Shaped[np.ndarray, " features"],
+    "feature_names_in_": Shaped[np.ndarray, " columns"],
     "schema_": Schema,
     "intake_": Intake,
     "conversion_": FittedConversion,
@@ -55,6 +55,7 @@ LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by e
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
+_COLUMNS: type[np.ndarray] = Float[np.ndarray, " columns"]  # type: ignore[assignment]
 _FEATURES: type[np.ndarray] = Float[np.ndarray, " features"]  # type: ignore[assignment]
 PROBE = "probe"
 PROBE_TOLERANCE = 1e-2  # relative: far above what two machines differ by, and far below what two networks do
@@ -116,7 +117,7 @@ def with_every_setting(detector: Detector) -> Detector:
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     inputs = detector.fitted_chain.inputs
-    named["architecture"] = chosen.architecture_for(inputs.value_shape)
+    named["architecture"] = chosen.architecture_for(inputs.input_shape)
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
     named["calibration"] = chosen.calibration_for(detector.n_training_)
     return Detector(**(detector.get_params(deep=False) | named))
@@ -212,7 +213,10 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     intake = stored.fitted["intake_"]
     spectra = intake.get("spectra") if isinstance(intake, dict) else None
     known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
-    with jaxtyped("context"):  # within it, all that is annotated with `features` must have one length
+    with jaxtyped(
+        "context"
+    ):  # within it, all that is annotated with `columns` must have one length, and `features` too
+        isinstance(np.broadcast_to(0.0, shape[-1:]), _COLUMNS)
         isinstance(np.broadcast_to(0.0, _value_shape(shape, known)[-1:]), _FEATURES)
         attributes = {
             name: rebuilt(hint, stored.fitted[name], name, left) if name in given else None
@@ -255,7 +259,6 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
             attributes["group_conversions_"], reference, layout.count
         ),
         "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], values),
-        "the medians must be of the columns": intake.medians is None or len(intake.medians) == shape[-1],
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
         "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),

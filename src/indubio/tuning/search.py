@@ -121,7 +121,7 @@ class _Run:
         self, study: Any, detector: Detector, sample: Sample, wanted: Search, tell: Callable[[Step], None]
     ) -> None:
         self._study, self._detector, self._wanted, self._tell = study, detector, wanted, tell
-        self._shape = detector.settings_in_use().value_shape_for(sample.trained.shape[1:])
+        self._shape = sample.trained.shape[1:]
         self.key = uuid.uuid4().hex  # others may search on the same cluster
         self._end = None if wanted.timeout is None else time.monotonic() + wanted.timeout
 

@@ -27,7 +27,7 @@ class Trial(Protocol):
 def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) -> Detector:
     """The detector with the settings that a trial suggests; all others stay as they are."""
     chosen = detector.settings_in_use()
-    architecture = _architecture(chosen.architecture_for(shape), shape, trial, by)
+    architecture = _architecture(chosen.architecture_for(shape), chosen.value_shape_for(shape), trial, by)
     rate = trial.suggest_float("learning_rate", 1e-4, 3e-2, log=True)
     changed = {"architecture": architecture, "training": chosen.training.replaced(learning_rate=rate)}
     return Detector(**(detector.get_params(deep=False) | changed))
