@@ -18,7 +18,9 @@ from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import Spectra, Wide, Windowing, Windows, read_windows
 from indubio.inputs.reading import Reading
 from indubio.report import html_report
+from indubio.server.store import ServerStore
 from indubio.storage import read_manifest
+from tests.served import serving
 from tests.stored_models import assert_same, reseal
 
 RNG = np.random.default_rng(0)
@@ -301,3 +303,18 @@ def test_a_report_shows_signals_features_and_runs(detector):
     assert "<td>Tuesday</td><td>ANOMALY</td>" in page
     assert "measured" in page
     assert "expected, " not in page  # what draws reconstruct are features, not signals
+
+
+def test_a_server_gives_what_the_library_gives(detector, tmp_path):
+    save(detector, tmp_path / "model")
+    with (
+        ServerStore(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,
+        serving(store, {"m": tmp_path / "model"}, tmp_path / "state") as (_, client),
+    ):
+        rows = [dict(zip(SENSORS, window.T.tolist(), strict=True)) for window in BAD.values[:5]]
+        answer = client.post("/assess", json={"rows": rows, "top": 2})
+        assert answer.status_code == 200, answer.text
+        results = answer.json()["results"]
+    expected = detector.assess(BAD.select(range(5)))
+    assert [result["nll"] for result in results] == expected.nll.tolist()
+    assert "vibration: " in answer.text
