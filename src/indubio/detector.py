@@ -62,7 +62,7 @@ class Detector(ChainEstimator):
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
-            or `CrossFit()`; None chooses by the number of rows, see `calibration_for`.
+            or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is `MinMax()`.
         spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
             bands and of the envelope, per sensor; False takes windows as they are, and so does None.
@@ -240,7 +240,9 @@ class Detector(ChainEstimator):
         like_new = len(rows) - confirmed
         members = training_groups(X, groups, len(rows))
         within = None if self.smallest_group is None else needed_groups(members)[:like_new]
-        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
+        plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
+            like_new, settings.posterior.count, self.seed, within
+        )
         plan = plan.with_added(like_new, confirmed)
         inputs = Inputs.fit(
             examples,
@@ -283,7 +285,7 @@ class Detector(ChainEstimator):
             raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
         if stream.fits:
             return self._fit(stream.read(), None, progress, workers=workers)
-        calibration = settings.calibration_for(outline.examples)
+        calibration = settings.calibration_for(outline.examples, outline.shape)
         known = survey(
             stream,
             outline,
@@ -422,15 +424,19 @@ class DetectorSettings(ChainSettings):
         )
         return Autoencoder(network, self.likelihood, device)
 
-    def calibration_for(self, examples: int) -> Calibration:
-        """The calibration asked for, or the one that suits so many rows.
+    def calibration_for(self, examples: int, input_shape: tuple[int, ...]) -> Calibration:
+        """The calibration asked for, or the one that suits so many examples of this shape.
 
         Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from `MANY` rows on,
         where a quarter of them can be spared and the stricter promise is free; a single draw always holds out. With
         fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for the measurements.
+        Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
         """
         if self.calibration is not None:
             return self.calibration
         if examples < FEW:
             return TrainScores()
-        return HoldOut() if examples >= MANY or self.posterior.count < 2 else CrossFit()
+        windows = len(input_shape) == 2
+        if examples >= MANY or self.posterior.count < 2:
+            return HoldOut(rows="last") if windows else HoldOut()
+        return CrossFit(rows="in order") if windows else CrossFit()

@@ -119,7 +119,7 @@ def with_every_setting(detector: Detector) -> Detector:
     inputs = detector.fitted_chain.inputs
     named["architecture"] = chosen.architecture_for(inputs.input_shape)
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
-    named["calibration"] = chosen.calibration_for(detector.n_training_)
+    named["calibration"] = chosen.calibration_for(detector.n_training_, inputs.input_shape)
     return Detector(**(detector.get_params(deep=False) | named))
 
 
