@@ -106,7 +106,7 @@ class Contender:
             scored_by=self.scored_by,
             one_by_one=False,  # rows of a benchmark are scored together, as other packages do it
             conversion=settings.conversion,
-            calibration=settings.calibration_for(train_rows),
+            calibration=settings.calibration_for(train_rows, (1,)),
             referral=settings.referral,
             anomaly_threshold=ours.anomaly_threshold,
             seed=seed,
@@ -121,7 +121,7 @@ class Contender:
             said["scored_by"] = getattr(self.scored_by, "__qualname__", repr(self.scored_by))
         if isinstance(made, Detector):  # a default that changes is another detector
             settings = made.settings_in_use()
-            said["in_use"] = [repr(settings), repr(settings.architecture_for((1,)))]
+            said["in_use"] = [repr(settings), repr(settings.architecture_for((1,), rows=1))]
         if self.form == "refits":
             ours = Detector().settings_in_use()
             said["as"] = [MEMBERS, *map(repr, (ours.conversion, ours.referral, ours.calibration))]
