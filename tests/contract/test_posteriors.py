@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 import indubio.posteriors as posteriors
-from indubio.errors import TrainingError
+from indubio import Detector
+from indubio.errors import ConfigError, TrainingError
 from indubio.networks import (
+    Attention,
     Autoencoder,
     BernoulliLikelihood,
     Conv1d,
@@ -17,8 +19,9 @@ from indubio.networks import (
     GaussianLikelihood,
     LaplaceLikelihood,
     OwnNetwork,
+    StudentLikelihood,
 )
-from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, Training
+from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, TrainedPosterior, Training
 from indubio.training.loop import silent
 from indubio.training.rows import StreamedRows
 from tests import skeletons
@@ -31,6 +34,8 @@ SMALL = {
     "bayes_by_backprop": {"draws": 6},
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
+    "random_features": {"draws": 6, "units": 30},
+    "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},
 }
 OWN = OwnNetwork(
@@ -42,6 +47,8 @@ NETWORKS = {
     "dense with norm": (Dense(layer_norm=True, bias=True, skips=False), (5,)),
     "conv1d": (Conv1d(linear=(10,)), (23, 2)),
     "own": (OWN, (5,)),
+    "its own": (None, (5,)),
+    "its own, of windows": (None, (23, 2)),
 }
 LIKELIHOODS = {
     "gaussian": GaussianLikelihood(),
@@ -50,8 +57,11 @@ LIKELIHOODS = {
     "laplace": LaplaceLikelihood(),
     "laplace, heteroscedastic": LaplaceLikelihood(noise="per_example"),
     "bernoulli": BernoulliLikelihood(),
+    "student": StudentLikelihood(),
+    "student, sigma per feature": StudentLikelihood(noise="per_feature"),
     **{name: kind() for name, kind in skeletons.LIKELIHOODS.items()},
 }
+NOT_IN_CLOSED_FORM = ("gaussian, heteroscedastic", "laplace, heteroscedastic", "bernoulli")
 QUICK = Training(epochs=3, batch_size=16)
 
 
@@ -64,8 +74,10 @@ def posterior_named(name: str) -> Posterior:
     return KINDS[name](**SMALL[name])
 
 
-def autoencoder_for(posterior: Posterior, network: str, likelihood: str = "gaussian") -> Autoencoder:
+def autoencoder_for(posterior: Posterior, network: str, likelihood: str = "gaussian", rows: int = 40) -> Autoencoder:
     architecture, shape = NETWORKS[network]
+    if architecture is None:
+        architecture = posterior.architecture_for(shape, rows)
     noise = LIKELIHOODS[likelihood]
     built = architecture.build(shape, code_noise=posterior.code_noise, output_noise=noise.output_noise)
     return Autoencoder(built, noise)
@@ -79,13 +91,29 @@ def rows_for(network: str, count: int = 40, dtype: type = np.float32) -> np.ndar
     return ((0.7 * base + 0.3 * random.random((count, *shape))) / 2).astype(dtype)
 
 
+def is_trained(name: str) -> bool:
+    return issubclass(KINDS[name], TrainedPosterior)
+
+
 @pytest.fixture(params=KINDS)
 def posterior(request) -> Posterior:
     return posterior_named(request.param)
 
 
+@pytest.fixture(params=[name for name in KINDS if is_trained(name)])
+def trained(request) -> Posterior:
+    return posterior_named(request.param)
+
+
 @pytest.fixture(params=NETWORKS)
-def network(request) -> str:
+def network(request, posterior) -> str:
+    if not isinstance(posterior, TrainedPosterior) and NETWORKS[request.param][0] is not None:
+        pytest.skip("a posterior in closed form has a network of its own")
+    return request.param
+
+
+@pytest.fixture(params=[name for name, (architecture, _) in NETWORKS.items() if architecture is not None])
+def trained_network(request) -> str:
     return request.param
 
 
@@ -105,7 +133,7 @@ def fitted():
 
 def test_the_list_of_posteriors_is_the_list_of_files():
     files = {path.stem for path in Path(posteriors.__file__).parent.glob("*.py")}
-    assert files - {"__init__", "draws", "posterior"} == set(POSTERIORS)
+    assert files - {"__init__", "computed_draws", "draws", "posterior"} == set(POSTERIORS)
     assert set(SMALL) == set(KINDS)
 
 
@@ -169,10 +197,10 @@ def test_reconstructions_have_the_shape_of_the_rows(posterior, network, fitted):
     assert fitted(posterior, network).reconstruction(rows).shape == (posterior.count, *rows.shape)
 
 
-def test_training_lowers_the_score_of_the_training_rows(posterior, network):
-    rows, autoencoder = rows_for(network), autoencoder_for(posterior, network)
+def test_training_lowers_the_score_of_the_training_rows(trained, trained_network):
+    rows, autoencoder = rows_for(trained_network), autoencoder_for(trained, trained_network)
     scores = [
-        posterior.fit(autoencoder, rows, training=Training(epochs=epochs, batch_size=16), seed=0).nll(rows).mean()
+        trained.fit(autoencoder, rows, training=Training(epochs=epochs, batch_size=16), seed=0).nll(rows).mean()
         for epochs in (0, 40)
     ]
     assert scores[1] < 0.8 * scores[0]
@@ -181,41 +209,45 @@ def test_training_lowers_the_score_of_the_training_rows(posterior, network):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_every_posterior_takes_every_likelihood(posterior, network, likelihood):
     rows = rows_for(network)
+    if not isinstance(posterior, TrainedPosterior) and likelihood in NOT_IN_CLOSED_FORM:
+        with pytest.raises(ConfigError, match=r"likelihood"):
+            posterior.fit(autoencoder_for(posterior, network, likelihood), rows, training=QUICK, seed=0)
+        return
     draws = posterior.fit(autoencoder_for(posterior, network, likelihood), rows, training=QUICK, seed=0)
     assert np.isfinite(draws.nll(rows)).all()
 
 
-def test_a_rate_that_is_far_too_high_is_an_error_that_says_what_to_try(posterior):
+def test_a_rate_that_is_far_too_high_is_an_error_that_says_what_to_try(trained):
     with pytest.raises(TrainingError, match=r"diverged.*[Ll]ower the learning rate"):
-        posterior.fit(
-            autoencoder_for(posterior, "dense", "gaussian, sigma per feature"),
+        trained.fit(
+            autoencoder_for(trained, "dense", "gaussian, sigma per feature"),
             rows_for("dense"),
             training=Training(epochs=5, learning_rate=1e36),
             seed=0,
         )
 
 
-def test_progress_counts_up_to_its_total(posterior):
+def test_progress_counts_up_to_its_total(trained):
     told = []
-    posterior.fit(autoencoder_for(posterior, "dense"), rows_for("dense"), training=QUICK, seed=0, report=told.append)
+    trained.fit(autoencoder_for(trained, "dense"), rows_for("dense"), training=QUICK, seed=0, report=told.append)
     training = [progress.done for progress in told if progress.stage == "training"]
     assert training == [1, 2, 3]
     assert told[-1].done == told[-1].total
 
 
-def test_the_learning_rate_can_be_found(posterior):
+def test_the_learning_rate_can_be_found(trained):
     rows = rows_for("dense")
     training = Training(epochs=5, learning_rate=RangeTest(steps=60))
-    found = posterior.fit(autoencoder_for(posterior, "dense"), rows, training=training, seed=0)
-    untrained = posterior.fit(autoencoder_for(posterior, "dense"), rows, training=Training(epochs=0), seed=0)
+    found = trained.fit(autoencoder_for(trained, "dense"), rows, training=training, seed=0)
+    untrained = trained.fit(autoencoder_for(trained, "dense"), rows, training=Training(epochs=0), seed=0)
     assert found.nll(rows).mean() < untrained.nll(rows).mean()
 
 
-def test_training_stops_early_where_it_no_longer_helps(posterior):
+def test_training_stops_early_where_it_no_longer_helps(trained):
     # Rows of noise: after the mean is learned, what is learned of these rows helps with no others.
     rows, told = np.random.default_rng(0).random((40, 5)).astype(np.float32), []
-    posterior.fit(
-        autoencoder_for(posterior, "dense"),
+    trained.fit(
+        autoencoder_for(trained, "dense"),
         rows,
         training=Training(epochs=2000, learning_rate=0.03, early_stopping=posteriors.EarlyStopping(patience=2)),
         seed=0,
@@ -226,8 +258,8 @@ def test_training_stops_early_where_it_no_longer_helps(posterior):
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_a_handful_of_rows_is_enough(posterior, rows):
-    few = rows_for("dense")[:rows]
-    draws = posterior.fit(autoencoder_for(posterior, "dense"), few, training=QUICK, seed=0)
+    few = rows_for("its own")[:rows]
+    draws = posterior.fit(autoencoder_for(posterior, "its own", rows=rows), few, training=QUICK, seed=0)
     assert np.isfinite(draws.nll(few)).all()
 
 
@@ -259,11 +291,33 @@ class InStretches(StreamedRows):
 
 
 def test_rows_in_one_stretch_are_as_good_as_an_array(posterior, fitted):
-    rows = rows_for("dense")
+    rows = rows_for("its own")
     streamed = posterior.fit(
-        autoencoder_for(posterior, "dense"), InStretches(rows, len(rows)), training=QUICK, seed=0, report=silent
+        autoencoder_for(posterior, "its own"), InStretches(rows, len(rows)), training=QUICK, seed=0, report=silent
     )
-    np.testing.assert_array_equal(streamed.nll(rows), fitted(posterior, "dense").nll(rows))
+    np.testing.assert_array_equal(streamed.nll(rows), fitted(posterior, "its own").nll(rows))
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if not is_trained(name)])
+def test_a_posterior_in_closed_form_does_not_know_how_its_rows_are_streamed(name):
+    posterior, rows = posterior_named(name), rows_for("its own", count=2500)
+    autoencoder = autoencoder_for(posterior, "its own", rows=len(rows))
+    whole, streamed = (
+        posterior.fit(autoencoder, given, training=QUICK, seed=0) for given in (rows, InStretches(rows, 700))
+    )
+    np.testing.assert_array_equal(streamed.nll(rows), whole.nll(rows))
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if not is_trained(name)])
+def test_a_network_that_is_not_its_own_is_refused(name):
+    detector = Detector(posterior=posterior_named(name), architecture=Dense())
+    with pytest.raises(ConfigError, match="leave `architecture` out"):
+        detector.fit(rows_for("dense"))
+
+
+def test_a_network_in_closed_form_is_not_trained(trained):
+    with pytest.raises(ConfigError, match="not trained by steps"):
+        Detector(posterior=trained, architecture=Attention(units=3)).fit(rows_for("dense"))
 
 
 def test_members_that_are_streamed_one_by_one_are_those_that_are_streamed_together():

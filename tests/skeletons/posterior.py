@@ -9,13 +9,13 @@ not depend on when it is asked for, or with which others.
 from dataclasses import dataclass
 
 from indubio.engine import PointWeights
-from indubio.posteriors import Draws, Posterior
+from indubio.posteriors import Draws, TrainedPosterior
 from indubio.settings import AtLeastOne, Positive
 from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyWeights(Posterior):
+class NoisyWeights(TrainedPosterior):
     """A trained network, with noise on its weights.
 
     Args:

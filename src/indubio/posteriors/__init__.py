@@ -5,7 +5,7 @@ from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
 from indubio.posteriors.sghmc import SGHMC
@@ -41,5 +41,6 @@ __all__ = [
     "Prototypes",
     "RandomFeatures",
     "RangeTest",
+    "TrainedPosterior",
     "Training",
 ]

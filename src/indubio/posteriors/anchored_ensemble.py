@@ -14,13 +14,13 @@ import numpy as np
 
 from indubio.engine import PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import SeparateDraws
+from indubio.posteriors.posterior import SeparateDraws, TrainedPosterior
 from indubio.settings import AtLeastOne
 from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchoredEnsemble(SeparateDraws):
+class AnchoredEnsemble(SeparateDraws, TrainedPosterior):
     """M autoencoders, each regularised towards its own anchor.
 
     Args:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from indubio.engine import Stream, Variational
 from indubio.networks.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, Fraction, Positive
 from indubio.training.network_fits import Beginning, FitContext, fit_network, fresh_weights
 
@@ -27,7 +27,7 @@ MIXTURE, WIDE, NARROW = 0.5, 1.0, 0.1  # pi, tau1, tau2: paper, appendix
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesByBackprop(Posterior):
+class BayesByBackprop(TrainedPosterior):
     """A diagonal Gaussian over the weights; each draw is one fixed sample of them.
 
     Args:

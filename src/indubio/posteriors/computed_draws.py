@@ -42,6 +42,11 @@ class ClosedFormPosterior(SeparateDraws, ABC):
     def some_draws(self, context: FitContext, which: range) -> Draws:
         """Compute some of the draws, as they are among all of them."""
         autoencoder, dtype = context.autoencoder, context.rows.dtype
+        if autoencoder.likelihood.unit_interval:
+            raise ConfigError(
+                f"{type(self).__name__} reconstructs any number, and {type(autoencoder.likelihood).__name__} is for "
+                "those within [0, 1]: leave `likelihood` out."
+            )
         flat = np.empty((len(which), autoencoder.weight_count()), dtype)
         for place, weights in enumerate(self.weights_of(context, which)):
             flat[place] = autoencoder.flat({name: weight[None] for name, weight in weights.items()}).astype(dtype)

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import TrainedPosterior
 from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deterministic(Posterior):
+class Deterministic(TrainedPosterior):
     """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`.
 
     Example:

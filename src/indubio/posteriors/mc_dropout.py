@@ -14,7 +14,7 @@ from pydantic import Field
 
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne
 from indubio.training.network_fits import FitContext, fit_network
 
@@ -22,7 +22,7 @@ DROPOUT = 0.01  # paper, appendix
 
 
 @dataclass(frozen=True, kw_only=True)
-class MCDropout(Posterior):
+class MCDropout(TrainedPosterior):
     """One autoencoder with dropout; each draw is a fixed mask.
 
     Args:

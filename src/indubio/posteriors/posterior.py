@@ -21,19 +21,13 @@ PRIOR_SCALE = 1e-10  # lambda, paper, model hyperparameters
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior(Settings, ABC):
-    """A way to get M draws of the autoencoder's weights.
-
-    Args:
-        prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch.
-    """
+    """A way to get M draws of the autoencoder's weights."""
 
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
     SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
     LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()
-
-    prior_scale: NotNegative = PRIOR_SCALE
 
     @property
     @abstractmethod
@@ -91,6 +85,17 @@ class Posterior(Settings, ABC):
         return self.draws_of(
             FitContext(autoencoder=autoencoder, rows=rows, training=training, seed=seed, report=report, start=weights)
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedPosterior(Posterior, ABC):
+    """A posterior whose networks are trained step by step.
+
+    Args:
+        prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch.
+    """
+
+    prior_scale: NotNegative = PRIOR_SCALE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from indubio.engine import Stream, stream
+from indubio.engine.core import GROUP
 from indubio.engine.linear_algebra import exponential, product
 from indubio.errors import ConfigError
 from indubio.networks import Architecture, Attention, Autoencoder
@@ -30,7 +31,7 @@ from indubio.networks.likelihoods import LOG_VARIANCE
 from indubio.posteriors.computed_draws import ClosedFormPosterior
 from indubio.settings import AtLeastOne, Positive
 from indubio.training.network_fits import FitContext
-from indubio.training.rows import TrainingRows, stretches
+from indubio.training.rows import TrainingRows, whole_blocks
 
 CHOICE_NUMBERS = 5  # purpose of the random stream
 NEIGHBOUR = 5  # whose squared distance is the unit of h^2
@@ -85,19 +86,19 @@ class Prototypes(ClosedFormPosterior):
         units = context.autoencoder.network.latent_shape[0]
         choices = [stream(context.seed, CHOICE_NUMBERS, draw) for draw in which]
         for rows in _remembered(context.rows, units, choices):
-            yield _weights(context.autoencoder, rows.reshape(units, -1).astype(np.float64), self.bandwidth)
+            yield _weights(context.autoencoder, rows.astype(np.float64), self.bandwidth)
 
 
-def _remembered(rows: TrainingRows, units: int, choices: list[Stream]) -> list[Float[np.ndarray, "units ..."]]:
+def _remembered(rows: TrainingRows, units: int, choices: list[Stream]) -> list[Float[np.ndarray, "units values"]]:
     """For each stream, the rows with the smallest random numbers, in one pass over all rows."""
     if len(rows) < units:
         raise ConfigError(f"{units} rows to remember need at least as many rows, got {len(rows)}: fewer `units`.")
     kept: list[tuple[np.ndarray, np.ndarray]] = []
-    for stretch in stretches(rows, 0, 1):
+    for block in whole_blocks(rows, GROUP):
         for place, choice in enumerate(choices):
-            numbers, own = choice.uniform((len(stretch),), 1.0), stretch
+            numbers, own = choice.uniform((len(block),), 1.0), block
             if place < len(kept):
-                numbers, own = np.concatenate([kept[place][0], numbers]), np.concatenate([kept[place][1], stretch])
+                numbers, own = np.concatenate([kept[place][0], numbers]), np.concatenate([kept[place][1], block])
             first = np.sort(np.argsort(numbers, kind="stable")[:units])
             kept[place : place + 1] = [(numbers[first], own[first])]
     return [own for _, own in kept]

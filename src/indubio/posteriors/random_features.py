@@ -31,7 +31,7 @@ from indubio.training.normal_equations import (
     in_blocks,
     root_mean_square,
 )
-from indubio.training.rows import TrainingRows, stretches
+from indubio.training.rows import whole_blocks
 
 DECODER_NUMBERS = 6  # purpose of the random stream of the decoder's draw
 NOISY_ROWS, MOST_COPIES = 5000, 20  # few rows are copied until there are so many, but not more often than this
@@ -103,7 +103,7 @@ class RandomFeatures(ClosedFormPosterior):
         encoder = self.encoder(context, draw)
         sums = NormalEquations.none(encoder, self.copies_of(len(context.rows)))
         noise, number, first = (self.lowest_noise, self.highest_noise), 0, []
-        for rows in _whole_blocks(context.rows):
+        for rows in whole_blocks(context.rows, ROWS):
             blocks = in_blocks(rows, number)
             sums = sums.with_rows(blocks, noise, context.seed, draw)
             if number < TRIED // ROWS:
@@ -121,20 +121,6 @@ class RandomFeatures(ClosedFormPosterior):
         if self.copies is not None or self.highest_noise == 0:
             return self.copies or 1
         return max(1, min(MOST_COPIES, NOISY_ROWS // rows))
-
-
-def _whole_blocks(rows: TrainingRows) -> Iterator[np.ndarray]:
-    """The rows, flattened, in whole blocks but for the last one, however they come."""
-    waiting: np.ndarray | None = None
-    for stretch in stretches(rows, 0, ROWS):
-        flat = stretch.reshape(len(stretch), -1)
-        waiting = flat if waiting is None else np.concatenate([waiting, flat])
-        whole = len(waiting) // ROWS * ROWS
-        if whole:
-            yield waiting[:whole]
-            waiting = waiting[whole:]
-    if waiting is not None and len(waiting):
-        yield waiting
 
 
 def _weights(autoencoder: Autoencoder, solution: Solution, decoder: np.ndarray, tried: np.ndarray) -> Weights:

@@ -22,14 +22,14 @@ from pydantic import Field
 
 from indubio.engine import Chain, PointWeights, Stream, engine_for
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
+from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.training.loop import Progress, diverged, endless_orders
 from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGHMC(Posterior):
+class SGHMC(TrainedPosterior):
     """A chain of weights; each draw is where the chain is after some more steps.
 
     Args:

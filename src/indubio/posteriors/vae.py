@@ -13,13 +13,13 @@ from typing import ClassVar
 
 from indubio.engine import PointWeights
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import PRIOR_SCALE, Posterior
+from indubio.posteriors.posterior import PRIOR_SCALE, TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative
 from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
-class VAE(Posterior):
+class VAE(TrainedPosterior):
     """A variational autoencoder; each draw is one fixed noise of the code.
 
     Args:

@@ -47,3 +47,17 @@ def stretches(rows: TrainingRows, epoch: int, batch: int) -> Iterator[Float[np.n
         yield rows
     else:
         yield from rows.stretches(epoch, batch)
+
+
+def whole_blocks(rows: TrainingRows, size: int) -> Iterator[Float[np.ndarray, "n values"]]:
+    """All rows once, flattened, in pieces that are whole blocks of so many rows but for the last, however they come."""
+    waiting: np.ndarray | None = None
+    for stretch in stretches(rows, 0, size):
+        flat = stretch.reshape(len(stretch), -1)
+        waiting = flat if waiting is None or not len(waiting) else np.concatenate([waiting, flat])
+        whole = len(waiting) // size * size
+        if whole:
+            yield waiting[:whole]
+            waiting = waiting[whole:]
+    if waiting is not None and len(waiting):
+        yield waiting
