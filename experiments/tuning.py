@@ -54,7 +54,7 @@ def _search(name: str, chosen: argparse.Namespace) -> None:
             fitted = Detector(**detector.get_params(deep=False)).fit(task.train)
             auroc = roc_auc_score(task.labels, fitted.nll(task.test).mean(0))
             settings = detector.settings_in_use()
-            network = settings.architecture_for(fitted.input_shape_)
+            network = settings.architecture_for(fitted.input_shape_, len(task.train))
             print(
                 f"| {name} | {what} | {auroc:.3f} | {judged.separation:.3f} | {judged.nll:.2e} | "
                 f"{network.latent_size(fitted.input_shape_)} of {task.train.shape[1]} | {network.skips} | "

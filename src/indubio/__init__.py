@@ -4,7 +4,7 @@ What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
 
     io              bytes <-> tables: CSV, Parquet, stdin, URLs; whole files or none
       v
-    inputs          tables (N, D) or windows (N, L, K): matched by name, checked, filled in, scaled
+    inputs          tables (N, D) or windows (N, L, K): matched by name, checked, filled in, scaled; spectra of windows
       v
     posteriors      M draws of an autoencoder: AnchoredEnsemble, MCDropout, ...; `engine` computes their nll (M, N)
       v
@@ -33,6 +33,7 @@ What is done with one:
 
     explain         which features made the score
     suspects        training examples for a person to look at
+    runs, points    windows of a recording together: a verdict per run, a score per time step
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from indubio.evaluation import evaluate
     from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.spectra import Spectra
     from indubio.networks import Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
@@ -94,6 +96,7 @@ __all__ = [
     "MCDropout",
     "NoReferral",
     "OwnNetwork",
+    "Spectra",
     "TargetRisk",
     "TrainScores",
     "Training",
@@ -112,6 +115,7 @@ _HOMES = {
     "indubio.networks": ("Conv1d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
+    "indubio.inputs.spectra": ("Spectra",),
     "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),

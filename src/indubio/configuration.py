@@ -11,7 +11,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,7 +21,7 @@ from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import SCALINGS, Roles, Scaling, Windowing
+from indubio.inputs import SCALINGS, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
@@ -60,6 +60,7 @@ class Parameters(Scalars):
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None
+    spectra: Spectra | Literal[False] | None = None
     referral: Annotated[Referral, ByKind(REFERRALS)] | None = None
     trimming: Trimming | None = None
     device: str = "cpu"
@@ -77,6 +78,7 @@ WITHOUT_KIND: tuple[type[Settings], ...] = (
     Reading,
     Roles,
     Windowing,
+    Spectra,
     Parameters,
 )
 

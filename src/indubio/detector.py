@@ -6,7 +6,7 @@
 """
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -20,10 +20,12 @@ from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
 from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
-from indubio.inputs import Missing, Robust, Scaling, Unseen
+from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Likelihood
+from indubio.inputs.preparation import Rows
+from indubio.inputs.spectra import chosen_spectra
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -37,6 +39,8 @@ from indubio.workers import Workers
 
 FEW, MANY = 20, 2000  # rows; docs/calibration.md
 SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
+WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
+USUAL_SPECTRA: Spectra | Literal[False] = False  # what `spectra=None` means for windows
 
 DEFAULT_POSTERIOR: Posterior = AnchoredEnsemble()
 _DEFAULTS: dict[str, Settings] = {
@@ -56,14 +60,16 @@ class Detector(ChainEstimator):
 
     Args:
         posterior: how the draws are made; None is `AnchoredEnsemble()`.
-        architecture: the network; None is `Dense()` for tables and `Conv1d()` for windows, with an output that suits
-            the scaling.
+        architecture: the network; None is `Dense()` for tables and spectra, and `Conv1d()` for windows as they are,
+            with an output that suits the scaling.
         likelihood: None is `GaussianLikelihood()` with sigma = 1.
         training: epochs, batches, learning rate; None is `Training()`.
         conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
-            or `CrossFit()`; None chooses by the number of rows, see `calibration_for`.
+            or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is `MinMax()`; or `ZScore()`, `Robust()`, which need networks with a linear output.
+        spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
+            bands and of the envelope, per sensor; False takes windows as they are, and so does None.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -133,6 +139,7 @@ class Detector(ChainEstimator):
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: Scaling | None = None,
+        spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -150,6 +157,7 @@ class Detector(ChainEstimator):
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
+        self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
@@ -239,15 +247,17 @@ class Detector(ChainEstimator):
         like_new = len(rows) - confirmed
         members = training_groups(X, groups, len(rows))
         within = None if self.smallest_group is None else needed_groups(members)[:like_new]
-        plan = settings.calibration_for(like_new).plan(like_new, settings.posterior.count, self.seed, within)
+        plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
+            like_new, settings.posterior.count, self.seed, within
+        )
         plan = plan.with_added(like_new, confirmed)
         if settings.trimming is not None:
             halves = settings.trimming.halves(plan, like_new, self.seed)
             plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
-        inputs = self._inputs(examples, plan, settings.scaling)
+        inputs = self._inputs(examples, plan, settings)
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(rows.values[:like_new], inputs.schema.encoded_names)
-        warm = start is not None and start.autoencoder.network.input_shape == inputs.input_shape and not plan.unseen
+        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names)
+        warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
             if not (warm and settings.posterior.warm_start):
@@ -272,15 +282,16 @@ class Detector(ChainEstimator):
             plan = settings.trimming.calibrated(plan, nll)
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
 
-    def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling) -> Inputs:
+    def _inputs(self, examples: TrainingExamples, plan: Plan, settings: "DetectorSettings") -> Inputs:
         """What is learned of the rows that some draw is trained on, before any is."""
         return Inputs.fit(
             examples,
             plan.trained,
-            scaling=scaling,
+            scaling=settings.scaling,
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=settings.spectra_for(examples.rows.values.shape[1:]),
             detector=type(self).__name__,
         )
 
@@ -289,7 +300,7 @@ class Detector(ChainEstimator):
     ) -> Float[np.ndarray, "draws examples"]:
         """Scores of all rows under draws that are trained by a plan to judge them, and then forgotten."""
         settings = self.settings_in_use().judging
-        inputs = self._inputs(examples, plan, settings.scaling)
+        inputs = self._inputs(examples, plan, settings)
         values = inputs.prepared(examples.rows).values
         if not settings.scaling.bounded:
             values = np.clip(values, -FARTHEST, FARTHEST)
@@ -344,7 +355,7 @@ class Detector(ChainEstimator):
             )
         if stream.fits:
             return self._fit(stream.read(), None, progress, workers=workers)
-        calibration = settings.calibration_for(outline.examples)
+        calibration = settings.calibration_for(outline.examples, outline.shape)
         known = survey(
             stream,
             outline,
@@ -353,17 +364,17 @@ class Detector(ChainEstimator):
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=settings.spectra_for(outline.shape),
             report=progress,
         )
-        names = outline.schema.encoded_names
         inputs = Inputs(
             schema=outline.schema,
             intake=known.intake,
             input_shape=outline.shape,
-            names=names,
+            names=outline.schema.encoded_names,
             detector=type(self).__name__,
         )
-        drift = DriftReference.fit(known.sample, names)
+        drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)
         order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
@@ -437,6 +448,7 @@ class Detector(ChainEstimator):
             **self._with_defaults(),
             architecture=self.architecture,
             calibration=self.calibration,
+            spectra=self.spectra,
             trimming=self.trimming,
         )
         self._check_scalars()
@@ -468,12 +480,25 @@ class DetectorSettings(ChainSettings):
     likelihood: Likelihood
     training: Training
     scaling: Scaling
+    spectra: Spectra | Literal[False] | None
+
+    def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
+        """What makes features of examples of this shape; None takes them as they are."""
+        return chosen_spectra(self.spectra, USUAL_SPECTRA, input_shape)
+
+    def value_shape_for(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of what the network gets of examples of this shape."""
+        spectra = self.spectra_for(input_shape)
+        return input_shape if spectra is None else (spectra.of_shape(*input_shape).count,)
 
     def architecture_for(self, input_shape: tuple[int, ...], rows: int) -> Architecture:
-        """The architecture asked for, or the one that suits the posterior, this shape and so many rows."""
+        """The architecture asked for, or the one that suits the posterior, examples of this shape and so many rows."""
         if self.architecture is not None:
             return self.architecture
-        usual = self.posterior.architecture_for(input_shape, rows)
+        shape = self.value_shape_for(input_shape)
+        usual = self.posterior.architecture_for(shape, rows)
+        if isinstance(usual, Dense) and shape != input_shape:
+            usual = usual.replaced(widths=tuple(min(int(factor * shape[0]), WIDEST) for factor in usual.expansions))
         if isinstance(usual, BlockArchitecture) and not self.scaling.unit_interval:
             return usual.replaced(last_activation="none")
         return usual
@@ -496,19 +521,25 @@ class DetectorSettings(ChainSettings):
         """What is fitted on so many examples of this shape, and where."""
         architecture = self.architecture_for(input_shape, rows)
         network = architecture.build(
-            input_shape, code_noise=self.posterior.code_noise, output_noise=self.likelihood.output_noise
+            self.value_shape_for(input_shape),
+            code_noise=self.posterior.code_noise,
+            output_noise=self.likelihood.output_noise,
         )
         return Autoencoder(network, self.likelihood, device, architecture)
 
-    def calibration_for(self, examples: int) -> Calibration:
-        """The calibration asked for, or the one that suits so many rows.
+    def calibration_for(self, examples: int, input_shape: tuple[int, ...]) -> Calibration:
+        """The calibration asked for, or the one that suits so many examples of this shape.
 
         Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from `MANY` rows on,
         where a quarter of them can be spared and the stricter promise is free; a single draw always holds out. With
         fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for the measurements.
+        Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
         """
         if self.calibration is not None:
             return self.calibration
         if examples < FEW:
             return TrainScores()
-        return HoldOut() if examples >= MANY or self.posterior.count < 2 else CrossFit()
+        windows = len(input_shape) == 2
+        if examples >= MANY or self.posterior.count < 2:
+            return HoldOut(rows="last") if windows else HoldOut()
+        return CrossFit(rows="in order") if windows else CrossFit()

@@ -31,6 +31,7 @@ from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.inputs import Inputs
 from indubio.uncertainty import mean_nll, var_nll
 
 VALUES_AT_ONCE = 2**22  # draws x examples x values held in memory at a time
@@ -113,7 +114,9 @@ class Contributions:
             was kept: their contributions add up to the score itself.
         values: every single value: (N, D) for tables, (N, L, K) for windows.
         features: (N, columns), each category over its one-hot columns; for windows (N, K), each sensor over all time.
-        steps: (N, L), each time step over all sensors; None for tables.
+        steps: (N, L), each time step over all sensors; None for tables and spectra.
+        sensor_names: of the sensors, where the features are those of spectra.
+        sensors: (N, K), each sensor over all its features, for spectra only.
     """
 
     names: tuple[str, ...]
@@ -122,6 +125,8 @@ class Contributions:
     values: Parts
     features: Parts
     steps: Parts | None
+    sensor_names: tuple[str, ...] = ()
+    sensors: Parts | None = None
 
     def __len__(self) -> int:
         return len(self.values.value)
@@ -130,6 +135,13 @@ class Contributions:
     def score(self) -> Float[np.ndarray, " examples"]:
         """Score of every example: the typical one and all contributions."""
         return np.asarray(self.typical + self.features.value.sum(axis=1))
+
+    @property
+    def by_sensor(self) -> Self:
+        """The same with sensors in place of their features; as it is, where there are no such features."""
+        if self.sensors is None:
+            return self
+        return replace(self, names=self.sensor_names, features=self.sensors)
 
     def top(self, k: int = 3) -> Top:
         """The k features or sensors that contribute most to each example's score.
@@ -154,7 +166,14 @@ class Contributions:
     def taken(self, places: Int[np.ndarray, " chosen"]) -> Self:
         """The contributions of some examples."""
         steps = None if self.steps is None else self.steps.taken(places)
-        return replace(self, values=self.values.taken(places), features=self.features.taken(places), steps=steps)
+        sensors = None if self.sensors is None else self.sensors.taken(places)
+        return replace(
+            self,
+            values=self.values.taken(places),
+            features=self.features.taken(places),
+            steps=steps,
+            sensors=sensors,
+        )
 
     def to_plain(self, example: int = 0, k: int | None = None) -> dict[str, Any]:
         """One example as plain data for JSON: score, typical score, and contributions, the largest first.
@@ -176,6 +195,13 @@ class Contributions:
                 for place in order
             ],
         }
+        if one.sensors is not None:
+            shares = one.sensors.share[0].tolist()
+            told = zip(
+                self.sensor_names, one.sensors.value[0].tolist(), one.sensors.spread[0].tolist(), shares, strict=True
+            )
+            each = [dict(zip(("name", *names), sensor, strict=True)) for sensor in told]
+            plain["sensors"] = sorted(each, key=lambda sensor: -sensor["contribution"])
         if one.steps is not None:
             plain["steps"] = {"contribution": one.steps.value[0].tolist(), "spread": one.steps.spread[0].tolist()}
         return plain
@@ -204,7 +230,8 @@ def contributions(detector: Detector, X: Any) -> Contributions:
         X: what `Detector.assess` takes.
     """
     typical = _typical(detector.fitted_chain)
-    blocks = [_block(block, typical, detector.schema_) for block in _nll_blocks(detector, X)]
+    inputs = detector.fitted_chain.inputs
+    blocks = [_block(block, typical, inputs) for block in _nll_blocks(detector, X)]
     return _joined(blocks)
 
 
@@ -219,14 +246,14 @@ def explained(detector: Detector, X: Any, *, groups: Any = None) -> Explained:
         groups: likewise.
     """
     watched, chain = detector.watched(X, groups=groups), detector.chain_
-    typical, schema = _typical(chain), chain.inputs.schema
+    typical = _typical(chain)
     blocks: list[Contributions] = []
     kept: list[Int[np.ndarray, " chosen"]] = []
     seen = 0
     for nll, looked_at in watched.blocks():
         chosen = np.flatnonzero(looked_at)
         if len(chosen):
-            blocks.append(_block(nll[:, chosen], typical, schema))
+            blocks.append(_block(nll[:, chosen], typical, chain.inputs))
             kept.append(chosen + seen)
         seen += len(looked_at)
     found = watched.assessment()
@@ -252,17 +279,13 @@ def explained_table(
         groups: as for `Detector.assess`.
     """
     done = explained(detector, X, groups=groups)
-    table, names, examples = (
-        done.found.to_arrow(),
-        explained_names(detector.chain_.inputs.schema),
-        len(done.found.verdict),
-    )
+    table, examples = done.found.to_arrow(), len(done.found.verdict)
     if top:
         texts = np.full(examples, "", dtype=object)
         if done.why is not None:
             texts[done.places] = done.why.top(top).texts()
         table = table.append_column("top_features", pa.array(texts, pa.string()))
-    names = explained_names(detector.chain_.inputs.schema)
+    names = explained_names(detector.chain_.inputs.value_schema) if contributions else ()
     for word, kind in (("contribution", "value"), ("spread", "spread")) if contributions else ():
         values = np.full((examples, len(names)), np.nan)
         if done.why is not None:
@@ -303,12 +326,12 @@ def _typical(chain: FittedChain) -> Float[np.ndarray, "draws ..."]:
             f"{chain.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
         )
     if scorer.typical is None:
-        return np.zeros((scorer.draws.count, *chain.inputs.input_shape))
+        return np.zeros((scorer.draws.count, *chain.inputs.value_shape))
     return scorer.typical.astype(np.float64)
 
 
 def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:
-    size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.input_shape_)))
+    size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.fitted_chain.inputs.value_shape)))
     if len(X) <= size:
         yield detector.nll_per_feature(X)  # no examples at all: the detector says so
         return
@@ -318,25 +341,30 @@ def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws
 
 
 def _block(
-    nll: Float[np.ndarray, "draws examples ..."], typical: Float[np.ndarray, "draws ..."], schema: Schema
+    nll: Float[np.ndarray, "draws examples ..."], typical: Float[np.ndarray, "draws ..."], inputs: Inputs
 ) -> Contributions:
-    """Single values, then the sums over one-hot columns, or over time and over sensors."""
-    count = prod(typical.shape[1:])
+    """Single values, then the sums over one-hot columns, over time and over sensors, or over a sensor's features."""
+    schema, spectra = inputs.value_schema, inputs.intake.spectra
+    columns, count = [column for column in schema.columns if column.encoded], prod(typical.shape[1:])
     each = (nll.astype(np.float64) - typical[:, None]) / count
-    values, steps = _parts(each), None
+    values, steps, sensors = _parts(each), None, None
     if each.ndim == 4:
         features, steps = _parts(each.sum(axis=2)), _parts(each.sum(axis=3))
     else:
-        widths = [len(column.encoded) for column in schema.columns if column.encoded]
+        widths = [len(column.encoded) for column in columns]
         starts = np.cumsum([0, *widths[:-1]])
         features = values if len(widths) == each.shape[2] else _parts(np.add.reduceat(each, starts, axis=2))
+    if spectra is not None:
+        sensors = _parts(each.reshape(*each.shape[:2], spectra.sensors, spectra.per_sensor).sum(axis=3))
     return Contributions(
-        names=explained_names(schema),
+        names=tuple(column.name for column in columns),
         value_names=schema.encoded_names,
         typical=float(typical.mean()),
         values=values,
         features=features,
         steps=steps,
+        sensor_names=() if spectra is None else inputs.schema.names,
+        sensors=sensors,
     )
 
 
@@ -352,7 +380,14 @@ def _joined(blocks: Sequence[Contributions]) -> Contributions:
     same = first.features is first.values
     features = values if same else _joined_parts([block.features for block in blocks])
     steps = [block.steps for block in blocks if block.steps is not None]
-    return replace(first, values=values, features=features, steps=_joined_parts(steps) if steps else None)
+    sensors = [block.sensors for block in blocks if block.sensors is not None]
+    return replace(
+        first,
+        values=values,
+        features=features,
+        steps=_joined_parts(steps) if steps else None,
+        sensors=_joined_parts(sensors) if sensors else None,
+    )
 
 
 def _joined_parts(blocks: Sequence[Parts]) -> Parts:

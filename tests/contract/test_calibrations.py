@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 import indubio.calibration
 from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
@@ -141,8 +141,8 @@ def test_held_out_rows_do_not_touch_what_is_learned():
 
 @pytest.mark.parametrize(("rows", "expected"), [(10, TrainScores), (60, CrossFit), (5000, HoldOut)])
 def test_without_a_choice_the_number_of_rows_decides(rows, expected):
-    assert type(quick().settings_in_use().calibration_for(rows)) is expected
-    single = quick(posterior=Deterministic()).settings_in_use().calibration_for(rows)
+    assert type(quick().settings_in_use().calibration_for(rows, (3,))) is expected
+    single = quick(posterior=Deterministic()).settings_in_use().calibration_for(rows, (3,))
     assert type(single) is (TrainScores if rows == 10 else HoldOut)
 
 
@@ -311,3 +311,35 @@ def test_a_calibration_example_that_makes_the_average_alone_is_told_of(level):
     with pytest.warns(CalibrationWarning, match=r'lies above 9\d\.\d% of them.*level="mean_of_cdf"'):
         detector.fit(rows)
     assert detector.assess(NEW).prediction.mean() < 0.05
+
+
+def test_windows_are_held_out_in_stretches_by_default():
+    settings = quick().settings_in_use()
+    assert settings.calibration_for(100, (64, 2)) == CrossFit(rows="in order")
+    assert settings.calibration_for(5000, (64, 2)) == HoldOut(rows="last")
+    for fold in CrossFit(rows="in order").plan(53, 10, 0).parts:
+        assert (np.diff(fold.calibrated) == 1).all()
+
+
+def test_overlapping_windows_keep_their_promise_in_order_and_break_it_at_random():
+    """Slow random signals in windows that overlap by 15 of 16 samples, and later windows of the same signals."""
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(8, 6000))  # 8 sensors
+    signal = np.stack([np.convolve(one, np.ones(40) / 40, mode="valid") for one in noise], axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(signal, 16, axis=0).transpose(0, 2, 1)
+    good, later = windows[:2000], windows[2500:]
+    alarms = {}
+    for rows in ("random", "in order"):
+        memory = EnsembleDetector(
+            NearestNeighbors(n_neighbors=1),  # knows every row that it was given
+            scored_by=lambda fitted, rows: fitted.kneighbors(rows)[0][:, 0],
+            one_by_one=False,
+            members=5,
+            bootstrap="subsample",
+            share=0.99,
+            calibration=CrossFit(rows=rows),
+        )
+        alarms[rows] = (memory.fit(good).assess(later).p_value <= 0.1).mean()
+    # Windows are alike over 56 samples, so 2000 of them are worth about 36, and a rate of 0.1 has a deviation of 0.05.
+    assert alarms["in order"] <= 0.1 + 2 * 0.05
+    assert alarms["random"] > 2 * (0.1 + 2 * 0.05)

@@ -226,7 +226,7 @@ def test_a_bernoulli_likelihood_needs_values_within_0_and_1(scaling):
 
 @pytest.mark.parametrize("shape", [(4,), (30, 2)])
 def test_the_usual_network_has_an_output_that_suits_the_scaling(scaling, shape):
-    network = Detector(scaling=scaling).settings_in_use().architecture_for(shape)
+    network = Detector(scaling=scaling).settings_in_use().architecture_for(shape, rows=100)
     assert network.last_activation == ("sigmoid" if scaling.unit_interval else "none")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from indubio.export import OnnxModel
 from indubio.inputs.reading import Reading, reading_for
 from indubio.inputs.tables import Table
-from indubio.inputs.windows import Windows
+from indubio.inputs.windows import Windowing, Windows
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
@@ -52,6 +52,11 @@ class Assessor:
     def grouped_by(self) -> str | None:
         """The column whose rows of one value belong together, for a model of windows that may go on over files."""
         return None if self._known is None or self._known.layout is None else self._known.layout.group
+
+    @property
+    def windowing(self) -> Windowing | None:
+        """How windows are cut; None for a model of rows."""
+        return None if self._known is None else self._known.windowing
 
     @property
     def row_by_row(self) -> bool:

@@ -106,7 +106,7 @@ class Contender:
             scored_by=self.scored_by,
             one_by_one=False,  # rows of a benchmark are scored together, as other packages do it
             conversion=settings.conversion,
-            calibration=settings.calibration_for(train_rows),
+            calibration=settings.calibration_for(train_rows, (1,)),
             referral=settings.referral,
             anomaly_threshold=ours.anomaly_threshold,
             seed=seed,

@@ -17,6 +17,7 @@ for all draws and has seen all rows, which the theorem does not cover.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -31,6 +32,9 @@ class CrossFit(Calibration):
 
     Args:
         folds: K; with fewer draws or rows, as many folds as there are of these.
+        rows: what a fold is: "random" rows, or a stretch of rows that follow each other, "in order". Take these where
+            neighbours are alike, as windows of a recording are: a random window's neighbours would have been trained
+            on, and it would look too good.
 
     Example:
         Five times two draws are trained on 16 of the 20 rows and compared with the other 4.
@@ -41,6 +45,7 @@ class CrossFit(Calibration):
     """
 
     folds: AtLeastTwo = 5
+    rows: Literal["random", "in order"] = "random"
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
         """K parts; the N mod K rows (of each group) that are left over are trained on by all and calibrate none."""
@@ -50,7 +55,7 @@ class CrossFit(Calibration):
                 f"cross-fitting needs at least two draws and two rows, got {draws} and {examples}: a draw cannot be "
                 'calibrated on rows it was trained on. Calibrate with HoldOut() ("holdout") or TrainScores() ("train").'
             )
-        order = shuffled(examples, seed)
+        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
         divided = [(rows, len(rows) // folds) for rows in strata(order, groups)]
         counts = [draws // folds + (fold < draws % folds) for fold in range(folds)]
         parts = []

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,13 @@ class OutFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
+
+
+class PointsBy(StrEnum):
+    """What the score of a time step is made of."""
+
+    SCORE = "score"
+    CONTRIBUTION = "contribution"
 
 
 def assess(
@@ -61,6 +68,20 @@ def assess(
     drift_state: Annotated[
         Path | None, typer.Option(help="JSON file: go on watching for drift from it, and keep what was seen in it.")
     ] = None,
+    per_run: Annotated[
+        Path | None,
+        typer.Option(help="Also a verdict per run (group, or file) of a recording: a CSV, Parquet or JSON lines file."),
+    ] = None,
+    run_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of a run's windows that must be anomalous for the run to be.")
+    ] = 0.5,
+    points: Annotated[
+        Path | None,
+        typer.Option(help="Also a score per time step of a recording, from the windows that cover it: such a file."),
+    ] = None,
+    points_by: Annotated[
+        PointsBy, typer.Option(help="The mean of the windows' scores, or of what the time step adds to each.")
+    ] = PointsBy.SCORE,
     fail_on: Annotated[
         FailOn | None, typer.Option(help=f"Exit with code {FAILED_ON} when there is such a verdict, or drift.")
     ] = None,
@@ -82,6 +103,7 @@ def assess(
     With --workers or --cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
     """
     from collections import Counter
+    from contextlib import AbstractContextManager, nullcontext
 
     from rich.console import Console
 
@@ -89,6 +111,7 @@ def assess(
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.progress import counter
+    from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
@@ -100,7 +123,13 @@ def assess(
         from indubio.workers import Workers
 
         workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
-        refused = {"--fdr": fdr, "--drift-state": drift_state, "--fail-on drift": fail_on is FailOn.DRIFT or None}
+        refused = {
+            "--fdr": fdr,
+            "--drift-state": drift_state,
+            "--fail-on drift": fail_on is FailOn.DRIFT or None,
+            "--per-run": per_run,
+            "--points": points,
+        }
         outcome = assess_batch(
             source,
             model,
@@ -123,7 +152,14 @@ def assess(
     verdicts: Counter[str] = Counter()
     selecting = None if fdr is None else Selecting(fdr)
     watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)
-    with named_source(source) as path, sink(out, out_format.value if out_format else None) as writer:
+    beside: AbstractContextManager[RecordingFiles | None] = nullcontext()
+    if per_run is not None or points is not None:
+        beside = beside_windows(assessor, per_run, run_share, points, points_by.value)
+    with (
+        named_source(source) as path,
+        sink(out, out_format.value if out_format else None) as writer,
+        beside as recording,
+    ):
         reading = assessor.reading(path, tuple(passed or ()))
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
@@ -134,22 +170,25 @@ def assess(
                     selecting.hold(table, found)
                 verdicts.update(found.verdict.tolist())
                 watch.see(part, found)
+                if recording is not None:
+                    recording.see(part, found)
                 count(len(found))
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
-    summary = {"examples": verdicts.total()} | {name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")}
+    summary: dict[str, Any] = {"examples": verdicts.total()} | {
+        name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")
+    }
     drifted, drift, alarm = watch.told()
     if as_json:
-        typer.echo(
-            json_text(
-                summary | ({} if selecting is None else selecting.summary()) | {"out": out, "drift": drift or drifted}
-            )
-        )
+        for known in (selecting, recording):
+            summary |= {} if known is None else known.summary()
+        typer.echo(json_text(summary | {"out": out, "drift": drift or drifted}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = Console(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.", highlight=False)
-        for line in (*(() if selecting is None else selecting.words()), f"Drift: {drifted}."):
+        told = [line for known in (selecting, recording) if known is not None for line in known.words()]
+        for line in (*told, f"Drift: {drifted}."):
             console.print(line, highlight=False, soft_wrap=True, markup=False)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
         raise typer.Exit(FAILED_ON)

@@ -35,7 +35,7 @@ def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any
         if isinstance(value, Mapping):
             before = out.get(name)
             inner = merged({"kind": before} if isinstance(before, str) else before or {}, value)
-            if inner:
+            if inner or not value:  # an empty table says: with all defaults
                 out[name] = inner
         elif value is not None:
             out[name] = value

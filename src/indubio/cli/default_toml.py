@@ -12,15 +12,17 @@ from indubio.calibration import HoldOut
 from indubio.configuration import FAMILIES, to_plain
 from indubio.detector import _DEFAULTS, Detector
 from indubio.fitting.trimming import Trimming
+from indubio.inputs import Spectra
 from indubio.networks import Dense
 from indubio.posteriors import Training
 from indubio.settings import Settings
 
 WIDTH = 118
-EXAMPLES = {"architecture": Dense(), "calibration": HoldOut(), "trimming": Trimming()}
+EXAMPLES = {"architecture": Dense(), "calibration": HoldOut(), "spectra": Spectra(), "trimming": Trimming()}
 LEFT_OUT = {
-    "architecture": "# Left out, the network is `dense` for tables and `conv1d` for windows.",
+    "architecture": "# Left out, the network is `dense` for tables and spectra, and `conv1d` for windows as they are.",
     "calibration": "# Left out, the calibration is chosen by the number of rows.",
+    "spectra": "# For windows only. Left out, or as `spectra = false` above all tables, windows are taken as they are.",
     "trimming": "# Left out, all rows are trained on.",
 }
 

@@ -86,6 +86,24 @@ def fit(
     ] = None,
     value: Annotated[str | None, typer.Option(help="Column of the value.", rich_help_panel=WINDOWS)] = None,
     quality: Annotated[str | None, typer.Option(help="Column of the quality.", rich_help_panel=WINDOWS)] = None,
+    spectra: Annotated[
+        bool | None,
+        typer.Option(
+            "--spectra/--no-spectra",
+            help="Learn from features of each window: levels, spread, energies of frequency bands and of the envelope.",
+            rich_help_panel=WINDOWS,
+        ),
+    ] = None,
+    bands: Annotated[
+        int | None, typer.Option(min=1, help="Frequency bands of the spectra (16).", rich_help_panel=WINDOWS)
+    ] = None,
+    envelope: Annotated[
+        int | None, typer.Option(min=0, help="Bands of the envelope (8).", rich_help_panel=WINDOWS)
+    ] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(help="Samples a second as recorded, for the names of the bands.", rich_help_panel=WINDOWS),
+    ] = None,
     posterior: Annotated[
         str | None, typer.Option(help="anchored_ensemble, mc_dropout, vae, ...", rich_help_panel=MODEL)
     ] = None,
@@ -162,6 +180,7 @@ def fit(
         "range_margin": range_margin,
         "smallest_group": smallest_group,
         "referral": {"kind": None if refer is None else "budget", "share": refer},
+        "spectra": _spectra(spectra, given.get("spectra"), bands=bands, envelope=envelope, rate=sampling_rate),
         "missing": missing,
         "trimming": None
         if trim is None
@@ -222,6 +241,14 @@ def _share(text: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(f'--trim must be a share, such as 0.05, or "auto", got {text!r}.') from None
+
+
+def _spectra(wanted: bool | None, before: Any, **options: float | None) -> dict[str, Any] | bool | None:
+    """What the flags make of the spectra of a configuration; None leaves them as they are."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if wanted is False or not (wanted or chosen):
+        return wanted
+    return (before or {}) | chosen
 
 
 def _kind(config: dict[str, Any]) -> str | None:
@@ -288,6 +315,7 @@ def _tell(
         "model": str(out),
         "examples": detector.n_training_,
         "shape": list(detector.input_shape_),
+        "features": list(detector.chain_.inputs.value_shape),
         "draws": detector.draws_.count,
         "referral_threshold": detector.referral_threshold_,
         "calibration_examples": detector.n_reference_,
@@ -302,9 +330,10 @@ def _tell(
         return
     console = Console()
     what = "windows" if cut is not None else "rows"
-    size = " x ".join(map(str, detector.input_shape_))
+    size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
         f"Trained {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
+        f"{'' if spectra is None else f', {spectra.count} features each'}"
         f"{', streamed' if streamed else ''}; saved to {out}.",
         highlight=False,
         soft_wrap=True,

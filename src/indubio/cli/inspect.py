@@ -51,6 +51,9 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "largest score": f"{detector.largest_reference_nll_:.4g}",
         "refers above": str(detector.referral_threshold_),
     }
+    spectra = detector.intake_.spectra
+    if spectra is not None:
+        training["features of one"] = f"{spectra.count}, {spectra.per_sensor} of each sensor"
     files = {file.name: f"{file.size:,} bytes, sha256 {file.sha256}" for file in manifest.files.values()}
     about = {
         "format": str(manifest.format),

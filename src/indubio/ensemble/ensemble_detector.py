@@ -23,8 +23,9 @@ from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
 from indubio.fitting.trimming import FARTHEST, Trimming, refuse_groups
-from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Unseen
+from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Spectra, Unseen
 from indubio.inputs.named_rows import training_groups
+from indubio.inputs.spectra import chosen_spectra
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.inputs import Inputs, TrainingExamples
@@ -42,6 +43,7 @@ OWN = (
     "one_by_one",
     "calibration",
     "scaling",
+    "spectra",
     "trimming",
     "seed",
 )  # without a default to put in
@@ -50,7 +52,7 @@ OWN = (
 class EnsembleDetector(ChainEstimator):
     """Any detector, refitted on resamples of the training rows, with the uncertainty of every verdict.
 
-    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values.
+    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values, or of features: `spectra`.
 
     Args:
         base: a detector of scikit-learn or PyOD, any model with `fit` together with `scored_by`, or a function of the
@@ -67,6 +69,7 @@ class EnsembleDetector(ChainEstimator):
         calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
             `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
         scaling: None passes the values on as they are; `MinMax()`, `ZScore()` and `Robust()` scale them.
+        spectra: `Spectra()` makes features of windows first; None and False take them as they are.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -119,6 +122,7 @@ class EnsembleDetector(ChainEstimator):
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: Scaling | None = None,
+        spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
         anomaly_threshold: float = ANOMALY_THRESHOLD,
@@ -136,6 +140,7 @@ class EnsembleDetector(ChainEstimator):
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
+        self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
         self.anomaly_threshold = anomaly_threshold
@@ -166,7 +171,7 @@ class EnsembleDetector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, judges.scores(rows))
         inputs = self._inputs(examples, plan, self.scaling)
         rows = _flat_rows(inputs, given)
-        drift = DriftReference.fit(given.values, inputs.schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names)
         scorer = self._member_scorer(settings, plan, rows)
         if self.one_by_one is None:
             scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))
@@ -202,6 +207,7 @@ class EnsembleDetector(ChainEstimator):
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,
+            spectra=chosen_spectra(self.spectra, False, examples.rows.values.shape[1:]),
             scaled=scaling is not None,
             detector=type(self).__name__,
         )
@@ -324,6 +330,7 @@ class EnsembleSettings(ChainSettings):
     one_by_one: bool | None
     calibration: Calibration | None
     scaling: Scaling | None
+    spectra: Spectra | Literal[False] | None
     trimming: Trimming | None
     seed: NotNegativeInt
 

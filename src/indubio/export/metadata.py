@@ -13,7 +13,7 @@ import numpy as np
 from indubio.conformal import Reference
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, Intake, Long, Roles, Schema, Wide, Windowing
+from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Long, Roles, Schema, Spectra, Wide, Windowing
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.reading import Reading
 from indubio.settings import Settings
@@ -94,12 +94,20 @@ def _intake(plain: Mapping[str, Any]) -> Intake:
         if quality is None
         else QualityLimits(**{name: np.array(values, dtype=float) for name, values in quality.items()}),
         margin=plain["margin"],
+        spectra=_spectra(plain.get("spectra")),
     )
 
 
 def _scaling(plain: Mapping[str, Any]) -> FittedScaling:
     numbers = {name: np.array(value) for name, value in plain.items() if isinstance(value, list)}
     return FittedScaling(clip=plain["clip"], **numbers)
+
+
+def _spectra(plain: Mapping[str, Any] | None) -> FittedSpectra | None:
+    if plain is None:
+        return None
+    arrays = {name: np.array(plain[name], dtype=np.float64) for name in ("floor", "smallest", "largest")}
+    return FittedSpectra(**(dict(plain) | arrays | {"spectra": Spectra(**plain["spectra"])}))
 
 
 def _referral(plain: Mapping[str, Any]) -> Referral:

@@ -54,6 +54,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     from indubio.export.conversion_nodes import corrected, part_means, probability, uncertainties
     from indubio.export.graph import Graph
     from indubio.export.network_nodes import NetworkNodes
+    from indubio.export.spectra_nodes import features
 
     graph = Graph()
     rows = graph.input("rows", ["examples", *detector.input_shape_])
@@ -62,13 +63,15 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     whole = rows
     if intake.medians is not None:
         whole = graph.add("Where", graph.add("IsNaN", rows), graph.constant(intake.medians), rows)
+    if intake.spectra is not None:
+        whole = features(graph, intake.spectra, whole)
     scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
     nll = NetworkNodes(graph, detector.draws_).nll(scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     p = probability(graph, detector.conversion_, nll)
     if detector.correction_ is not None:
         ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
-        p = corrected(graph, detector.correction_, p, ranges, prod(detector.input_shape_))
+        p = corrected(graph, detector.correction_, p, ranges, prod(detector.fitted_chain.inputs.value_shape))
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
     metadata = _metadata(detector)
     for name, value in found.items():

@@ -2,6 +2,7 @@ r"""Training on examples that are larger than memory: what `fit` learns, in pass
 
     pass 1      schema, number of examples (`ExampleStream.outline`)
     pass 2      ranges, means and deviations of the training examples; a sample of them
+    pass 3      with spectra only: ranges, means and deviations of the features
     epochs      batches, mixed within a buffer (`ScaledRows`)
     last pass   scores of the reference examples
 
@@ -11,8 +12,9 @@ What needs more than that comes from samples of examples, chosen by random numbe
   p-value keeps its promise, P(p <= a) <= a, which a sketch of the scores of more examples would break. As an estimate
   of the distribution F of all scores, their ECDF has |ECDF - F| <= sqrt(log(2 / d) / 2n) everywhere with probability
   1 - d (Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990): 0.0053 for n = 2^18 and d = 10^-6.
-* Medians for missing values, the quantiles of `Robust`, the shares of frozen and saturated windows, the reference of
-  drift and the typical scores of explanations are those of about `SAMPLE` training examples, or as many as have
+* Medians for missing values, the quantiles of `Robust`, the floors of spectra, the shares of frozen and saturated
+  windows, the reference of drift and the typical scores of explanations are those of about `SAMPLE` training examples,
+  or as many as have
   `SAMPLE_VALUES` values. By the same bound a median is a quantile between 0.4895 and 0.5105 for n = 2^16; the promise
   about drift holds as it is, with the sample for a reference.
 """
@@ -27,7 +29,7 @@ from jaxtyping import Bool, Float, Shaped, UInt64
 from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Intake, Missing, Scaling, Unseen
+from indubio.inputs import Intake, Missing, Scaling, Spectra, Unseen
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
@@ -169,6 +171,7 @@ def survey(
     unseen: Unseen,
     margin: float | None,
     report: Report,
+    spectra: Spectra | None = None,
 ) -> Surveyed:
     """The second pass: ranges, means and deviations, and a sample."""
     share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
@@ -195,7 +198,22 @@ def survey(
         quality=None if quality is None else replace(quality, smallest=known.smallest, largest=known.largest),
         margin=margin,
     )
-    return Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
+    found = Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
+    return found if spectra is None else _with_spectra(found, spectra, scaling, report)
+
+
+def _with_spectra(known: Surveyed, spectra: Spectra, scaling: Scaling, report: Report) -> Surveyed:
+    """The same for features of windows: floors from the sample, ranges, means and deviations by one more pass."""
+    windowing = known.stream.reading.windowing
+    fitted = spectra.fit(known.intake.features(known.sample), None if windowing is None else windowing.rate)
+    intake = replace(known.intake, spectra=fitted)
+    summary = ColumnSummary.of(np.empty((0, fitted.count)))
+    for block in told_blocks(known.stream, report, "reading"):
+        values = named_rows(block.data, known.outline.schema).values
+        summary = summary.joined(ColumnSummary.of(intake.features(values[known.split.is_trained(block.places)])))
+    fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)
+    features = scaling.of_summary(summary, intake.features(known.sample))
+    return replace(known, intake=replace(intake, spectra=fitted, scaling=features))
 
 
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:

@@ -4,6 +4,7 @@ from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
 from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
+from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.inputs.tables import Roles, Table, read_table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
 
@@ -11,6 +12,7 @@ __all__ = [
     "SCALINGS",
     "Column",
     "FittedScaling",
+    "FittedSpectra",
     "Intake",
     "Long",
     "MinMax",
@@ -21,6 +23,7 @@ __all__ = [
     "Rows",
     "Scaling",
     "Schema",
+    "Spectra",
     "Table",
     "Unseen",
     "Wide",

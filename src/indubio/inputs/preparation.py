@@ -3,7 +3,7 @@
 A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,7 +14,8 @@ from indubio.inputs.checks import require_finite
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
-from indubio.inputs.scaling import FittedScaling, Scaling
+from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling
+from indubio.inputs.spectra import FittedSpectra, Spectra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,37 +102,66 @@ class Intake:
     """What was learned of the training rows before any network saw them.
 
     Args:
-        scaling: the ranges of the training rows, and what values are scaled by.
-        medians: of each feature or sensor; None when missing values are an error.
+        scaling: the ranges of the training rows, or of their features, and what values are scaled by.
+        medians: of each column or sensor; None when missing values are an error.
         missing: what happens to missing values.
         unseen: what happens to new categories.
         quality: what the sensors of training windows did; None for tables.
         margin: how far outside the training range a value may be, in units of that range, before its example is
             referred; None for any distance.
+        spectra: what makes features of windows; None where values are taken as they are.
     """
 
     scaling: FittedScaling
-    medians: Float[np.ndarray, " features"] | None
+    medians: Float[np.ndarray, " columns"] | None
     missing: Missing
     unseen: Unseen
     quality: QualityLimits | None = None
     margin: float | None = None
+    spectra: FittedSpectra | None = None
 
     @classmethod
     def fit(
-        cls, rows: Rows, *, scaling: Scaling, missing: Missing, unseen: Unseen, margin: float | None = None
+        cls,
+        rows: Rows,
+        *,
+        scaling: Scaling,
+        missing: Missing,
+        unseen: Unseen,
+        margin: float | None = None,
+        spectra: Spectra | None = None,
+        rate: float | None = None,
     ) -> "Intake":
-        """Learn ranges and medians."""
+        """Learn ranges and medians.
+
+        Args:
+            rows: to learn from.
+            scaling: how values are scaled.
+            missing: what happens to missing values.
+            unseen: what happens to new categories.
+            margin: how far outside its training range a value may be.
+            spectra: what makes features of windows; None takes them as they are.
+            rate: samples per second of windows, where it is known.
+        """
         require_finite(rows.values, rows.names, missing_allowed=missing != "error")
         middle = None if missing == "error" else medians(rows.values)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
+        features, fitted = rows.values, None
+        if spectra is not None:
+            whole = features if middle is None else filled(features, middle)
+            fitted = spectra.fit(whole, rate)
+            features = fitted.features(whole)
+        summary = ColumnSummary.of(features)
+        if fitted is not None:
+            fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)
         return cls(
-            scaling=scaling.fit(rows.values),
+            scaling=scaling.of_summary(summary, features),
             medians=middle,
             missing=missing,
             unseen=unseen,
             quality=quality,
             margin=margin,
+            spectra=fitted,
         )
 
     def prepare(self, rows: Rows) -> Prepared:
@@ -140,12 +170,18 @@ class Intake:
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""
-        values = rows.values if self.medians is None else filled(rows.values, self.medians)
-        return Prepared(values=values, inspected=self.inspect(rows), beside=rows.beside)
+        return Prepared(inspected=self.inspect(rows), values=self.features(rows.values), beside=rows.beside)
 
     def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """What the network gets for values that were checked already."""
+        if self.spectra is not None:
+            return self.scaling.scaled(self.features(values))
         return self.scaling.scaled(values if self.medians is None else filled(values, self.medians))
+
+    def features(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        """Values that were checked already, filled in; the features of windows where there are spectra."""
+        whole = values if self.medians is None else filled(values, self.medians)
+        return whole if self.spectra is None else self.spectra.features(whole)
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
@@ -160,12 +196,14 @@ class Intake:
             notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
             bad = bad | new
         if self.quality is not None:
-            names = rows.names or tuple(f"x{place}" for place in range(rows.values.shape[2]))
-            notes = joined_notes(notes, quality_flags(rows.values, self.quality, names))
+            notes = joined_notes(notes, quality_flags(rows.values, self.quality, _sensor_names(rows)))
         outside = np.zeros(len(rows.values), dtype=bool)
         if self.margin is not None:
-            flags = self.scaling.outside(rows.values, self.margin)
-            notes = joined_notes(notes, named_flags(flags, rows.names, "out of range"))
+            values, called = rows.values, rows.names
+            if self.spectra is not None:
+                values, called = self.features(values), self.spectra.names(_sensor_names(rows))
+            flags = self.scaling.outside(values, self.margin)
+            notes = joined_notes(notes, named_flags(flags, called, "out of range"))
             outside = np.asarray(flags.any(axis=1))
         return Inspected(notes=notes, bad=bad, outside=outside)
 
@@ -176,3 +214,7 @@ class Intake:
                 f"{np.count_nonzero(unseen)} of {len(unseen)} rows hold a category that the training data did not have "
                 f'(first: row {row}, {unseen[row]}). Train with it, or pass unseen="refer".'
             )
+
+
+def _sensor_names(windows: Rows) -> tuple[str, ...]:
+    return windows.names or tuple(f"x{place}" for place in range(windows.values.shape[2]))

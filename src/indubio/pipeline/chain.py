@@ -115,7 +115,7 @@ class FittedChain:
         if self.drift_reference is None:
             return None
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
-        return monitor.updated(self.inputs.rows(X).values, p_value)
+        return monitor.updated(self.inputs.followed(X), p_value)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "FittedChain":
         """The same with other verdicts."""

@@ -5,6 +5,7 @@ here or nowhere: after it there are only numbers.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Table, Unseen
+from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Table, Unseen
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.named_rows import groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
@@ -28,11 +29,13 @@ class TrainingExamples:
         rows: the values.
         schema: names, kinds, ranges and categories of the columns.
         names: of the features, where the examples came with names.
+        rate: samples per second of windows, where it is known.
     """
 
     rows: Rows
     schema: Schema
     names: tuple[str, ...] | None
+    rate: float | None = None
 
     @classmethod
     def of(cls, X: Any, detector: str) -> "TrainingExamples":
@@ -45,7 +48,8 @@ class TrainingExamples:
         if isinstance(X, Table | Windows):
             schema = training_schema(X)
             rows = named_rows(X, schema)
-            return cls(rows=rows, schema=schema, names=rows.names)
+            rate = X.rate if isinstance(X, Windows) else None
+            return cls(rows=rows, schema=schema, names=rows.names, rate=rate)
         checks = _checks(detector)
         values = _checked(checks, X, fitting=True)
         found = vars(checks).get("feature_names_in_")
@@ -85,6 +89,7 @@ class Inputs:
         missing: Missing,
         unseen: Unseen,
         margin: float | None = None,
+        spectra: Spectra | None = None,
         scaled: bool = True,
         detector: str = "Detector",
     ) -> "Inputs":
@@ -97,19 +102,43 @@ class Inputs:
             missing: what happens to missing values.
             unseen: what happens to new categories.
             margin: how far outside its training range a value may be.
+            spectra: what makes features of windows; None takes them as they are.
             scaled: whether values are scaled.
             detector: whose, for messages.
         """
         return cls(
             schema=examples.schema,
             intake=Intake.fit(
-                examples.rows.taken(trained), scaling=scaling, missing=missing, unseen=unseen, margin=margin
+                examples.rows.taken(trained),
+                scaling=scaling,
+                missing=missing,
+                unseen=unseen,
+                margin=margin,
+                spectra=spectra,
+                rate=examples.rate,
             ),
             input_shape=examples.rows.values.shape[1:],
             names=examples.names,
             scaled=scaled,
             detector=detector,
         )
+
+    @cached_property
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of what is scored of one example: its own, or that of the features of a window."""
+        spectra = self.intake.spectra
+        return self.input_shape if spectra is None else (spectra.count,)
+
+    @cached_property
+    def value_schema(self) -> Schema:
+        """Names and ranges of what is scored: the columns or sensors themselves, or the features of windows."""
+        spectra = self.intake.spectra
+        return self.schema if spectra is None else spectra.schema(self.schema.names)
+
+    def followed(self, X: Any) -> Float[np.ndarray, "examples ..."]:
+        """What drift is looked for in, in its own units: values, NaN where they are missing, or features of windows."""
+        values = self.rows(X).values
+        return values if self.intake.spectra is None else self.intake.features(values)
 
     def prepared(self, X: Any, groups: Any = None) -> Prepared:
         """What is scored.

@@ -52,7 +52,7 @@ class Card:
         numbers: names and values of score and uncertainties.
         label: what the label says; "" without labels.
         notes: on the data.
-        values: of the features that contribute most; empty for windows.
+        values: of the features that contribute most; empty for windows that are scored as they are.
         figures: contributions; for windows also the signals.
     """
 
@@ -88,22 +88,24 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
     if not len(places):
         return []
     if not isinstance(subject.detector, Detector):
-        rows = subject.raw(places)
+        rows = subject.values(places)
         return [
-            _card(subject, place, () if subject.windows else _furthest(subject, row), ())
+            _card(subject, place, () if subject.signals else _furthest(subject, row), ())
             for place, row in zip(places.tolist(), rows, strict=True)
         ]
     found = contributions(subject.detector, subject.chosen(places))
-    raw, reconstruction = subject.raw(places), subject.reconstruction(places)
+    raw, scored, reconstruction = subject.raw(places), subject.values(places), subject.reconstruction(places)
     made = []
     for index, place in enumerate(places.tolist()):
+        figures: tuple[Markup, ...] = ()
+        values: tuple[Value, ...] = ()
         if subject.windows:
-            figures = _window_figures(subject, found, index, raw[index], reconstruction[:, index], drawing)
-            values: tuple[Value, ...] = ()
-        else:
-            figures = (_bars(found, index, "feature", drawing),)
+            expected = reconstruction[:, index] if subject.signals else None
+            figures = _window_figures(subject, found.by_sensor, index, raw[index], expected, drawing)
+        if not subject.signals:
+            figures = (*figures, _bars(found, index, "feature", drawing))
             places_of = _largest(found, index, BARS)
-            values = _values(subject, places_of, raw[index], reconstruction[:, index].mean(axis=0))
+            values = _values(subject, places_of, scored[index], reconstruction[:, index].mean(axis=0))
         made.append(_card(subject, place, values, figures))
     return made
 
@@ -143,7 +145,7 @@ def _bars(found: Contributions, index: int, kind: str, drawing: Drawing) -> Mark
 
 def _furthest(subject: Subject, raw: Float[np.ndarray, " values"]) -> tuple[Value, ...]:
     """Features furthest from the middle of their training range: all that is known of a detector without parts."""
-    columns = [column for column in subject.detector.schema_.columns if column.encoded]
+    columns = _columns(subject)
     ends = np.array(
         [(np.nan, np.nan) if c.smallest is None or c.largest is None else (c.smallest, c.largest) for c in columns]
     )
@@ -160,13 +162,17 @@ def _values(
     raw: Float[np.ndarray, " values"],
     expected: Float[np.ndarray, " values"] | None = None,
 ) -> tuple[Value, ...]:
-    columns = [column for column in subject.detector.schema_.columns if column.encoded]
+    columns = _columns(subject)
     ends = np.cumsum([len(column.encoded) for column in columns])
     chosen = []
     for place in places:
         own = slice(ends[place] - len(columns[place].encoded), ends[place])
         chosen.append(_value(columns[place], raw[own], None if expected is None else expected[own]))
     return tuple(chosen)
+
+
+def _columns(subject: Subject) -> list[Column]:
+    return [column for column in subject.detector.fitted_chain.inputs.value_schema.columns if column.encoded]
 
 
 def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.ndarray, " own"] | None) -> Value:
@@ -195,11 +201,11 @@ def _window_figures(
     found: Contributions,
     index: int,
     signal: Float[np.ndarray, "steps sensors"],
-    reconstruction: Float[np.ndarray, "draws steps sensors"],
+    reconstruction: Float[np.ndarray, "draws steps sensors"] | None,
     drawing: Drawing,
 ) -> tuple[Markup, ...]:
     signals = drawing.signals(
-        "Signals, their reconstructions, and the score over time",
+        "Signals" if reconstruction is None else "Signals, their reconstructions, and the score over time",
         signal=signal,
         reconstruction=reconstruction,
         found=found,

@@ -42,33 +42,34 @@ class Drawing:
         label: str,
         *,
         signal: Float[ndarray, "steps sensors"],
-        reconstruction: Float[ndarray, "draws steps sensors"],
+        reconstruction: Float[ndarray, "draws steps sensors"] | None,
         found: Contributions,
         example: int,
         sensors: list[int],
         rate: float | None,
     ) -> Markup:
-        """Signals of some sensors above each other, and the score over time below them.
+        """Signals of some sensors above each other, and the score over time below them, where it is known.
 
         Args:
             label: what it shows, for people who cannot see it.
             signal: in its own units.
-            reconstruction: in the same units.
-            found: contributions of some examples.
+            reconstruction: in the same units; None where features of the window are scored.
+            found: contributions of some examples, by sensor.
             example: which of them this is.
             sensors: which to show.
             rate: samples per second, if known.
         """
-        assert found.steps is not None
+        steps = found.steps
+        rows = len(sensors) + (steps is not None)
         with report_style():
-            figure = Figure(figsize=(WIDTH, PANEL * (len(sensors) + 1) + 0.55))
-            *panels, last = figure.subplots(len(sensors) + 1, 1, sharex=True).flat
-            for axes, sensor in zip(panels, sensors, strict=True):
-                lines = signal[:, sensor], reconstruction[:, :, sensor]
-                plot_signal(axes, *lines, sensor=found.names[sensor], rate=rate, most=POINTS)
+            figure = Figure(figsize=(WIDTH, PANEL * rows + 0.55))
+            panels = figure.subplots(rows, 1, sharex=True, squeeze=False).flat
+            for axes, sensor in zip(panels, sensors, strict=False):
+                expected = None if reconstruction is None else reconstruction[:, :, sensor]
+                plot_signal(axes, signal[:, sensor], expected, sensor=found.names[sensor], rate=rate, most=POINTS)
                 axes.label_outer()
-            score, spread = found.steps.value[example], found.steps.spread[example]
-            plot_score_over_time(last, score, spread, rate=rate, most=POINTS)
+            if steps is not None:
+                plot_score_over_time(panels[-1], steps.value[example], steps.spread[example], rate=rate, most=POINTS)
             figure.align_ylabels()
             figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
             return self._svg(figure, label)

@@ -23,6 +23,7 @@ from indubio.report.findings import drift, drift_in_words, findings
 from indubio.report.label_findings import Quality, quality
 from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.rejection_plots import plot_rejection_curves
+from indubio.report.run_rows import RUNS_LISTED, run_rows
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
 from indubio.report.templates import page_templates
@@ -77,11 +78,13 @@ def html_report(
         curve=None if known is None else _curve(known, drawing),
         boxes=[] if known is None else _boxes(subject, drawing),
         confusions=[] if known is None else _confusions(subject, drawing),
+        runs=run_rows(subject),
         anomalous=cards(subject, anomalous, drawing),
         uncertain=cards(subject, uncertain, drawing),
         model_rows=model_rows(subject),
         columns=rows,
         unlisted=unlisted,
+        runs_listed=RUNS_LISTED,
     )
 
 

@@ -32,6 +32,7 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
     return [
         *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
         ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
+        *_spectra_rows(detector),
         ("Conversion to probability", _in_words(detector.conversion_.conversion)),
         ("Calibration", _calibration(detector)),
         ("P-values", subject.found.promise),
@@ -41,6 +42,13 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
         ("Seed", str(detector.seed)),
     ]
+
+
+def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
+    spectra = detector.intake_.spectra
+    if spectra is None:
+        return []
+    return [("Features of a window", f"{count(spectra.count)}; {_in_words(spectra.spectra)}")]
 
 
 def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
@@ -75,7 +83,8 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
 def _calibration(detector: ChainEstimator) -> str:
     reference = count(detector.n_reference_, "reference example")
     if isinstance(detector, Detector):
-        return f"{_in_words(detector.settings_in_use().calibration_for(detector.n_training_))}; {reference}"
+        used = detector.settings_in_use().calibration_for(detector.n_training_, detector.input_shape_)
+        return f"{_in_words(used)}; {reference}"
     calibration = detector.calibration if isinstance(detector, EnsembleDetector) else None
     return f"{_in_words(calibration or TrainScores())}; {reference}"
 

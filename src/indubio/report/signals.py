@@ -12,7 +12,7 @@ Steps = Float[np.ndarray, " steps"]
 def plot_signal(
     axes: Axes,
     signal: Steps,
-    reconstruction: Float[np.ndarray, "draws steps"],
+    reconstruction: Float[np.ndarray, "draws steps"] | None,
     *,
     sensor: str,
     rate: float | None = None,
@@ -23,16 +23,17 @@ def plot_signal(
     Args:
         axes: where to draw.
         signal: in its own units; missing values leave gaps.
-        reconstruction: in the same units.
+        reconstruction: in the same units; None where there is none.
         sensor: name, with the unit where there is one.
         rate: samples per second; None counts time steps.
         most: draw no more than about this many points, keeping the peaks; None draws them all.
     """
     shown = peaks(signal, most)
     time = _time(len(signal), rate)[shown]
-    mean, spread = reconstruction.mean(axis=0)[shown], reconstruction.std(axis=0)[shown]
-    axes.fill_between(time, mean - spread, mean + spread, color=NORMAL, alpha=0.3, linewidth=0)
-    axes.plot(time, mean, color=NORMAL, label="expected, ±1 s.d. of the draws")
+    if reconstruction is not None:
+        mean, spread = reconstruction.mean(axis=0)[shown], reconstruction.std(axis=0)[shown]
+        axes.fill_between(time, mean - spread, mean + spread, color=NORMAL, alpha=0.3, linewidth=0)
+        axes.plot(time, mean, color=NORMAL, label="expected, ±1 s.d. of the draws")
     axes.plot(time, signal[shown], color=BLACK, linewidth=0.9, label="measured")
     axes.set_ylabel(shortened(sensor, 18), parse_math=False)
     axes.set_xlabel(time_label(rate))

@@ -84,6 +84,16 @@ class Subject:
         return len(self.detector.input_shape_) == 2
 
     @property
+    def signals(self) -> bool:
+        """Whether windows are scored as they are, sample by sample, and not by features of theirs."""
+        return len(self.detector.fitted_chain.inputs.value_shape) == 2
+
+    def values(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen ..."]:
+        """What is scored of some examples, in its own units: their values, or the features of windows."""
+        inputs = self.detector.fitted_chain.inputs
+        return self.raw(places) if inputs.intake.spectra is None else inputs.followed(self.chosen(places))
+
+    @property
     def explained(self) -> bool:
         """Whether the detector can say what made a score: an autoencoder can, a detector of another kind cannot."""
         return isinstance(self.detector, Detector)

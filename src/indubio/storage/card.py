@@ -44,6 +44,7 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
         *(f"| {_text(column.name)} | {column.kind} | {_values(column)} |" for column in columns),
         *([f"| and {left} more, see manifest.json | | |"] if left else []),
         "",
+        *_spectra(detector),
         "## How it decides",
         "",
         f"- anomaly: mean probability of at least {detector.decision_threshold:g}",
@@ -64,6 +65,19 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _spectra(detector: Detector) -> list[str]:
+    spectra = detector.intake_.spectra
+    if spectra is None:
+        return []
+    rate = "" if spectra.rate is None else f" at {spectra.rate:g} samples a second"
+    return [
+        f"Of every window it sees {spectra.count} features, {spectra.per_sensor} per sensor: means of "
+        f"{len(spectra.block_edges) - 1} blocks, RMS, kurtosis, energies of {len(spectra.band_edges) - 1} frequency "
+        f"bands and of {len(spectra.envelope_edges) - 1} bands of the envelope{rate}.",
+        "",
+    ]
 
 
 def _special(detector: Detector) -> list[str]:

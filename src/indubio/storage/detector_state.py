@@ -12,7 +12,7 @@ from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Intake, MinMax, Schema
+from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.network import BlockNetwork
@@ -32,7 +32,7 @@ from indubio.storage.uncertainty_ranks import UncertaintyRanks
 FITTED: dict[str, Any] = {
     "input_shape_": tuple[int, ...],
     "n_features_in_": int,
-    "feature_names_in_": Shaped[np.ndarray, " features"],
+    "feature_names_in_": Shaped[np.ndarray, " columns"],
     "schema_": Schema,
     "intake_": Intake,
     "conversion_": FittedConversion,
@@ -55,6 +55,7 @@ LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by e
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
+_COLUMNS: type[np.ndarray] = Float[np.ndarray, " columns"]  # type: ignore[assignment]
 _FEATURES: type[np.ndarray] = Float[np.ndarray, " features"]  # type: ignore[assignment]
 PROBE = "probe"
 PROBE_TOLERANCE = 1e-2  # relative: far above what two machines differ by, and far below what two networks do
@@ -115,8 +116,10 @@ def with_every_setting(detector: Detector) -> Detector:
     """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
+    inputs = detector.fitted_chain.inputs
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
-    named["calibration"] = chosen.calibration_for(detector.n_training_)
+    named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
+    named["calibration"] = chosen.calibration_for(detector.n_training_, inputs.input_shape)
     return Detector(**(detector.get_params(deep=False) | named))
 
 
@@ -163,7 +166,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     attributes = _attributes(stored)
     layout = Layout.from_plain(stored.draws)
     _check(detector, attributes, layout)
-    autoencoder = _autoencoder(detector, attributes["input_shape_"])
+    autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     return detector.of_chain(_chain(detector, attributes, draws_of(autoencoder, layout, stored.weights)))
 
@@ -208,8 +211,14 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
     if len(shape) not in (1, 2) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
         raise ModelFileError(f"`input_shape_` must be (D,) or (L, K), each at most {LARGEST_EXAMPLE}, got {shape}.")
-    with jaxtyped("context"):  # within it, all that is annotated with `features` must have one length
-        isinstance(np.broadcast_to(0.0, shape[-1:]), _FEATURES)
+    intake = stored.fitted["intake_"]
+    spectra = intake.get("spectra") if isinstance(intake, dict) else None
+    known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
+    with jaxtyped(
+        "context"
+    ):  # within it, all that is annotated with `columns` must have one length, and `features` too
+        isinstance(np.broadcast_to(0.0, shape[-1:]), _COLUMNS)
+        isinstance(np.broadcast_to(0.0, _value_shape(shape, known)[-1:]), _FEATURES)
         attributes = {
             name: rebuilt(hint, stored.fitted[name], name, left) if name in given else None
             for name, hint in FITTED.items()
@@ -223,6 +232,8 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
     """Refuse attributes that contradict each other."""
     shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
     reference: Reference | None = attributes["reference_"]
+    spectra: FittedSpectra | None = intake.spectra
+    values = _value_shape(shape, spectra)
     rules = {
         "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
         "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
@@ -242,21 +253,37 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the reference must have `n_reference_` examples": reference is None
         or reference.examples == attributes["n_reference_"],
         "`typical_nll_` must have a finite value for every draw and value": _fits(
-            attributes["typical_nll_"], (layout.count, *shape)
+            attributes["typical_nll_"], (layout.count, *values)
         ),
         "`correction_` must have a weight for every value": attributes["correction_"] is None
-        or attributes["correction_"].weights.shape == (math.prod(shape),),
+        or attributes["correction_"].weights.shape == (math.prod(values),),
         "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
         == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
             attributes["group_conversions_"], reference, layout.count
         ),
-        "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], shape),
+        "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], values),
+        "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
+        "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
     if broken:
         raise ModelFileError(f"{broken[0]}.")
+
+
+def _value_shape(shape: tuple[int, ...], spectra: FittedSpectra | None) -> tuple[int, ...]:
+    return shape if spectra is None else (spectra.count,)
+
+
+def _spectra_fit(spectra: FittedSpectra | None, shape: tuple[int, ...]) -> bool:
+    return spectra is None or (
+        (spectra.length, spectra.sensors) == shape
+        and bool((spectra.floor > 0).all() and np.isfinite(spectra.floor).all())
+        and spectra.smallest is not None
+        and spectra.largest is not None
+        and bool((spectra.smallest <= spectra.largest).all())
+    )
 
 
 def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,13 @@ def with_calibration(stored: Stored) -> Stored:
     )
 
 
+def without_spectra(stored: Stored) -> Stored:
+    """2 -> 3: windows were taken as they are."""
+    return replace(stored, settings=stored.settings | {"spectra": False})
+
+
 # Version -> what turns it into the next one. A new version comes with its line here and a golden model in the tests.
-MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {1: with_calibration}
+MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {1: with_calibration, 2: without_spectra}
 
 
 def migrated(stored: Stored, version: int) -> Stored:

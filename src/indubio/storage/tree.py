@@ -22,7 +22,7 @@ from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, Intake, Schema
+from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.quality import QualityLimits
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
@@ -32,6 +32,7 @@ CLASSES: dict[str, type[Any]] = {
     "intake": Intake,
     "min_max": FittedScaling,
     "quality_limits": QualityLimits,
+    "spectra": FittedSpectra,
     "schema": Schema,
     "column": Column,
     "conversion": FittedConversion,

@@ -36,7 +36,7 @@ def test_refits_judge_by_the_rules_of_the_default_detector(name):
     assert isinstance(detector, EnsembleDetector)
     assert detector.members == 10
     assert (detector.conversion, detector.referral) == (ours.conversion, ours.referral)
-    assert detector.calibration == ours.calibration_for(60)
+    assert detector.calibration == ours.calibration_for(60, (1,))
     assert detector.seed == 3
 
 

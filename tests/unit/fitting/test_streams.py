@@ -126,7 +126,7 @@ def test_a_buffer_that_holds_all_gives_the_model_that_memory_gives(files):
 def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
     rows = streamed_rows(files, 4000)
     (array,) = rows.stretches(0, 64)
-    autoencoder = Detector().settings_in_use().autoencoder_for((4,))
+    autoencoder = Detector().settings_in_use().autoencoder_of((4,), len(rows))
     streamed, in_memory = (
         AnchoredEnsemble(members=2).fit(autoencoder, given, training=QUICK, seed=0) for given in (rows, array)
     )

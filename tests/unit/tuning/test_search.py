@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from distributed import LocalCluster
 
-from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Training
+from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Spectra, Training
 from indubio.cli.config_file import detector_of, reading_of
 from indubio.cli.default_toml import written_toml
 from indubio.configuration import detector_to_plain
@@ -98,6 +98,14 @@ def test_a_search_is_at_least_as_good_as_its_beginning_and_goes_on_where_it_stop
     assert len(told) == 4
     with pytest.raises(ConfigError, match="other data or other settings"):
         search(USUAL, SAMPLE, tmp_path / "study.db", Search(trials=4, by="nll"), workers)
+
+
+def test_networks_for_spectra_are_searched(tmp_path, workers):
+    windows = RANDOM.normal(size=(60, 32, 2))
+    sample = replace(SAMPLE, trained=windows[:40], held_out=windows[40:], columns=tuple(np.arange(2)[:, None]))
+    detector = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=1), spectra=Spectra())
+    found = search(detector, sample, tmp_path / "study.db", Search(trials=3), workers)
+    assert found.done == 3
 
 
 class Stopped:

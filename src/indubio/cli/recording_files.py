@@ -1,0 +1,98 @@
+"""What `indubio assess` writes of a recording beside its windows: a verdict per run, a score per time step."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indubio.assessment import Assessment
+from indubio.batch.part_results import Assessor
+from indubio.detector import Detector
+from indubio.errors import ConfigError
+from indubio.inputs.tables import Table
+from indubio.inputs.windows import Windows
+from indubio.io.sinks import Sink, sink
+from indubio.points import PointGatherer
+from indubio.runs import RunGatherer
+
+
+@contextmanager
+def beside_windows(
+    assessor: Assessor, per_run: Path | None, share: float, points: Path | None, points_by: str
+) -> Iterator["RecordingFiles"]:
+    """Files that appear when all windows were seen.
+
+    Args:
+        assessor: the model.
+        per_run: file of the runs; None for none.
+        share: of a run's windows that must be anomalous for the run to be.
+        points: file of the time steps; None for none.
+        points_by: "score" or "contribution".
+    """
+    if assessor.windowing is None:
+        raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
+    scorer = assessor.scorer
+    if points and points_by == "contribution" and not (isinstance(scorer, Detector) and scorer.intake_.spectra is None):
+        raise ConfigError(
+            "--points-by contribution needs a model folder whose windows are scored as they are: spectra and ONNX "
+            "files have no score per time step. Take --points-by score."
+        )
+    with ExitStack() as files:
+        writer = files.enter_context(sink(points)) if points else None
+        runs = RunGatherer(share) if per_run else None
+        made = RecordingFiles(assessor, runs, writer, points_by)
+        yield made
+        made.finish()
+        if per_run and runs is not None:
+            with sink(per_run) as target:
+                target.write(runs.assessed().to_arrow())
+
+
+class RecordingFiles:
+    """Sees the windows part by part."""
+
+    def __init__(self, assessor: Assessor, runs: RunGatherer | None, points: Sink | None, points_by: str) -> None:
+        self._scorer, self._runs, self._points, self._by = assessor.scorer, runs, points, points_by
+        windowing = assessor.windowing
+        self._gatherer = None if windowing is None else PointGatherer(windowing.length, windowing.stride)
+
+    def see(self, part: Table | Windows, found: Assessment) -> None:
+        """Some more windows, and what was found of them."""
+        if not isinstance(part, Windows):
+            return
+        if self._runs is not None:
+            self._runs.add(found)
+        if self._points is not None and self._gatherer is not None:
+            for table in self._gatherer.add(part, self._scores(part, found)):
+                self._points.write(table)
+
+    def finish(self) -> None:
+        """The time steps at the end."""
+        if self._points is not None and self._gatherer is not None:
+            for table in self._gatherer.rest():
+                self._points.write(table)
+
+    def summary(self) -> dict[str, Any]:
+        """How many runs have which verdict, for machines."""
+        if self._runs is None:
+            return {}
+        counts = Counter(self._runs.assessed().verdict.tolist())
+        return {"runs": {name: counts[name] for name in ("INLIER", "ANOMALY", "REFER")}}
+
+    def words(self) -> Iterator[str]:
+        """The same for people."""
+        for counts in self.summary().values():
+            yield f"{sum(counts.values())} runs: {', '.join(f'{count} {name}' for name, count in counts.items())}."
+
+    def _scores(self, part: Windows, found: Assessment) -> np.ndarray:
+        if self._by == "score":
+            return found.nll
+        from indubio.explain import contributions
+
+        assert isinstance(self._scorer, Detector)
+        steps = contributions(self._scorer, part).steps
+        assert steps is not None
+        return steps.value

@@ -1,0 +1,179 @@
+"""Windows by commands alone: spectra, verdicts per run, scores of time steps."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.end_to_end.test_commands import run
+
+RATE, LENGTH = 1000.0, 64
+
+
+def recording(runs: int, seed: int, faulty: tuple[int, ...] = (), samples: int = 640) -> pd.DataFrame:
+    """Runs of a vibration and a pressure; faulty ones have a tone of 400 Hz in their second half."""
+    random, frames = np.random.default_rng(seed), []
+    for number in range(runs):
+        time = np.arange(samples) / RATE
+        vibration = np.sin(2 * np.pi * 60 * time) + 0.3 * random.normal(size=samples)
+        if number in faulty:
+            vibration[samples // 2 :] += np.sin(2 * np.pi * 400 * time)[samples // 2 :]
+        pressure = 5 + 0.1 * random.normal(size=samples)
+        frames.append(pd.DataFrame({"run": number, "time": time, "vibration": vibration, "pressure": pressure}))
+    return pd.concat(frames)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("windows")
+    recording(12, 1).to_csv(folder / "good.csv", index=False)
+    recording(4, 2, faulty=(2,)).to_csv(folder / "new.csv", index=False)
+    quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--draws", 3, "--epochs", 30)
+    told = run(
+        "fit", folder / "good.csv", "-o", folder / "model", *map(str, quick), "--spectra", "--bands", "8",
+        "--sampling-rate", str(RATE), "--json",
+    )  # fmt: skip
+    assert json.loads(told.stdout)["features"] == [2 * (16 + 2 + 8 + 8)]
+    return folder
+
+
+def test_fit_with_spectra_and_look_at_the_model(folder):
+    shown = run("inspect", folder / "model").stdout
+    assert "bands 8" in shown
+    assert "68, 34 of each sensor" in shown
+    manifest = json.loads(run("inspect", folder / "model", "--json").stdout)
+    assert manifest["settings"]["spectra"]["rate"] == RATE
+    assert manifest["settings"]["architecture"]["kind"] == "dense"
+
+
+def test_verdicts_of_windows_name_features(folder):
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv")
+    found = pd.read_csv(folder / "found.csv")
+    worst = found.sort_values("nll").iloc[-1]
+    assert worst["group"] == 2
+    assert "vibration: 375-437.5 Hz" in worst["top_features"]
+
+
+def test_a_verdict_per_run(folder):
+    told = run(
+        "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv", "--json",
+        "--per-run", folder / "runs.csv", "--run-share", "0.4",
+    )  # fmt: skip
+    runs = pd.read_csv(folder / "runs.csv")
+    assert runs["run"].tolist() == [0, 1, 2, 3]
+    assert runs["windows"].tolist() == [19] * 4
+    assert runs["verdict"][2] == "ANOMALY"
+    assert runs["p_value"].idxmin() == 2
+    assert json.loads(told.stdout)["runs"]["ANOMALY"] == (runs["verdict"] == "ANOMALY").sum()
+    assert runs["start"].tolist() == [0.0] * 4
+    np.testing.assert_allclose(runs["end"], 0.639)
+    words = run(
+        "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "f.csv", "--per-run", folder / "r.csv"
+    )
+    assert "4 runs: " in words.stderr
+
+
+def test_a_score_per_time_step(folder):
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv", "--points", folder / "p.csv")
+    points = pd.read_csv(folder / "p.csv")
+    assert len(points) == 4 * 640
+    np.testing.assert_allclose(points["time"], points["sample"] / RATE)
+    faulty = points[points["group"] == 2].set_index("sample")["score"]
+    assert faulty[320 + LENGTH :].min() > faulty[: 320 - LENGTH].max()
+    found = pd.read_csv(folder / "found.csv")
+    first = found[(found["group"] == 0)]["nll"].to_numpy()
+    np.testing.assert_allclose(points["score"][:64], [*[first[0]] * 32, *[first[:2].mean()] * 32])
+
+
+def test_an_exported_model_gives_the_same_files(folder):
+    run("export", folder / "model", "-o", folder / "model.onnx")
+    for model, name in ((folder / "model", "own"), (folder / "model.onnx", "onnx")):
+        run(
+            "assess", folder / "new.csv", "-m", model, "-o", folder / f"{name}.csv",
+            "--per-run", folder / f"{name}-runs.csv", "--points", folder / f"{name}-points.csv",
+        )  # fmt: skip
+    for kind in ("", "-runs", "-points"):
+        ours, theirs = (pd.read_csv(folder / f"{name}{kind}.csv") for name in ("own", "onnx"))
+        column = "score" if kind == "-points" else "nll"
+        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5)
+
+
+def test_a_report_of_a_recording(folder):
+    run("report", folder / "new.csv", "-m", folder / "model", "-o", folder / "report.html")
+    page = (folder / "report.html").read_text()
+    assert "375-437.5 Hz" in page
+    assert "<h2>Runs</h2>" in page
+
+
+def test_raw_windows_have_scores_of_their_own_time_steps(folder):
+    quick = ("--window", "32", "--step", "16", "--time", "time", "--group", "run", "--draws", "2", "--epochs", "2")
+    run("fit", folder / "good.csv", "-o", folder / "raw", *quick, "--no-spectra", "--calibration", "train")
+    run(
+        "assess", folder / "new.csv", "-m", folder / "raw", "-o", folder / "found.csv",
+        "--points", folder / "steps.csv", "--points-by", "contribution",
+    )  # fmt: skip
+    steps = pd.read_csv(folder / "steps.csv")
+    assert len(steps) == 4 * 640
+    refused = run(
+        "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv",
+        "--points", folder / "steps.csv", "--points-by", "contribution", code=1,
+    )  # fmt: skip
+    assert "have no score per time step" in " ".join(refused.stderr.split())
+
+
+def test_spectra_in_a_configuration(folder):
+    (folder / "spectra.toml").write_text(
+        'posterior = { kind = "anchored_ensemble", members = 2 }\ntraining = { epochs = 2 }\n'
+        'spectra = { bands = 4, spacing = "log" }\n[data]\nlayout = { kind = "wide", time = "time", group = "run" }\n'
+        "windowing = { length = 64 }\n"
+    )
+    for flags, bands in (((), 4), (("--bands", "5"), 5), (("--spectra",), 4)):
+        run("fit", folder / "good.csv", "-o", folder / "c", "--overwrite", "--config", folder / "spectra.toml", *flags)
+        settings = json.loads(run("inspect", folder / "c", "--json").stdout)["settings"]["spectra"]
+        assert (settings["bands"], settings["spacing"]) == (bands, "log")
+    shown = run("config").stdout
+    assert "# [spectra]" in shown
+    assert "# bands = 16" in shown
+
+
+def test_rows_have_no_runs_and_workers_give_none(folder):
+    recording(1, 3)[["vibration", "pressure"]].to_csv(folder / "rows.csv", index=False)
+    run("fit", folder / "rows.csv", "-o", folder / "rows", "--draws", "2", "--epochs", "1")
+    refused = run(
+        "assess",
+        folder / "rows.csv",
+        "-m",
+        folder / "rows",
+        "-o",
+        folder / "f.csv",
+        "--per-run",
+        folder / "r.csv",
+        code=1,
+    )
+    assert "are for windows of a recording" in " ".join(refused.stderr.split())
+    refused = run("fit", folder / "rows.csv", "-o", folder / "no", "--spectra", code=1)
+    assert "`spectra` are of windows" in " ".join(refused.stderr.split())
+    refused = run(
+        "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "out", "--workers", "1",
+        "--per-run", folder / "r.csv", code=2,
+    )  # fmt: skip
+    assert "--per-run" in refused.stderr
+
+
+def test_a_batch_on_workers_has_the_same_scores(folder):
+    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv")
+    run(
+        "assess",
+        folder / "new.csv",
+        "-m",
+        folder / "model",
+        "-o",
+        folder / "batch",
+        "--workers",
+        "1",
+        "--format",
+        "csv",
+    )
+    (made,) = (folder / "batch").glob("*.csv")
+    np.testing.assert_array_equal(pd.read_csv(made)["nll"], pd.read_csv(folder / "found.csv")["nll"])
