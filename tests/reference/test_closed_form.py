@@ -77,7 +77,7 @@ def test_draws_of_the_decoder_have_the_posteriors_mean_and_covariance():
 
 
 def test_the_evidence_orders_priors_as_the_marginal_likelihood_does():
-    """SciPy's normal density of all targets, the decoder integrated out; the constant has a wide prior, in units of noise."""
+    """SciPy's normal density of all targets, the decoder integrated out; the constant has a wide prior."""
     rows = rows_of(50, 2)
     sums = equations(rows, units=6, copies=1)
     features = sums.encoder.features(noisy(rows.astype(np.float64), NOISE, stream(0, 4, 0)))
