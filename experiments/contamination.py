@@ -18,11 +18,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import CrossFit, Detector
+from indubio.collections import odds
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import CalibrationWarning
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import ZScore
-from indubio.paper.collections import odds
 from indubio.pipeline.estimator import ChainEstimator
 
 ODDS = ("cardio", "lympho", "pendigits", "thyroid", "ionosphere", "pima", "vowels")

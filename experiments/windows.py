@@ -30,10 +30,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import Detector
+from indubio import AnchoredEnsemble, Detector
+from indubio.collections import zema
+from indubio.collections.zema import BEST, ZEMA_SENSORS
 from indubio.inputs import Spectra
-from indubio.paper.collections import zema
-from indubio.paper.collections.zema import BEST, ZEMA_SENSORS
 
 FAULTS = ("B-007-118_0", "B-021-222_0", "IR-007-105_0", "IR-021-209_0", "OR-007-@6-130@6_0", "OR-021-@6-234_0")
 Fit = Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]]  # windows -> scores of windows, high for anomalous
@@ -75,8 +75,10 @@ def outlier_factor(good: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 DETECTORS: dict[str, Fit] = {  # one line more is one column more
-    "raw windows, Conv1d": own(spectra=False),
-    "spectra, Dense": own(spectra=Spectra()),
+    "raw windows, Conv1d": own(posterior=AnchoredEnsemble(), spectra=False),
+    "spectra, Dense": own(posterior=AnchoredEnsemble(), spectra=Spectra()),
+    "default": own(),
+    "raw windows, Prototypes": own(spectra=False),
     "spectra, kNN": on_spectra(nearest),
     "spectra, LOF": on_spectra(outlier_factor),
 }

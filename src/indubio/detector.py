@@ -31,23 +31,22 @@ from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.inputs import Inputs, TrainingExamples
-from indubio.posteriors import AnchoredEnsemble, Draws, Posterior, Training
-from indubio.probability import Conversion, Ecdf
+from indubio.posteriors import Draws, Posterior, Prototypes, Training
+from indubio.probability import Conversion, Odds
 from indubio.settings import Settings
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
-FEW, MANY = 20, 2000  # rows; docs/calibration.md
+FEW = 20  # rows; docs/calibration.md
 SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
 WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
-USUAL_SPECTRA: Spectra | Literal[False] = False  # what `spectra=None` means for windows
 
-DEFAULT_POSTERIOR: Posterior = AnchoredEnsemble()
+DEFAULT_POSTERIOR: Posterior = Prototypes()  # docs/default.md: what was measured, and tried
 _DEFAULTS: dict[str, Settings] = {
     "posterior": DEFAULT_POSTERIOR,
     "likelihood": DEFAULT_POSTERIOR.LIKELIHOOD,
     "training": Training(),
-    "conversion": Ecdf(),
+    "conversion": Odds(),
     "scaling": DEFAULT_POSTERIOR.SCALING,
     "referral": Budget(),
 }
@@ -59,17 +58,21 @@ class Detector(ChainEstimator):
     Fit on good examples only: rows of a table (N, D) or windows of sensor signals (N, L, K).
 
     Args:
-        posterior: how the draws are made; None is `AnchoredEnsemble()`.
-        architecture: the network; None is `Dense()` for tables and spectra, and `Conv1d()` for windows as they are,
-            with an output that suits the scaling.
-        likelihood: None is `GaussianLikelihood()` with sigma = 1.
-        training: epochs, batches, learning rate; None is `Training()`.
-        conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
+        posterior: how the draws are made; None is `Prototypes()`, which measured best (docs/default.md). The paper's
+            are `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
+        architecture: the network; None is the one that suits the posterior. Of those that are trained it is `Dense()`
+            for tables and spectra, and `Conv1d()` for windows as they are, with an output that suits the scaling.
+        likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
+            sigma = 1.
+        training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`.
+        conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
+            `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
-        scaling: None is `MinMax()`; or `ZScore()`, `Robust()`, which need networks with a linear output.
+        scaling: None is the one that suits the posterior: `ZScore()`, or `MinMax()` for those that are trained.
         spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
-            bands and of the envelope, per sensor; False takes windows as they are, and so does None.
+            bands and of the envelope, per sensor; False takes windows as they are. None is what suits the posterior:
+            `Spectra()`, or False for those that are trained.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -439,7 +442,7 @@ class Detector(ChainEstimator):
 
     def _default(self, name: str) -> Settings | None:
         """What None stands for; scaling and likelihood are those that suit the posterior."""
-        posterior = self.posterior or DEFAULT_POSTERIOR
+        posterior = self.posterior if isinstance(self.posterior, Posterior) else DEFAULT_POSTERIOR
         return {"scaling": posterior.SCALING, "likelihood": posterior.LIKELIHOOD}.get(name) or super()._default(name)
 
     def settings_in_use(self) -> "DetectorSettings":
@@ -484,7 +487,7 @@ class DetectorSettings(ChainSettings):
 
     def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
         """What makes features of examples of this shape; None takes them as they are."""
-        return chosen_spectra(self.spectra, USUAL_SPECTRA, input_shape)
+        return chosen_spectra(self.spectra, self.posterior.SPECTRA, input_shape)
 
     def value_shape_for(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
         """Shape of what the network gets of examples of this shape."""
@@ -530,9 +533,10 @@ class DetectorSettings(ChainSettings):
     def calibration_for(self, examples: int, input_shape: tuple[int, ...]) -> Calibration:
         """The calibration asked for, or the one that suits so many examples of this shape.
 
-        Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from `MANY` rows on,
-        where a quarter of them can be spared and the stricter promise is free; a single draw always holds out. With
-        fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for the measurements.
+        Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from the posterior's
+        `MANY` rows on, where a quarter of them can be spared and the stricter promise is free; a single draw always
+        holds out. With fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for
+        the measurements.
         Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
         """
         if self.calibration is not None:
@@ -540,6 +544,6 @@ class DetectorSettings(ChainSettings):
         if examples < FEW:
             return TrainScores()
         windows = len(input_shape) == 2
-        if examples >= MANY or self.posterior.count < 2:
+        if examples >= self.posterior.MANY or self.posterior.count < 2:
             return HoldOut(rows="last") if windows else HoldOut()
         return CrossFit(rows="in order") if windows else CrossFit()

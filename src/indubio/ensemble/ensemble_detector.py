@@ -29,7 +29,7 @@ from indubio.inputs.spectra import chosen_spectra
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.inputs import Inputs, TrainingExamples
-from indubio.probability import TIE_TOLERANCE, Conversion, Ecdf
+from indubio.probability import TIE_TOLERANCE, Conversion, Odds
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
 
 Bootstrap = bool | Literal["subsample"]
@@ -65,7 +65,7 @@ class EnsembleDetector(ChainEstimator):
         scored_by: a function of the fitted model and the rows, high for anomalous; None takes the model's own score.
         one_by_one: whether every row is scored alone, for detectors whose score of a row depends on its company; None
             finds out by trying.
-        conversion: from scores to probabilities; None is `Ecdf()`, with the customised scaling.
+        conversion: from scores to probabilities; None is `Odds()`.
         calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
             `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
         scaling: None passes the values on as they are; `MinMax()`, `ZScore()` and `Robust()` scale them.
@@ -108,7 +108,7 @@ class EnsembleDetector(ChainEstimator):
         True
     """
 
-    DEFAULTS = {"conversion": Ecdf(), "referral": Budget()}  # noqa: RUF012 - annotated in the base
+    DEFAULTS = {"conversion": Odds(), "referral": Budget()}  # noqa: RUF012 - annotated in the base
 
     def __init__(
         self,

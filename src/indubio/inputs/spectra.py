@@ -253,7 +253,7 @@ def chosen_spectra(
 
     Args:
         given: what a detector is set to.
-        usual: what None stands for, of windows.
+        usual: what None stands for, of windows that are long enough.
         input_shape: of one example.
     """
     if len(input_shape) == 1:
@@ -262,6 +262,8 @@ def chosen_spectra(
                 f"`spectra` are of windows (N, L, K), and these are rows of {input_shape[0]} values. Leave it out, or "
                 "cut the recording into windows."
             )
+        return None
+    if given is None and input_shape[0] < SHORTEST:
         return None
     return (usual if given is None else given) or None
 

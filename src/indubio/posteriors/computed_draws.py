@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from indubio.errors import ConfigError
-from indubio.inputs import ZScore
+from indubio.inputs import Spectra, ZScore
 from indubio.inputs.scaling import Scaling
 from indubio.networks import Architecture, Likelihood, StudentLikelihood
 from indubio.networks.layers import Weights
@@ -25,6 +25,8 @@ class ClosedFormPosterior(SeparateDraws, ABC):
     NETWORK: ClassVar[type[Architecture]]
     SCALING: ClassVar[Scaling] = ZScore()
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
+    SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()
+    MANY: ClassVar[int] = 20_000
     warm_start: ClassVar[bool] = False
 
     def check_architecture(self, architecture: Architecture) -> None:

@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from indubio.errors import ConfigError
-from indubio.inputs import MinMax
+from indubio.inputs import MinMax, Spectra
 from indubio.inputs.scaling import Scaling
 from indubio.networks import Architecture, ClosedForm, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.networks.autoencoder import Autoencoder
@@ -28,6 +28,8 @@ class Posterior(Settings, ABC):
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
     SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
     LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()
+    SPECTRA: ClassVar[Spectra | Literal[False]] = False  # of windows
+    MANY: ClassVar[int] = 2000  # rows from which on some are held out: below, it is fitted once for every fold
 
     @property
     @abstractmethod
