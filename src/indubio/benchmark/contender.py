@@ -1,6 +1,6 @@
 """The detectors that are compared: one explicit list, and whatever else is named or given.
 
-    "default"                            `Detector()`; a TOML file of settings is another one of ours
+    "default"                            `Detector()`; others of ours in `OURS`, or as a TOML file of settings
     "knn", "lof", ...                    the peers in `PEERS`
     "pyod.models.abod:ABOD"              any class of scikit-learn or PyOD, with its own settings
     Contender.of("mine", detector)       any detector that is in memory
@@ -27,6 +27,8 @@ from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.ensemble.member_scores import Score
 from indubio.errors import ConfigError, MissingExtraError, quoted
 from indubio.pipeline.estimator import ChainEstimator
+from indubio.posteriors import AnchoredEnsemble, RandomFeatures
+from indubio.probability import Ecdf
 
 Form = Literal["own", "plain", "refits"]
 MEMBERS = 10  # refits, as many as the default ensemble has members
@@ -72,7 +74,7 @@ class Contender:
     @property
     def slow(self) -> bool:
         """Whether it takes part only when it is asked for."""
-        return self.most_rows is not None
+        return self.most_rows is not None or self.most_features is not None
 
     def refits(self) -> "Contender":
         """The same through `EnsembleDetector`."""
@@ -179,7 +181,26 @@ PEERS: dict[str, Contender] = {
         replace(_peer("lunar", "LUNAR", "pyod.models.lunar:LUNAR"), most_rows=1000, most_features=50),
     )
 }
-OURS: dict[str, Contender] = {"default": Contender(name="default", title="indubio", make=Detector, form="own")}
+OURS: dict[str, Contender] = {
+    ours.name: ours
+    for ours in (
+        Contender(name="default", title="indubio", make=Detector, form="own"),
+        Contender(
+            name="random_features",
+            title="random features",
+            make=partial(Detector, posterior=RandomFeatures()),
+            form="own",
+            most_features=200,
+        ),
+        Contender(  # the paper's best, with the conversion that it found to work everywhere
+            name="anchored_ensemble",
+            title="anchored ensemble",
+            make=partial(Detector, posterior=AnchoredEnsemble(), conversion=Ecdf()),
+            form="own",
+            most_features=100,
+        ),
+    )
+}
 
 
 def contenders(
@@ -229,7 +250,7 @@ def _all_installed() -> list[str]:
             return False
         return True
 
-    return [*OURS, *(name for name, peer in PEERS.items() if not peer.slow and there(peer))]
+    return [name for name, one in (OURS | PEERS).items() if not one.slow and there(one)]
 
 
 def _parameters(made: Any) -> dict[str, str]:
