@@ -71,4 +71,6 @@ def test_processes_here_train_the_same():
 def test_an_own_network_is_not_sent():
     own = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 2), decoder=lambda shape: nn.Linear(2, shape[0]))
     with pytest.raises(ConfigError, match="built-in networks"):
-        Detector(architecture=own, training=QUICK).fit(table(TRAINING), workers=Workers(processes=1))
+        Detector(posterior=AnchoredEnsemble(), architecture=own, training=QUICK).fit(
+            table(TRAINING), workers=Workers(processes=1)
+        )
