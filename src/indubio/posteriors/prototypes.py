@@ -68,7 +68,7 @@ class Prototypes(ClosedFormPosterior):
 
     draws: AtLeastOne = 5
     share: Annotated[float, Field(gt=0, le=1)] = 0.9
-    most: AtLeastOne = 1500
+    most: AtLeastOne = 1000
     bandwidth: Positive = 0.05
 
     @property
