@@ -66,4 +66,4 @@ class Attention(ClosedForm):
 
     ACTIVATION: ClassVar[str] = "softmax"
 
-    units: AtLeastOne = 1000
+    units: AtLeastOne = 1100

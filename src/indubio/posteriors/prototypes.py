@@ -68,7 +68,7 @@ class Prototypes(ClosedFormPosterior):
 
     draws: AtLeastOne = 5
     share: Annotated[float, Field(gt=0, le=1)] = 0.9
-    most: AtLeastOne = 1000
+    most: AtLeastOne = 1100
     bandwidth: Positive = 0.05
 
     @property
