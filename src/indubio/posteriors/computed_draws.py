@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from indubio.errors import ConfigError
-from indubio.inputs import Spectra, ZScore
-from indubio.inputs.scaling import Scaling
+from indubio.inputs import Spectra
 from indubio.networks import Architecture, Likelihood, StudentLikelihood
 from indubio.networks.layers import Weights
 from indubio.posteriors.draws import Draws
@@ -23,7 +22,6 @@ class ClosedFormPosterior(SeparateDraws, ABC):
     """Draws of a network with one hidden layer, in closed form. `Training` says nothing here."""
 
     NETWORK: ClassVar[type[Architecture]]
-    SCALING: ClassVar[Scaling] = ZScore()
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
     SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()
     MANY: ClassVar[int] = 20_000

@@ -15,6 +15,8 @@ import numpy as np
 
 from indubio.engine import stream
 from indubio.errors import ConfigError
+from indubio.inputs import ZScore
+from indubio.inputs.scaling import Scaling
 from indubio.networks import Architecture, Autoencoder, Cosines
 from indubio.networks.hidden_layer import DECODER, ENCODER
 from indubio.networks.layers import Shape, Weights
@@ -63,6 +65,7 @@ class RandomFeatures(ClosedFormPosterior):
     """
 
     NETWORK: ClassVar[type[Architecture]] = Cosines
+    SCALING: ClassVar[Scaling] = ZScore()  # the cosines are drawn for values of unit variance
 
     draws: AtLeastOne = 10
     units: AtLeastOne = 800
