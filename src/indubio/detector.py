@@ -226,7 +226,7 @@ class Detector(ChainEstimator):
                 `training_data` all that were confirmed since the last update.
             training_data: what `fit` was given. Models do not keep it, and without it the detector would forget what it
                 knew; None is for a detector that keeps its sums.
-            groups: of the training data and then of the confirmed examples, as for `fit`.
+            groups: of the training data, where it is given, and then of the confirmed examples, as for `fit`.
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
         """

@@ -1,5 +1,7 @@
 """A detector that keeps its sums, and is given more rows, is the detector that is fitted on all rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from indubio.errors import ConfigError, ModelFileError
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import MinMax, Table
 from indubio.posteriors import Prototypes, RandomFeatures
+from indubio.storage.detector_state import put_together, taken_apart
 from indubio.training.normal_equations import ROWS
 
 RANDOM = np.random.default_rng(0)
@@ -86,6 +89,33 @@ def test_a_model_without_its_sums_is_refused(tmp_path):
     save(Detector(posterior=NOISY).of_chain(plain.chain_), tmp_path / "model")
     with pytest.raises(ModelFileError, match="sums"):
         load(tmp_path / "model")
+
+
+def test_sums_and_rows_that_do_not_belong_to_the_draws_are_refused(tmp_path):
+    detector = Detector(posterior=NOISY).fit(TRAINING[:100])
+    other = Detector(posterior=NOISY.replaced(units=30)).fit(TRAINING[:100])
+    fewer = Detector(posterior=NOISY.replaced(draws=2)).fit(TRAINING[:100])
+    scorer = detector.chain_.scorer
+    wrong = {
+        "of other units": replace(scorer, draws=replace(scorer.draws, sums=other.draws_.sums)),
+        "of fewer draws": replace(scorer, draws=replace(scorer.draws, sums=fewer.draws_.sums)),
+        "rows for fewer draws": replace(scorer, kept=fewer.kept_rows_),
+        "nothing calibrates": replace(
+            scorer, kept=replace(scorer.kept, calibrated=np.zeros_like(scorer.kept.calibrated))
+        ),
+    }
+    for name, one in wrong.items():
+        save(detector.of_chain(replace(detector.chain_, scorer=one)), tmp_path / name)
+        with pytest.raises(ModelFileError, match=r"sums_|kept_rows_"):
+            load(tmp_path / name)
+
+
+def test_a_model_from_before_the_setting_loads(tmp_path):
+    detector = Detector(posterior=NOISY.replaced(keep_sums=False)).fit(TRAINING[:100])
+    stored = taken_apart(detector)
+    assert not {"sums_", "kept_rows_"} & stored.fitted.keys()
+    del stored.settings["posterior"]["keep_sums"]
+    np.testing.assert_array_equal(put_together(stored, None, None).nll(NEW), detector.nll(NEW))
 
 
 def test_groups_are_calibrated_again():
