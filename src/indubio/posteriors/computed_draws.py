@@ -22,6 +22,7 @@ from indubio.training.network_fits import FitContext
 class ClosedFormPosterior(SeparateDraws, ABC):
     """Draws of a network with one hidden layer, in closed form. `Training` says nothing here."""
 
+    TRAINED: ClassVar[bool] = False
     NETWORK: ClassVar[type[Architecture]]
     SCALING: ClassVar[Scaling] = ZScore()
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
