@@ -64,6 +64,7 @@ class Prototypes(ClosedFormPosterior):
         True
     """
 
+    REMEMBERS: ClassVar[bool] = True
     NETWORK: ClassVar[type[Architecture]] = Attention
 
     draws: AtLeastOne = 5
