@@ -414,7 +414,7 @@ class Detector(ChainEstimator):
             smallest_group=self.smallest_group,
             drift_reference=drift,
             n_training=n_training,
-            remembered=settings.posterior.REMEMBERS,
+            remembered=not settings.posterior.TRAINED,
         )
 
     @property

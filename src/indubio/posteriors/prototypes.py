@@ -64,7 +64,6 @@ class Prototypes(ClosedFormPosterior):
         True
     """
 
-    REMEMBERS: ClassVar[bool] = True
     NETWORK: ClassVar[type[Architecture]] = Attention
 
     draws: AtLeastOne = 5
