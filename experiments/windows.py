@@ -1,4 +1,4 @@
-"""Windows of real recordings: today's default on raw windows, spectra, and plain peers on the same spectra.
+"""Windows of real recordings: the default, trained networks with and without spectra, and plain peers on spectra.
 
 INDUBIO_DATA=<folder> python -m experiments.windows [processes]      fills what is missing; table of docs/windows.md
 

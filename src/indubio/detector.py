@@ -17,6 +17,7 @@ from indubio.drift import DriftReference
 from indubio.engine import require_device
 from indubio.errors import ConfigError
 from indubio.fitting.folds import fit_orders, fit_parts
+from indubio.fitting.kept_rows import KeptRows
 from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
 from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
@@ -31,7 +32,7 @@ from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.inputs import Inputs, TrainingExamples
-from indubio.posteriors import Draws, Posterior, Prototypes, Training
+from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
 from indubio.settings import Settings
 from indubio.training.loop import Report, silent
@@ -100,6 +101,7 @@ class Detector(ChainEstimator):
         typical_nll_: mean NLL of every value over the training examples, per draw: what explanations start from.
         drift_reference_: the distributions of the training data, which new data is compared with.
         reference_uncertainty_: probability and uncertainties of the reference examples.
+        kept_rows_: rows, scaled, that `update` calibrates again with; with `RandomFeatures(keep_sums=True)`.
         n_training_: how many examples `fit` was given.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
@@ -200,7 +202,7 @@ class Detector(ChainEstimator):
         self,
         confirmed: Any,
         *,
-        training_data: Any,
+        training_data: Any = None,
         groups: Any = None,
         epochs: int | None = None,
         progress: Report = silent,
@@ -216,15 +218,21 @@ class Detector(ChainEstimator):
         p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
         categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
 
+        With `RandomFeatures(keep_sums=True)` no training data is needed: the examples are added to the sums that the
+        draws follow from, which gives what one fit of all examples would, with the scaling of the first.
+
         Args:
-            confirmed: good examples, in the form of the training data: all that were confirmed since `fit`.
+            confirmed: good examples, in the form of the training data: all that were confirmed since `fit`; without
+                `training_data` all that were confirmed since the last update.
             training_data: what `fit` was given. Models do not keep it, and without it the detector would forget what it
-                knew.
-            groups: of the training data and then of the confirmed examples, as for `fit`.
+                knew; None is for a detector that keeps its sums.
+            groups: of the training data, where it is given, and then of the confirmed examples, as for `fit`.
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
         """
         start = self.draws_
+        if training_data is None:
+            return self._extended(confirmed, groups, epochs, progress)
         if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
             raise ConfigError(
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
@@ -233,6 +241,39 @@ class Detector(ChainEstimator):
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
         return new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
+
+    def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
+        """The detector after examples were added to the sums of its draws."""
+        settings, chain, kept = self.settings_in_use(), self.fitted_chain, self.kept_rows_
+        posterior, drift = settings.posterior, chain.drift_reference
+        if kept is None or drift is None or not isinstance(posterior, RandomFeatures):
+            raise ConfigError(
+                "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
+                "posterior=RandomFeatures(keep_sums=True)."
+            )
+        if epochs is not None:
+            raise ConfigError("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
+        if isinstance(confirmed, ExampleStream):
+            raise ConfigError("examples that are added must be in memory. Read the stream, and add block after block.")
+        rows = chain.inputs.rows(confirmed)
+        if rows.unseen is not None and (rows.unseen != "").any():
+            raise ConfigError(
+                f"{np.count_nonzero(rows.unseen)} of {len(rows)} examples hold categories that the model does not "
+                "know, which need columns of their own: pass `training_data`."
+            )
+        members = training_groups(confirmed, groups, len(rows))
+        if self.smallest_group is not None:
+            members = needed_groups(members)
+        added = chain.inputs.prepared(rows).values
+        kept = kept.with_trained(added, members)
+        draws = kept.extended(
+            posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
+        )
+        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(kept.values)
+        plan = kept.plan if settings.trimming is None else settings.trimming.calibrated(kept.plan, nll)
+        new = Detector(**self.get_params(deep=False))
+        n_training = chain.n_training + len(rows)
+        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, n_training))
 
     def _fit(
         self,
@@ -280,7 +321,8 @@ class Detector(ChainEstimator):
             start=start if warm else None,
             workers=workers,
         )
-        scorer, nll = AutoencoderScorer(draws=draws, typical=None).with_typical(scaled)
+        kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
+        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(scaled)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
@@ -389,6 +431,8 @@ class Detector(ChainEstimator):
         )
         scorer, _ = AutoencoderScorer(draws=draws, typical=None).with_typical(known.intake.scaled(known.sample))
         nll, plan, members = known.reference_scores(draws, progress)
+        if draws.sums is not None:
+            scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, outline.examples))
 
     def _chain(
@@ -426,6 +470,11 @@ class Detector(ChainEstimator):
     def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
         """Mean score of every value over the training examples, per draw; None for models saved without."""
         return self._scorer.typical
+
+    @property
+    def kept_rows_(self) -> KeptRows | None:
+        """Rows to calibrate again with, with `RandomFeatures(keep_sums=True)`; None otherwise."""
+        return self._scorer.kept
 
     @property
     def _scorer(self) -> AutoencoderScorer:

@@ -101,7 +101,7 @@ def test_an_assessment_does_not_depend_on_the_company(detector):
     alone = [detector.assess(TEST[i : i + 1]).to_dict() for i in range(0, 40, 6)]
     for name, values in together.items():
         one_by_one = np.concatenate([one[name] for one in alone])
-        if name in ("nll", "var_nll"):
+        if values.dtype.kind == "f":  # another package's scores may change in their last digits
             np.testing.assert_allclose(one_by_one, values[::6], rtol=1e-5)
         else:
             np.testing.assert_array_equal(one_by_one, values[::6])

@@ -15,7 +15,7 @@ from indubio.ensemble import EnsembleDetector
 from indubio.errors import CalibrationWarning, ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import read_table
-from indubio.posteriors import POSTERIORS
+from indubio.posteriors import POSTERIORS, TrainedPosterior
 from indubio.probability import Ecdf
 
 SHARED_FILES = {"__init__", "calibration"}
@@ -96,7 +96,8 @@ def test_every_posterior_can_be_calibrated_in_every_way_stored_and_exported(post
     if posterior == "deterministic" and isinstance(calibration, CrossFit):
         pytest.skip("one draw cannot be cross-fitted")
     made = POSTERIORS[posterior](**SMALL.get(posterior, {"draws": 4}))
-    detector = quick(posterior=made, calibration=calibration).fit(ROWS)
+    own = {} if isinstance(made, TrainedPosterior) else {"architecture": None}
+    detector = quick(**{"posterior": made, "calibration": calibration} | own).fit(ROWS)
     assert detector.draws_.count == made.count
     found = detector.assess(NEW)
     assert np.isnan(found.p_value).all() == isinstance(calibration, TrainScores)

@@ -47,7 +47,7 @@ def test_inner_settings_can_be_searched_over():
         return roc_auc_score(truth == 1, detector.decision_function(far))
 
     search = GridSearchCV(
-        clone(QUICK), {"posterior__members": [1, 3], "conversion__scaled": [True, False]}, scoring=score, cv=2
+        clone(QUICK), {"posterior__members": [1, 3], "conversion__steepness": [1.0, 2.0]}, scoring=score, cv=2
     ).fit(X)
     assert search.best_score_ > 0.9
     assert set(search.cv_results_["param_posterior__members"]) == {1, 3}

@@ -215,7 +215,7 @@ def test_a_stream_is_scaled_as_rows_in_memory_are(scaling, tmp_path):
 @pytest.mark.parametrize("network", [Dense(), Conv1d()])
 def test_a_sigmoid_is_refused_where_values_are_not_within_0_and_1(scaling, network):
     with pytest.raises(ConfigError, match=r'last_activation` must be "none" with .* set `scaling=MinMax\(\)`'):
-        Detector(scaling=scaling, architecture=network).settings_in_use()
+        Detector(posterior=AnchoredEnsemble(), scaling=scaling, architecture=network).settings_in_use()
 
 
 @pytest.mark.parametrize("scaling", [ZScore(), Robust(), MinMax()])
@@ -226,7 +226,8 @@ def test_a_bernoulli_likelihood_needs_values_within_0_and_1(scaling):
 
 @pytest.mark.parametrize("shape", [(4,), (30, 2)])
 def test_the_usual_network_has_an_output_that_suits_the_scaling(scaling, shape):
-    network = Detector(scaling=scaling).settings_in_use().architecture_for(shape, rows=100)
+    settings = Detector(posterior=AnchoredEnsemble(), scaling=scaling).settings_in_use()
+    network = settings.architecture_for(shape, rows=100)
     assert network.last_activation == ("sigmoid" if scaling.unit_interval else "none")
 
 

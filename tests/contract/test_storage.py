@@ -13,7 +13,6 @@ from sklearn.base import clone
 from torch import nn
 
 from indubio import (
-    AnchoredEnsemble,
     Budget,
     Conv1d,
     Dense,
@@ -26,12 +25,18 @@ from indubio import (
     save,
 )
 from indubio.errors import DataError
-from indubio.inputs import MinMax, Roles, Table
+from indubio.inputs import MinMax, Roles, Table, ZScore
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import array_windows
 from indubio.inputs.windows import Windowing
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
-from indubio.posteriors import POSTERIORS, EarlyStopping, RangeTest, TrainedPosterior
+from indubio.networks import (
+    Attention,
+    BernoulliLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    StudentLikelihood,
+)
+from indubio.posteriors import POSTERIORS, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
 from tests.stored_models import ROWS, TINY, assert_same, tiny
@@ -217,11 +222,12 @@ def test_training_settings_come_back(tmp_path):
 
 
 def test_what_was_left_to_the_defaults_is_written_out_in_full(tmp_path):
-    detector = Detector(training=Training(epochs=1)).fit(ROWS)
+    detector = Detector().fit(ROWS)
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
-    assert loaded.posterior == AnchoredEnsemble()
-    assert loaded.architecture == Dense()
+    assert loaded.posterior == Prototypes()
+    assert loaded.architecture == Attention(units=len(detector.draws_.weights["decoder.0.weight"][0]))
+    assert loaded.scaling == ZScore()
     assert loaded.referral == Budget()
     assert_same(detector, loaded, ROWS)
 

@@ -67,8 +67,9 @@ def test_every_posterior_and_network_scores_as_the_detector_does(posterior, netw
         posterior=POSTERIORS[posterior](**settings), architecture=architecture, training=Training(epochs=3)
     ).fit(rows)
     model = exported(detector, tmp_path)
-    # One step of the ECDF on 40 training rows, doubled by the scaling.
-    assert_same(detector, model, np.concatenate([rows, 1.5 * rows]), step=1e-5 if rows is TABLE else 0.05)
+    # One step of the empirical distribution of few scores, doubled by the scaling: a row that is compared with itself.
+    few = rows is not TABLE or posterior in CLOSED
+    assert_same(detector, model, np.concatenate([rows, 1.5 * rows]), step=0.05 if few else 1e-5)
 
 
 CDFS = [

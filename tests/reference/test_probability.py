@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from indubio.probability import CONVERSIONS, TIE_TOLERANCE, Ecdf
+from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf
 from indubio.uncertainty import exceed
 
 DISTRIBUTIONS = {"gaussian": stats.norm, "exponential": stats.expon, "uniform": stats.uniform}
@@ -33,17 +33,17 @@ def reference_cdf(name, train_scores):
     return distribution(*distribution.fit(train_scores)).cdf
 
 
-@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("name", CDF_CONVERSIONS)
 def test_the_unscaled_probability_is_the_cdf_that_scipy_fits(name, train, test):
-    found = CONVERSIONS[name](scaled=False).fit(train).probability(test)
+    found = CDF_CONVERSIONS[name](scaled=False).fit(train).probability(test)
     expected = [reference_cdf(name, draw)(scores) for draw, scores in zip(train, test, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("level", ["cdf_of_mean", "mean_of_cdf"])
-@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("name", CDF_CONVERSIONS)
 def test_the_scaled_probability_is_the_formula_of_kriegel_written_as_a_loop(name, level, train, test):
-    found = CONVERSIONS[name](scaled=True, level=level).fit(train).probability(test)
+    found = CDF_CONVERSIONS[name](scaled=True, level=level).fit(train).probability(test)
     for draw in range(len(train)):
         cdf = reference_cdf(name, train[draw])
         if level == "cdf_of_mean":

@@ -2,14 +2,17 @@
 
 A member's weights follow from its seed and its number, and a fold's from its seed and rows, so who trains what changes
 nothing but, on torch, the rounding, as the number of networks side by side does.
+
+Where there are more workers than draws, or rows are streamed, they share the rows of `RandomFeatures` too: each adds up
+spans of them, and the sums are put together here in the order of the rows, as one process does it.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, as_completed
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,10 @@ from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, SeparateDraws
+from indubio.posteriors.random_features import RandomFeatures
 from indubio.training.loop import Progress, Report, Training
 from indubio.training.network_fits import FitContext
+from indubio.training.normal_equations import KeptSums, NormalEquations, spans
 from indubio.training.rows import TrainingRows
 from indubio.workers import Workers
 
@@ -71,12 +76,13 @@ def fit_spread(
         raise ConfigError("workers train the built-in networks, on CPUs. Leave `workers` out.")
     key = uuid.uuid4().hex
     with workers.executor(_start, (key, autoencoder, rows, training)) as executor:
-        tasks = [task for order in orders for task in _tasks(order, workers.slots(executor), len(orders))]
-        futures = [executor.submit(_fit, key, *task) for task in tasks]
+        slots = -(-workers.slots(executor) // len(orders))
+        tasks = [task for order in orders for task in _tasks(order, order.rows_of(rows), slots)]
+        futures = [executor.submit(_done, key, task) for task in tasks]
         try:
             for done, _ in enumerate(as_completed(futures), 1):
                 report(Progress(done, len(tasks), np.nan, "training on workers"))
-            return joined([_draws(autoencoder, future.result()) for future in futures])
+            return joined(list(_put_together(tasks, futures, autoencoder, rows, training)))
         except BrokenExecutor:
             raise WorkersError("a worker died while it trained. Fewer workers need less memory.") from None
 
@@ -88,6 +94,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
     first = parts[0]
     masks = [part.masks for part in parts if part.masks is not None]
     noise = [part.noise for part in parts if part.noise is not None]
+    sums = [part.sums for part in parts if part.sums is not None]
     count, flat = sum(part.count for part in parts), [_weights(part) for part in parts]
     weights = np.concatenate(flat, out=np.empty((count, flat[0].shape[1]), flat[0].dtype))
     return Draws(
@@ -96,6 +103,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
         first.autoencoder.named(weights),
         masks=tuple(np.concatenate(place) for place in zip(*masks, strict=True)) if masks else None,
         noise=np.concatenate(noise) if noise else None,
+        sums=KeptSums.joined(sums) if sums else None,
     )
 
 
@@ -104,13 +112,63 @@ def _weights(draws: Draws) -> Float[np.ndarray, "draws p"]:
     return np.broadcast_to(flat, (draws.count, flat.shape[1]))
 
 
-def _tasks(order: Order, slots: int, orders: int) -> list[tuple[Order, range | None]]:
-    """An order as it is, or its draws in as many groups as there are workers to spare."""
-    if not isinstance(order.posterior, SeparateDraws):
-        return [(order, None)]
-    groups = max(1, min(order.posterior.count, -(-slots // orders)))
-    bounds = [place * order.posterior.count // groups for place in range(groups + 1)]
-    return [(order, range(start, stop)) for start, stop in pairwise(bounds)]
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """What one worker does at a time.
+
+    Args:
+        order: the fit that it is of.
+        which: of the order's draws; None is all, where they cannot be fitted apart.
+        spans: of the rows that it adds up for these draws; None fits them.
+    """
+
+    order: Order
+    which: range | None = None
+    spans: tuple[range, ...] | None = None
+
+
+def _tasks(order: Order, rows: TrainingRows, slots: int) -> list[_Task]:
+    """An order as it is, or shared by so many workers: draw by draw, and rows where there are more workers."""
+    posterior = order.posterior
+    if not isinstance(posterior, SeparateDraws):
+        return [_Task(order=order)]
+    parts: list[tuple[range, ...] | None] = [None]
+    groups = max(1, min(posterior.count, slots))
+    if isinstance(posterior, RandomFeatures):
+        whole = spans(len(rows))
+        if not isinstance(
+            rows, np.ndarray
+        ):  # every task reads the stream: better few rows for all draws than the reverse
+            groups = max(1, min(posterior.count, -(-slots // len(whole))))
+        shares = min(len(whole), -(-slots // groups))
+        if shares > 1:
+            parts = [tuple(whole[part.start : part.stop]) for part in _shared(len(whole), shares)]
+    return [_Task(order=order, which=which, spans=part) for which in _shared(posterior.count, groups) for part in parts]
+
+
+def _shared(count: int, groups: int) -> list[range]:
+    bounds = [place * count // groups for place in range(groups + 1)]
+    return [range(start, stop) for start, stop in pairwise(bounds)]
+
+
+def _put_together(
+    tasks: Sequence[_Task],
+    futures: Sequence[Future[Any]],
+    autoencoder: Autoencoder,
+    rows: TrainingRows,
+    training: Training,
+) -> Iterator[Draws]:
+    """The draws that workers fitted, and those that follow from the sums of several workers."""
+    done = zip(tasks, futures, strict=True)
+    for (order, which), own in groupby(done, key=lambda pair: (pair[0].order, pair[0].which)):
+        results = [(task, future.result()) for task, future in own]
+        posterior = order.posterior
+        if results[0][0].spans is None or which is None or not isinstance(posterior, RandomFeatures):
+            given = results[0][1]
+            yield Draws(autoencoder, **(given | {"weights": autoencoder.named(given["weights"])}))
+            continue
+        context = FitContext(autoencoder=autoencoder, rows=order.rows_of(rows), training=training, seed=order.seed)
+        yield posterior.draws_from(context, which, (part for _, sums in results for part in sums))
 
 
 _given: dict[str, tuple[Autoencoder, TrainingRows, Training]] = {}  # of a worker, by fit
@@ -125,19 +183,17 @@ def _forget(key: str) -> None:
     _given.pop(key, None)
 
 
-def _fit(key: str, order: Order, which: range | None) -> dict[str, Any]:
-    """What a worker gives back: the arrays of the draws, since the autoencoder is where they go."""
+def _done(key: str, task: _Task) -> dict[str, Any] | list[list[NormalEquations]]:
+    """What a worker gives back: sums, or the arrays of the draws, since the autoencoder is where they go."""
     autoencoder, rows, training = _given[key]
-    posterior = order.posterior
+    order = task.order
     context = FitContext(autoencoder=autoencoder, rows=order.rows_of(rows), training=training, seed=order.seed)
-    if which is not None and isinstance(posterior, SeparateDraws):
-        draws = posterior.some_draws(context, which)
+    posterior = order.posterior
+    if task.spans is not None and task.which is not None and isinstance(posterior, RandomFeatures):
+        return list(posterior.sums(context, task.which, task.spans))
+    if task.which is not None and isinstance(posterior, SeparateDraws):
+        draws = posterior.some_draws(context, task.which)
     else:
         draws = posterior.draws_of(context)
     weights = autoencoder.flat(draws.weights)
-    return {"count": draws.count, "weights": weights, "masks": draws.masks, "noise": draws.noise}
-
-
-def _draws(autoencoder: Autoencoder, given: dict[str, Any]) -> Draws:
-    weights = autoencoder.named(given["weights"])
-    return Draws(autoencoder, given["count"], weights, masks=given["masks"], noise=given["noise"])
+    return {"count": draws.count, "weights": weights, "masks": draws.masks, "noise": draws.noise, "sums": draws.sums}

@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float, Shaped, UInt64
 from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.errors import ConfigError, DataError
+from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Intake, Missing, Scaling, Spectra, Unseen
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
@@ -37,6 +38,7 @@ from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
 from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
+from indubio.posteriors.random_features import first_rows
 from indubio.training.loop import Progress, Report
 from indubio.training.rows import StreamedRows
 
@@ -144,14 +146,10 @@ class Surveyed:
         """Scores of the reference examples, the plan that compares with them, and their groups."""
         scores: list[np.ndarray] = []
         groups: list[np.ndarray] = []
-        for block in told_blocks(self.stream, report, "calibrating"):
-            chosen = self.split.is_reference(block.places)
-            if not chosen.any():
-                continue
-            scores.append(draws.nll(self.scaled(block, chosen)))
-            group = groups_of(block.data)
+        for values, group in self._reference(report):
+            scores.append(draws.nll(values))
             if group is not None:
-                groups.append(group[chosen])
+                groups.append(group)
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
@@ -159,6 +157,36 @@ class Surveyed:
         part = Fold(draws=draws.count, trained=everything[:0], calibrated=everything)
         plan = Plan(parts=(part,), unseen=self.split.unseen)
         return nll, plan, np.concatenate(groups) if groups else None
+
+    def kept(
+        self, rows: "ScaledRows", groups: Shaped[np.ndarray, " examples"] | None, draws: int, report: Report
+    ) -> KeptRows:
+        """The reference examples, and the first training examples, for a detector that keeps its sums.
+
+        Args:
+            rows: the training examples.
+            groups: of the reference examples.
+            draws: M.
+            report: told of the pass over the stream.
+        """
+        first, others = first_rows(rows), np.concatenate([values for values, _ in self._reference(report)])
+        places, trained = np.arange(len(first) + len(others)), len(first)
+        part = Fold(draws=draws, trained=places[:trained], calibrated=places[trained:])
+        return KeptRows.of(
+            np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
+            Plan(parts=(part,), unseen=self.split.unseen),
+            None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
+        )
+
+    def _reference(
+        self, report: Report
+    ) -> Iterator[tuple[Float[np.ndarray, "chosen ..."], Shaped[np.ndarray, " chosen"] | None]]:
+        """The reference examples as the network gets them, and their groups, block by block."""
+        for block in told_blocks(self.stream, report, "calibrating"):
+            chosen = self.split.is_reference(block.places)
+            if chosen.any():
+                group = groups_of(block.data)
+                yield self.scaled(block, chosen), None if group is None else group[chosen]
 
 
 def survey(

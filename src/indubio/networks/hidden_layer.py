@@ -66,4 +66,4 @@ class Attention(ClosedForm):
 
     ACTIVATION: ClassVar[str] = "softmax"
 
-    units: AtLeastOne = 1500
+    units: AtLeastOne = 1100

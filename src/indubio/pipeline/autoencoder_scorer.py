@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
+from indubio.fitting.kept_rows import KeptRows
 from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores, ValueScores
 from indubio.posteriors import Draws
 
@@ -22,10 +23,12 @@ class AutoencoderScorer:
         draws: M draws of its posterior.
         typical: mean score of every value over the training examples, per draw: what explanations start from; None for
             models that were saved before it was kept.
+        kept: rows to calibrate again with, where the draws keep their sums; None where they do not.
     """
 
     draws: Draws
     typical: Float[np.ndarray, "draws ..."] | None
+    kept: KeptRows | None = None
 
     @property
     def count(self) -> int:

@@ -1,15 +1,14 @@
 """Posteriors whose draws are computed, not trained: no epochs, no learning rate, each draw by itself."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from abc import ABC
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from indubio.errors import ConfigError
-from indubio.inputs import Spectra, ZScore
-from indubio.inputs.scaling import Scaling
+from indubio.inputs import Spectra
 from indubio.networks import Architecture, Likelihood, StudentLikelihood
 from indubio.networks.layers import Weights
 from indubio.posteriors.draws import Draws
@@ -24,7 +23,6 @@ class ClosedFormPosterior(SeparateDraws, ABC):
 
     TRAINED: ClassVar[bool] = False
     NETWORK: ClassVar[type[Architecture]]
-    SCALING: ClassVar[Scaling] = ZScore()
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
     SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()
     MANY: ClassVar[int] = 20_000
@@ -38,20 +36,20 @@ class ClosedFormPosterior(SeparateDraws, ABC):
                 f"got {type(architecture).__name__}."
             )
 
-    @abstractmethod
-    def weights_of(self, context: FitContext, which: range) -> Iterator[Weights]:
-        """All weights of each of these draws, by name."""
-
-    def some_draws(self, context: FitContext, which: range) -> Draws:
-        """Compute some of the draws, as they are among all of them."""
+    def stacked(self, context: FitContext, weights: Iterable[Weights], count: int) -> Draws:
+        """So many draws with these weights, which are computed one after the other."""
         autoencoder, dtype = context.autoencoder, context.rows.dtype
-        if autoencoder.likelihood.unit_interval:
+        self.check_likelihood(autoencoder.likelihood)
+        flat = np.empty((count, autoencoder.weight_count()), dtype)
+        for place, one in enumerate(weights):
+            flat[place] = autoencoder.flat({name: weight[None] for name, weight in one.items()}).astype(dtype)
+            context.report(Progress(place + 1, count, float("nan"), "computing"))
+        return Draws(autoencoder, count, autoencoder.named(flat))
+
+    def check_likelihood(self, likelihood: Likelihood) -> None:
+        """Refuse one for which reconstructions would have to stay within [0, 1]."""
+        if likelihood.unit_interval:
             raise ConfigError(
-                f"{type(self).__name__} reconstructs any number, and {type(autoencoder.likelihood).__name__} is for "
-                "those within [0, 1]: leave `likelihood` out."
+                f"{type(self).__name__} reconstructs any number, and {type(likelihood).__name__} is for those within "
+                "[0, 1]: leave `likelihood` out."
             )
-        flat = np.empty((len(which), autoencoder.weight_count()), dtype)
-        for place, weights in enumerate(self.weights_of(context, which)):
-            flat[place] = autoencoder.flat({name: weight[None] for name, weight in weights.items()}).astype(dtype)
-            context.report(Progress(place + 1, len(which), float("nan"), "computing"))
-        return Draws(autoencoder, len(which), autoencoder.named(flat))

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from indubio.engine import DrawScorer, engine_for
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
+from indubio.training.normal_equations import KeptSums
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Draws:
         weights: stacked (M, ...), or (1, ...) when all draws share one set.
         masks: dropout masks (M, 1, units), one per place, for MC dropout.
         noise: code noise (M, 1, *latent), for the VAE.
+        sums: over rows, that the weights follow from, for `RandomFeatures(keep_sums=True)`.
     """
 
     autoencoder: Autoencoder
@@ -33,6 +35,7 @@ class Draws:
     weights: Weights
     masks: tuple[Float[np.ndarray, "draws 1 _"], ...] | None = None
     noise: Float[np.ndarray, "draws 1 ..."] | None = None
+    sums: KeptSums | None = None
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n"]:
         """Negative log-likelihood of every row under every draw."""
@@ -51,6 +54,18 @@ class Draws:
     def reconstruction(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
         """What every draw takes every row for."""
         return self._scorer.reconstruction(rows)
+
+    def some(self, which: slice) -> "Draws":
+        """Some of the draws, each with weights of its own."""
+        weights = {name: weight[which] for name, weight in self.weights.items()}
+        return Draws(
+            self.autoencoder,
+            len(range(self.count)[which]),
+            weights,
+            masks=None if self.masks is None else tuple(mask[which] for mask in self.masks),
+            noise=None if self.noise is None else self.noise[which],
+            sums=None if self.sums is None else self.sums.some(which),
+        )
 
     @cached_property
     def _scorer(self) -> DrawScorer:

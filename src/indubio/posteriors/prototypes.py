@@ -29,6 +29,7 @@ from indubio.networks.hidden_layer import DECODER, ENCODER
 from indubio.networks.layers import Shape, Weights
 from indubio.networks.likelihoods import LOG_VARIANCE
 from indubio.posteriors.computed_draws import ClosedFormPosterior
+from indubio.posteriors.draws import Draws
 from indubio.settings import AtLeastOne, Positive
 from indubio.training.network_fits import FitContext
 from indubio.training.rows import TrainingRows, whole_blocks
@@ -68,7 +69,7 @@ class Prototypes(ClosedFormPosterior):
 
     draws: AtLeastOne = 5
     share: Annotated[float, Field(gt=0, le=1)] = 0.9
-    most: AtLeastOne = 1500
+    most: AtLeastOne = 1100
     bandwidth: Positive = 0.05
 
     @property
@@ -81,8 +82,11 @@ class Prototypes(ClosedFormPosterior):
         del input_shape
         return Attention(units=min(self.most, max(1, int(self.share * rows))))
 
-    def weights_of(self, context: FitContext, which: range) -> Iterator[Weights]:
-        """Of each of these draws, from the rows that it remembers."""
+    def some_draws(self, context: FitContext, which: range) -> Draws:
+        """Some of the draws, each from the rows that it remembers."""
+        return self.stacked(context, self._weights_of(context, which), len(which))
+
+    def _weights_of(self, context: FitContext, which: range) -> Iterator[Weights]:
         units = context.autoencoder.network.latent_shape[0]
         choices = [stream(context.seed, CHOICE_NUMBERS, draw) for draw in which]
         for rows in _remembered(context.rows, units, choices):

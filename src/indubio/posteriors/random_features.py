@@ -7,31 +7,37 @@ copies of the rows to the rows themselves, whose posterior is a Gaussian in clos
 B. `NormalEquations` has the sums A and R, which rows can be added to at any time. docs/default.md has what was tried.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from indubio.engine import stream
 from indubio.errors import ConfigError
+from indubio.inputs import ZScore
+from indubio.inputs.scaling import Scaling
 from indubio.networks import Architecture, Autoencoder, Cosines
 from indubio.networks.hidden_layer import DECODER, ENCODER
 from indubio.networks.layers import Shape, Weights
 from indubio.networks.likelihoods import LOG_VARIANCE
 from indubio.posteriors.computed_draws import ClosedFormPosterior
+from indubio.posteriors.draws import Draws
 from indubio.settings import AtLeastOne, NotNegative, Positive
 from indubio.training.network_fits import FitContext
 from indubio.training.normal_equations import (
     ENCODER_NUMBERS,
     ROWS,
     Cosine,
+    KeptSums,
     NormalEquations,
     Solution,
     in_blocks,
     root_mean_square,
+    spans,
 )
-from indubio.training.rows import whole_blocks
+from indubio.training.rows import TrainingRows, whole_blocks
 
 DECODER_NUMBERS = 6  # purpose of the random stream of the decoder's draw
 NOISY_ROWS, MOST_COPIES = 5000, 20  # few rows are copied until there are so many, but not more often than this
@@ -49,6 +55,8 @@ class RandomFeatures(ClosedFormPosterior):
         highest_noise: the largest; it is log-uniform in between.
         copies: noisy copies of every row; None is as many as make 5,000 noisy rows, at most 20.
         ridge: lambda, the decoder's prior, per row; None is the one with the largest evidence, for every draw.
+        keep_sums: keep what the decoders follow from, and the rows that calibrate, so that `Detector.update` needs no
+            training data. A model is then larger by 8 units^2 bytes a draw (51 MB by default) and these rows.
 
     Example:
         >>> import numpy as np
@@ -63,6 +71,7 @@ class RandomFeatures(ClosedFormPosterior):
     """
 
     NETWORK: ClassVar[type[Architecture]] = Cosines
+    SCALING: ClassVar[Scaling] = ZScore()  # the cosines are drawn for values of unit variance
 
     draws: AtLeastOne = 10
     units: AtLeastOne = 800
@@ -70,6 +79,7 @@ class RandomFeatures(ClosedFormPosterior):
     highest_noise: NotNegative = 1.0
     copies: AtLeastOne | None = None
     ridge: Positive | None = None
+    keep_sums: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,27 +99,84 @@ class RandomFeatures(ClosedFormPosterior):
         del input_shape, rows
         return Cosines(units=self.units)
 
-    def weights_of(self, context: FitContext, which: range) -> Iterator[Weights]:
-        """Of each of these draws, from the sums over all rows."""
-        for draw in which:
-            sums, tried = self.sums(context, draw)
-            solution = sums.solution(self.ridge)
-            yield _weights(
-                context.autoencoder, solution, solution.drawn(stream(context.seed, DECODER_NUMBERS, draw)), tried
-            )
+    def some_draws(self, context: FitContext, which: range) -> Draws:
+        """Some of the draws, from one pass over the rows."""
+        self.check_likelihood(context.autoencoder.likelihood)
+        return self.draws_from(context, which, self.sums(context, which, spans(len(context.rows))))
 
-    def sums(self, context: FitContext, draw: int) -> tuple[NormalEquations, np.ndarray]:
-        """The normal equations of a draw after one pass over the rows, and the first rows."""
-        encoder = self.encoder(context, draw)
-        sums = NormalEquations.none(encoder, self.copies_of(len(context.rows)))
-        noise, number, first = (self.lowest_noise, self.highest_noise), 0, []
+    def draws_from(self, context: FitContext, which: range, parts: Iterable[Sequence[NormalEquations]]) -> Draws:
+        """Some of the draws.
+
+        Args:
+            context: as for `some_draws`.
+            which: of all draws.
+            parts: sums of each of them over spans of rows, one span after the other.
+        """
+        sums = [self.no_sums(context, draw) for draw in which]
+        for part in parts:
+            sums = [whole.joined([one]) for whole, one in zip(sums, part, strict=True)]
+        return self._drawn(context, which, sums, first_rows(context.rows))
+
+    def extended(self, draws: Draws, context: FitContext, tried: Float[np.ndarray, "n ..."]) -> Draws:
+        """The draws with more rows: what fitting all rows at once would give, the new ones in blocks of their own.
+
+        Args:
+            draws: all of one fit, with their sums.
+            context: the new rows alone, and the seed of that fit.
+            tried: the first rows of all, as many as `TRIED`.
+        """
+        assert draws.sums is not None
+        weight, bias = (draws.weights[f"{ENCODER}.{name}"].astype(np.float64) for name in ("weight", "bias"))
+        rows, sums = context.rows, []
+        assert isinstance(rows, np.ndarray)
+        for draw in range(draws.count):
+            known = draws.sums.of_draw(draw, Cosine(weight[draw], bias[draw]))
+            blocks = in_blocks(rows.reshape(len(rows), -1), known.blocks)
+            sums.append(known.with_rows(blocks, self._noise, context.seed, draw))
+        return self._drawn(context, range(draws.count), sums, tried.reshape(len(tried), -1))
+
+    def sums(self, context: FitContext, which: range, chosen: Sequence[range]) -> Iterator[list[NormalEquations]]:
+        """The sums of each of these draws over each of these spans of blocks, in one pass over the rows."""
+        none = [self.no_sums(context, draw) for draw in which]
+        waiting, number = list(chosen), 0
+        sums = none
         for rows in whole_blocks(context.rows, ROWS):
-            blocks = in_blocks(rows, number)
-            sums = sums.with_rows(blocks, noise, context.seed, draw)
-            if number < TRIED // ROWS:
-                first.append(rows[: TRIED - number * ROWS])
-            number += len(blocks)
-        return sums, np.concatenate(first).astype(np.float64)
+            for place, block in in_blocks(rows, number):
+                if not waiting:
+                    return
+                if place not in waiting[0]:
+                    continue
+                sums = [
+                    one.with_rows([(place, block)], self._noise, context.seed, draw)
+                    for one, draw in zip(sums, which, strict=True)
+                ]
+                if place == waiting[0][-1]:
+                    yield sums
+                    del waiting[0]
+                    sums = none
+            number += -(-len(rows) // ROWS)
+
+    def no_sums(self, context: FitContext, draw: int) -> NormalEquations:
+        """Those of a draw before the first row."""
+        return NormalEquations.none(self.encoder(context, draw), self.copies_of(len(context.rows)))
+
+    def _drawn(
+        self, context: FitContext, which: range, sums: Sequence[NormalEquations], tried: Float[np.ndarray, "n values"]
+    ) -> Draws:
+        draws = self.stacked(context, self._solved(context, which, sums, tried.astype(np.float64)), len(which))
+        return replace(draws, sums=KeptSums.of(sums)) if self.keep_sums else draws
+
+    def _solved(
+        self, context: FitContext, which: range, sums: Sequence[NormalEquations], tried: Float[np.ndarray, "n values"]
+    ) -> Iterator[Weights]:
+        for draw, one in zip(which, sums, strict=True):
+            solution = one.solution(self.ridge)
+            drawn = solution.drawn(stream(context.seed, DECODER_NUMBERS, draw))
+            yield _weights(context.autoencoder, solution, drawn, tried)
+
+    @property
+    def _noise(self) -> tuple[float, float]:
+        return self.lowest_noise, self.highest_noise
 
     def encoder(self, context: FitContext, draw: int) -> Cosine:
         """The random encoder of a draw."""
@@ -121,6 +188,16 @@ class RandomFeatures(ClosedFormPosterior):
         if self.copies is not None or self.highest_noise == 0:
             return self.copies or 1
         return max(1, min(MOST_COPIES, NOISY_ROWS // rows))
+
+
+def first_rows(rows: TrainingRows) -> Float[np.ndarray, "n values"]:
+    """The first of them, which errors are measured on."""
+    found: list[np.ndarray] = []
+    for piece in whole_blocks(rows, ROWS):
+        found.append(piece[: TRIED - sum(map(len, found))])
+        if sum(map(len, found)) == TRIED:
+            break
+    return np.concatenate(found)
 
 
 def _weights(autoencoder: Autoencoder, solution: Solution, decoder: np.ndarray, tried: np.ndarray) -> Weights:

@@ -12,6 +12,7 @@ from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
+from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
@@ -21,12 +22,13 @@ from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout
+from indubio.posteriors import Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.migrations import Stored
 from indubio.storage.tree import flattened, rebuilt
 from indubio.storage.uncertainty_ranks import UncertaintyRanks
+from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {
@@ -47,10 +49,12 @@ FITTED: dict[str, Any] = {
     "group_conversions_": GroupConversions,
     "correction_": Correction,
     "reading_": Reading,
+    "sums_": KeptSums,
+    "kept_rows_": KeptRows,
 }
 # where the training data had names, where it was read from files, where something was learned
-# from labels, and where groups have probabilities of their own
-OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_"}
+# from labels, where groups have probabilities of their own, and where examples can be added to sums
+OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
 LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
@@ -109,6 +113,8 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "group_conversions_": calibrated.by_group,
         "correction_": calibrated.correction,
         "reading_": inputs.reading,
+        "sums_": detector.draws_.sums,
+        "kept_rows_": detector.kept_rows_,
     }
 
 
@@ -168,7 +174,9 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     _check(detector, attributes, layout)
     autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
-    return detector.of_chain(_chain(detector, attributes, draws_of(autoencoder, layout, stored.weights)))
+    _check_sums(attributes["sums_"], autoencoder, layout.count)
+    draws = dataclasses.replace(draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"])
+    return detector.of_chain(_chain(detector, attributes, draws))
 
 
 def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedChain:
@@ -181,7 +189,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             names=None if names is None else tuple(names),
             reading=known["reading_"],
         ),
-        scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"]),
+        scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"], kept=known["kept_rows_"]),
         calibrated=Calibrated(
             conversion=known["conversion_"],
             reference=known["reference_"],
@@ -265,6 +273,14 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], values),
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
         "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
+        "there must be sums and rows to add to where the posterior keeps them": (
+            isinstance(posterior, RandomFeatures) and posterior.keep_sums
+        )
+        == (attributes["sums_"] is not None)
+        == (attributes["kept_rows_"] is not None),
+        "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
+            attributes["kept_rows_"], layout.count, values
+        ),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
@@ -288,6 +304,36 @@ def _spectra_fit(spectra: FittedSpectra | None, shape: tuple[int, ...]) -> bool:
 
 def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:
     return values is None or (values.shape == shape and bool(np.isfinite(values).all()))
+
+
+def _check_sums(sums: KeptSums | None, autoencoder: Autoencoder, draws: int) -> None:
+    """Refuse sums that are not those of such draws."""
+    if sums is None:
+        return
+    units, values = math.prod(autoencoder.network.latent_shape) + 1, math.prod(autoencoder.network.input_shape)
+    shapes = {"pairs": (draws, units, units), "targets": (draws, units, values), "squares": (draws, values)}
+    counts = (sums.rows, sums.copies, sums.blocks)
+    if any(getattr(sums, name).shape != shape for name, shape in shapes.items()) or not all(
+        one.shape == (draws,) and one.min() >= 1 for one in counts
+    ):
+        raise ModelFileError("`sums_` must be those of the draws, of at least a row each.")
+
+
+def _rows_fit(kept: KeptRows | None, draws: int, shape: tuple[int, ...]) -> bool:
+    if kept is None:
+        return True
+    calibrated = kept.calibrated.sum(axis=1)
+    return (
+        kept.values.shape[1:] == shape
+        and len(kept.draws) == len(kept.trained) == len(kept.calibrated)
+        and len(kept.values) == kept.trained.shape[1] == kept.calibrated.shape[1]
+        and kept.draws.min() >= 1
+        and int(kept.draws.sum()) == draws
+        and bool(kept.trained.any(axis=1).all())
+        and calibrated.min() == calibrated.max() >= 1
+        and (kept.groups is None) == (kept.group is None)
+        and (kept.groups is None or kept.group is None or 0 <= kept.group.min() <= kept.group.max() < len(kept.groups))
+    )
 
 
 def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws: int) -> bool:

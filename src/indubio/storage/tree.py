@@ -22,11 +22,13 @@ from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
+from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.quality import QualityLimits
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.uncertainty_ranks import UncertaintyRanks
+from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {
     "intake": Intake,
@@ -41,6 +43,8 @@ CLASSES: dict[str, type[Any]] = {
     "group_conversions": GroupConversions,
     "summary": UncertaintyRanks,
     "drift_reference": DriftReference,
+    "kept_sums": KeptSums,
+    "kept_rows": KeptRows,
 }
 
 CLASS = "class"  # no field can have this name

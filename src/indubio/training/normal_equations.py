@@ -6,21 +6,25 @@ r"""A denoising autoencoder in closed form: random cosines of noisy rows, and th
 
 A and R are sums over rows: rows that come later are added, sums of several workers too, and what is solved then is what
 one fit of all rows would give. Rows are taken in blocks; the noise of a block follows from its number alone, so that it
-does not matter who adds it. With the decoder's Gaussian prior the evidence has a closed form, which chooses lambda.
+does not matter who adds it. Blocks are added up in `SPANS` spans, and then the spans, whoever did which: a sum has the
+same bits with any number of workers. With the decoder's Gaussian prior the evidence has a closed form, which chooses
+lambda.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from math import log, sqrt
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64, Int
 
 from indubio.engine import Stream, stream
 from indubio.engine.linear_algebra import back, cholesky, cosine, exponential, gram, product, solved
 
 ROWS = 1024  # of a block
+SPANS = 8  # of blocks: what workers can share, and no more, since each gives back sums as large as the whole ones
 TURN = 2 * np.pi
 ENCODER_NUMBERS, NOISE_NUMBERS = 3, 4  # purposes of random streams; 0 to 2 are those of the training
 BLOCKS = 2**32  # more than any data has: streams of blocks are numbered draw * BLOCKS + block
@@ -65,6 +69,7 @@ class NormalEquations:
         squares: sum of every value's square.
         rows: how many noisy rows were added, copies counted.
         copies: of every row.
+        blocks: how many were added.
     """
 
     encoder: Cosine
@@ -73,6 +78,7 @@ class NormalEquations:
     squares: Float[np.ndarray, " values"]
     rows: int
     copies: int
+    blocks: int = 0
 
     @classmethod
     def none(cls, encoder: Cosine, copies: int) -> "NormalEquations":
@@ -103,6 +109,7 @@ class NormalEquations:
             draw: which draw this is, for the noise.
         """
         pairs, targets, squares, rows = self.pairs.copy(), self.targets.copy(), self.squares.copy(), self.rows
+        added = 0
         for number, block in blocks:
             clean = block.astype(np.float64)
             own = stream(seed, NOISE_NUMBERS, draw * BLOCKS + number)
@@ -112,7 +119,8 @@ class NormalEquations:
                 targets += product(features.T, clean)
             squares += self.copies * np.cumsum(clean * clean, axis=0)[-1]
             rows += self.copies * len(clean)
-        return replace(self, pairs=pairs, targets=targets, squares=squares, rows=rows)
+            added += 1
+        return replace(self, pairs=pairs, targets=targets, squares=squares, rows=rows, blocks=self.blocks + added)
 
     def joined(self, others: Sequence["NormalEquations"]) -> "NormalEquations":
         """The sums of several, added in this order."""
@@ -124,6 +132,7 @@ class NormalEquations:
                 targets=whole.targets + other.targets,
                 squares=whole.squares + other.squares,
                 rows=whole.rows + other.rows,
+                blocks=whole.blocks + other.blocks,
             )
         return whole
 
@@ -136,6 +145,56 @@ class NormalEquations:
         if ridge is not None:
             return Solution.of(self, ridge)
         return max((Solution.of(self, one) for one in RIDGES), key=lambda found: found.evidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptSums:
+    """The sums of all draws, kept so that rows can be added later; their encoders are among the draws' weights.
+
+    Args:
+        pairs: A of every draw.
+        targets: R of every draw.
+        squares: sum of every value's square.
+        rows: how many noisy rows were added.
+        copies: of every row.
+        blocks: how many were added; the next has this number.
+    """
+
+    pairs: Float64[np.ndarray, "draws units1 units1"]
+    targets: Float64[np.ndarray, "draws units1 values"]
+    squares: Float64[np.ndarray, "draws values"]
+    rows: Int[np.ndarray, " draws"]
+    copies: Int[np.ndarray, " draws"]
+    blocks: Int[np.ndarray, " draws"]
+
+    @classmethod
+    def of(cls, sums: Sequence[NormalEquations]) -> "KeptSums":
+        """Those of some draws."""
+        return cls(**{name: np.stack([getattr(one, name) for one in sums]) for name in KEPT})
+
+    @classmethod
+    def joined(cls, parts: Sequence["KeptSums"]) -> "KeptSums":
+        """Those of several groups of draws as one."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in KEPT})
+
+    def some(self, which: slice) -> "KeptSums":
+        """Those of some of the draws."""
+        return KeptSums(**{name: getattr(self, name)[which] for name in KEPT})
+
+    def of_draw(self, draw: int, encoder: Cosine) -> NormalEquations:
+        """The sums of one draw."""
+        return NormalEquations(
+            encoder=encoder,
+            pairs=self.pairs[draw],
+            targets=self.targets[draw],
+            squares=self.squares[draw],
+            rows=int(self.rows[draw]),
+            copies=int(self.copies[draw]),
+            blocks=int(self.blocks[draw]),
+        )
+
+
+KEPT = tuple(field.name for field in fields(KeptSums))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,6 +265,13 @@ def noisy(
 def in_blocks(rows: Float[np.ndarray, "n values"], first: int = 0) -> list[tuple[int, Float[np.ndarray, "_ values"]]]:
     """The rows in numbered blocks."""
     return [(first + place, rows[start : start + ROWS]) for place, start in enumerate(range(0, len(rows), ROWS))]
+
+
+def spans(rows: int) -> list[range]:
+    """The blocks of so many rows in `SPANS` spans; fewer where there are fewer blocks."""
+    blocks = -(-rows // ROWS)
+    bounds = [place * blocks // SPANS for place in range(SPANS + 1)]
+    return [range(start, stop) for start, stop in pairwise(bounds) if stop > start]
 
 
 def root_mean_square(residuals: Float[np.ndarray, "n values"]) -> Float[np.ndarray, " values"]:

@@ -99,7 +99,7 @@ def test_any_change_of_a_network_is_refused_or_runs(network, data):
 @many
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=2, max_size=5),
-    activation=st.sampled_from(sorted(ACTIVATIONS)),
+    activation=st.sampled_from(sorted(ACTIVATIONS.keys() - {"cosine", "softmax"})),
     norm=st.booleans(),
     bias=st.booleans(),
     skips=st.booleans(),

@@ -6,9 +6,21 @@ import pytest
 from distributed import LocalCluster
 from torch import nn
 
-from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, MCDropout, OwnNetwork, Training, TrainScores
+from indubio import (
+    AnchoredEnsemble,
+    CrossFit,
+    Detector,
+    ExampleStream,
+    HoldOut,
+    MCDropout,
+    OwnNetwork,
+    Training,
+    TrainScores,
+)
 from indubio.errors import ConfigError
 from indubio.inputs import Table
+from indubio.posteriors import RandomFeatures
+from indubio.training.normal_equations import KEPT
 from indubio.workers import Workers
 from tests.small_examples import TRAINING, table
 
@@ -56,6 +68,39 @@ def test_a_stream_is_read_by_every_worker(cluster):
     np.testing.assert_allclose(there.assess(new).p_value, here.assess(new).p_value)
 
 
+@pytest.mark.parametrize("calibration", [HoldOut(), CrossFit(folds=2)], ids=["one fold", "two folds"])
+def test_workers_that_share_rows_give_the_same_bits(calibration, cluster):
+    """Three workers, two draws: the rows of a draw, of several blocks with a rest, are added up by two workers."""
+    rows = np.random.default_rng(0).normal(size=(6 * 1024 + 77, 3))
+    settings = {"posterior": RandomFeatures(draws=2, units=30, keep_sums=True), "calibration": calibration}
+    here, there = (Detector(**settings).fit(rows, workers=workers) for workers in (None, cluster))
+    assert_same_bits(here, there)
+
+
+def test_workers_that_share_a_stream_give_the_same_bits(cluster):
+    rows = np.random.default_rng(0).normal(size=(5000, 3))
+    stream = ExampleStream(pa.table({f"x{i}": column for i, column in enumerate(rows.T)}), buffer=1500)
+    settings = {"posterior": RandomFeatures(draws=4, units=30, keep_sums=True), "calibration": HoldOut()}
+    assert_same_bits(*(Detector(**settings).fit(stream, workers=workers) for workers in (None, cluster)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 3, 5])
+def test_any_number_of_processes_gives_the_same_bits(processes):
+    rows = np.random.default_rng(0).normal(size=(10 * 1024, 3))
+    settings = {"posterior": RandomFeatures(draws=2, units=30, keep_sums=True), "calibration": TrainScores()}
+    here, there = (Detector(**settings).fit(rows, workers=one) for one in (None, Workers(processes=processes)))
+    assert_same_bits(here, there)
+
+
+def assert_same_bits(detector: Detector, other: Detector) -> None:
+    for name, weight in detector.draws_.weights.items():
+        np.testing.assert_array_equal(other.draws_.weights[name], weight)
+    for name in KEPT:
+        np.testing.assert_array_equal(getattr(other.draws_.sums, name), getattr(detector.draws_.sums, name))
+    assert other.referral_threshold_ == detector.referral_threshold_
+
+
 def test_processes_here_train_the_same():
     told = []
     posterior = AnchoredEnsemble(members=2)
@@ -71,4 +116,6 @@ def test_processes_here_train_the_same():
 def test_an_own_network_is_not_sent():
     own = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 2), decoder=lambda shape: nn.Linear(2, shape[0]))
     with pytest.raises(ConfigError, match="built-in networks"):
-        Detector(architecture=own, training=QUICK).fit(table(TRAINING), workers=Workers(processes=1))
+        Detector(posterior=AnchoredEnsemble(), architecture=own, training=QUICK).fit(
+            table(TRAINING), workers=Workers(processes=1)
+        )

@@ -18,6 +18,7 @@ from indubio.fitting.streams import REFERENCE, ScaledRows, Split, survey
 from indubio.inputs import Roles, Table, Wide, Windowing, read_table
 from indubio.inputs.example_streams import drawn
 from indubio.inputs.reading import Reading
+from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import EarlyStopping
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
@@ -126,7 +127,7 @@ def test_a_buffer_that_holds_all_gives_the_model_that_memory_gives(files):
 def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
     rows = streamed_rows(files, 4000)
     (array,) = rows.stretches(0, 64)
-    autoencoder = Detector().settings_in_use().autoencoder_of((4,), len(rows))
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
     streamed, in_memory = (
         AnchoredEnsemble(members=2).fit(autoencoder, given, training=QUICK, seed=0) for given in (rows, array)
     )

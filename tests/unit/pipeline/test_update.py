@@ -10,7 +10,7 @@ from indubio import BayesByBackprop, Detector, Training
 from indubio.calibration import CALIBRATIONS, TrainScores
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Table
-from indubio.posteriors import POSTERIORS
+from indubio.posteriors import POSTERIORS, TrainedPosterior
 from tests.contract.test_storage import SMALL
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, good, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
@@ -40,8 +40,10 @@ def test_the_old_detector_stays_as_it_is_and_the_new_one_has_its_settings(detect
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_without_epochs_it_is_where_the_old_one_ended(posterior):
-    detector = quick(**WARM, posterior=POSTERIORS[posterior](**SMALL[posterior])).fit(ROWS)
-    if posterior == "bayes_by_backprop":
+    made = POSTERIORS[posterior](**SMALL[posterior])
+    own = {} if isinstance(made, TrainedPosterior) else {"architecture": None}
+    detector = quick(**WARM | {"posterior": made} | own).fit(ROWS)
+    if not made.warm_start:
         with pytest.raises(ConfigError, match="this one trains anew"):
             detector.update(ROWS[:1], training_data=ROWS[1:], epochs=0)
         return

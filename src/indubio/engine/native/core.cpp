@@ -203,7 +203,10 @@ int check(Owned& net, char* error) {
         Layer& l = net.all[i];
         if (const char* wrong = measure(l)) return failed(error, "layer %d %s", int(i), wrong);
         const bool head = int64_t(i) >= net.count;
-        if (l.activation == SOFTMAX && l.kind != LINEAR) return failed(error, "layer %d is no linear one", int(i));
+        if (l.activation == SOFTMAX && (l.kind != LINEAR || l.norm || int64_t(i) + 1 >= net.count ||
+                                        net.all[i + 1].kind != LINEAR || net.all[i + 1].skip >= 0 ||
+                                        net.code_head >= 0 || net.output_head >= 0))
+            return failed(error, "layer %d must be linear, and so must the one after it", int(i));
         if (head && (l.norm || l.activation || l.skip >= 0)) return failed(error, "layer %d is no plain head", int(i));
         const Layer* before = head || i == 0 ? nullptr : &net.all[i - 1];
         if (before && before->outputs != l.inputs)

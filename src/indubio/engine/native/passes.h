@@ -71,7 +71,7 @@ struct Pass {
                 }
     }
 
-    void apply(const Layer& l, const T* x, T* z) const {
+    void apply(const Layer& l, const T* x, T* z, bool without_bias = false) const {
         const T* w = weights + l.weight_at;
         const int64_t wide = l.shorter * S;
         if (l.kind == LINEAR && (S < FEW || (S <= FEW_ROWS && l.rows * l.columns > UNPACKED))) {
@@ -96,7 +96,7 @@ struct Pass {
             product(w, int64_t(1), l.columns, x, wide, win, wide, l.columns, wide, l.rows, packed);
             overlapped(l, win, z);
         }
-        if (!l.bias) return;
+        if (!l.bias || without_bias) return;
         const T* bias = weights + l.bias_at;
         const int64_t length = l.out_length * S;
         if (length == 1)
@@ -132,21 +132,35 @@ struct Pass {
             }
     }
 
-    // e^z over its sum over the layer's outputs, which is added up in order
+    // The biases, then e^(z - highest) over the layer's outputs. Its sum, added up in order, is left to the layer after
+    // it, which has fewer values to divide: `divide`.
     void softmax(const Layer& l, T* z) const {
         T *highest = at(net.scratch), *sum = at(net.scratch + 1);
-        std::memcpy(highest, z, size_t(S) * sizeof(T));
-        for (int64_t f = 1; f < l.outputs; f++)
-            for (int64_t i = 0; i < S; i++) highest[i] = z[f * S + i] > highest[i] ? z[f * S + i] : highest[i];
-        for (int64_t f = 0; f < l.outputs; f++)
-            for (int64_t i = 0; i < S; i++) z[f * S + i] -= highest[i];
-        each(z, l.outputs * S, [](T x) { return exp1(x); });
+        const T* bias = weights + l.bias_at;
+        for (int64_t f = 0; f < l.outputs; f++) {
+            const T own = l.bias ? bias[f] : T(0);
+            for (int64_t i = 0; i < S; i++) {
+                const T value = z[f * S + i] + own;
+                z[f * S + i] = value;
+                highest[i] = f && !(value > highest[i]) ? highest[i] : value;
+            }
+        }
         std::memset(sum, 0, size_t(S) * sizeof(T));
-        for (int64_t f = 0; f < l.outputs; f++)
-            for (int64_t i = 0; i < S; i++) sum[i] += z[f * S + i];
+        for (int64_t f = 0; f < l.outputs; f++) {
+            T* row = z + f * S;
+            for (int64_t i = 0; i < S; i++) row[i] = exp1(row[i] - highest[i]);
+            for (int64_t i = 0; i < S; i++) sum[i] += row[i];
+        }
         for (int64_t i = 0; i < S; i++) sum[i] = T(1) / sum[i];
-        for (int64_t f = 0; f < l.outputs; f++)
-            for (int64_t i = 0; i < S; i++) z[f * S + i] *= sum[i];
+    }
+
+    // What the layer after a softmax makes of it, over the softmax's sum; then its biases.
+    void divide(const Layer& l, T* z) const {
+        const T *share = at(net.scratch + 1), *bias = weights + l.bias_at;
+        for (int64_t f = 0; f < l.outputs; f++) {
+            const T own = l.bias ? bias[f] : T(0);
+            for (int64_t i = 0; i < S; i++) z[f * S + i] = z[f * S + i] * share[i] + own;
+        }
     }
 
     // z (or its gradient) times the dropout mask of layer i, in place
@@ -188,7 +202,9 @@ struct Pass {
                 const T *a = at(layer(i - 1).out), *b = at(layer(l.skip).out);
                 for (int64_t k = 0; k < l.inputs * S; k++) in[k] = a[k] + b[k];
             }
-            apply(l, in, z);
+            const bool attended = i > 0 && layer(i - 1).activation == SOFTMAX;
+            apply(l, in, z, l.activation == SOFTMAX || attended);
+            if (attended) divide(l, z);
             if (l.norm) normalise(l, z);
             if (l.activation == GELU) std::memcpy(at(l.before), z, size_t(l.outputs * S) * sizeof(T));
             if (l.activation == SOFTMAX)
