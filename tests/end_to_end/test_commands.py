@@ -321,7 +321,7 @@ def test_an_exported_model_is_scored_where_torch_is_not_installed(folder, tmp_pa
     arguments = ["assess", folder / "new.csv", "-m", folder / "model.onnx", "-o", folder / "onnx.csv"]
     subprocess.run([python, "-c", MAIN, *map(str, arguments), "--pass", "malignant"], check=True, timeout=120)
     ours, theirs = pd.read_csv(folder / "torch.csv"), pd.read_csv(folder / "onnx.csv")
-    np.testing.assert_allclose(theirs["nll"], ours["nll"], rtol=1e-5)
+    np.testing.assert_allclose(theirs["nll"], ours["nll"], rtol=1e-5, atol=1e-6)  # scores pass through 0
     assert (theirs["verdict"] == ours["verdict"]).mean() > 0.99
     without = subprocess.run([python, "-c", "import torch"], capture_output=True, text=True)
     assert "ModuleNotFoundError" in without.stderr

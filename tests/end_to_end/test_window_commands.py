@@ -96,7 +96,7 @@ def test_an_exported_model_gives_the_same_files(folder):
     for kind in ("", "-runs", "-points"):
         ours, theirs = (pd.read_csv(folder / f"{name}{kind}.csv") for name in ("own", "onnx"))
         column = "score" if kind == "-points" else "nll"
-        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5)
+        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5, atol=1e-6)  # scores pass through 0
 
 
 def test_a_report_of_a_recording(folder):
