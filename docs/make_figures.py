@@ -45,7 +45,7 @@ def rejection_curves() -> None:
     }
     figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
     plot_rejection_curves(axes, curves)
-    axes.set_title("Breast cancer Wisconsin, BAE-Ensemble, W (Gain)", fontsize=10)
+    axes.set_title("Breast cancer Wisconsin, W (Gain)", fontsize=10)
     figure.savefig(IMAGES / "rejection.png", dpi=110)
 
 
@@ -62,7 +62,7 @@ def comparison() -> None:
         name: EnsembleDetector(make_pipeline(StandardScaler(), base), **settings)
         for name, (base, settings) in refits.items()
     }
-    found = {name: each.fit(train).assess(test) for name, each in {"BAE-Ensemble": Detector(), **detectors}.items()}
+    found = {name: each.fit(train).assess(test) for name, each in {"indubio": Detector(), **detectors}.items()}
     compared = compare(
         labels, {name: one.prediction for name, one in found.items()}, {name: one.total for name, one in found.items()}
     )
@@ -70,7 +70,7 @@ def comparison() -> None:
     plot_rejection_curves(axes, compared.curves())
     axes.get_legend().remove()
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)  # never on top of a curve
-    axes.set_title("Breast cancer Wisconsin, ten draws each, rejecting by total uncertainty, W (Gain)", fontsize=10)
+    axes.set_title("Breast cancer Wisconsin, rejecting by total uncertainty, W (Gain)", fontsize=10)
     figure.savefig(IMAGES / "comparison.png", dpi=110)
 
 

@@ -51,7 +51,7 @@ def resampling() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for name, (base, settings) in track(BASES.items(), description="resampling"):
         for way, how in WAYS.items():
-            detector = EnsembleDetector(base, scaling=MinMax(), one_by_one=False, **settings, **how)
+            detector = EnsembleDetector(base, scaling=MinMax(), conversion=Ecdf(), one_by_one=False, **settings, **how)
             runs = [_run(detector, task, seed) for task in TASKS for seed in SEEDS]
             yield f"| {name} | {way} | " + " | ".join(f"{100 * value:.1f}" for value in np.mean(runs, axis=0)) + " |"
 

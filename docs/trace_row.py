@@ -29,7 +29,7 @@ import typer
 import uvicorn
 
 import indubio
-from indubio import AnchoredEnsemble, Detector, Training, save
+from indubio import Detector, save
 from indubio.cli.app import app
 from indubio.inputs import read_table
 from indubio.inputs.reading import Reading
@@ -199,8 +199,7 @@ def saved_model(folder: Path) -> None:
     """A small detector that was fitted on a file."""
     rows = np.random.default_rng(0).normal([70, 12, 4, 30], size=(60, len(NAMES)))
     table = pa.table({"part": np.arange(60), **dict(zip(NAMES, rows.T, strict=True))})
-    detector = Detector(posterior=AnchoredEnsemble(members=5), training=Training(epochs=5))
-    fitted = detector.fit(read_table(table, columns=NAMES, ids=("part",)))
+    fitted = Detector().fit(read_table(table, columns=NAMES, ids=("part",)))
     save(fitted.read_by(Reading(table=Roles(columns=NAMES, ids=("part",)))), folder / "model")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_breast_cancer
 
-from indubio import AnchoredEnsemble, Budget, Detector, evaluate, load, save
+from indubio import Budget, Detector, evaluate, load, save
 from indubio.explain import contributions
 from indubio.inputs import read_table
 from indubio.report import html_report
@@ -28,7 +28,7 @@ frame.drop(index=good.index[:250]).to_csv(folder / "new.csv", index=False)
 
 # Learn from good examples only.
 roles = {"ids": ["case"], "label": "malignant"}
-detector = Detector(posterior=AnchoredEnsemble(members=10)).fit(read_table(folder / "good.csv", **roles))
+detector = Detector().fit(read_table(folder / "good.csv", **roles))
 
 # Judge new ones: probability, uncertainties, verdict; the ids come along.
 new = read_table(folder / "new.csv", **roles)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from indubio import Detector, Training
+from indubio import Detector, Odds
 from indubio.explain import contributions
 from indubio.inputs import Wide, Windowing, read_windows, stream_windows
 from indubio.report import html_report
@@ -41,8 +41,8 @@ parquet.write_table(recording(20, faulty=(4, 11)), folder / "later.parquet")
 layout, windowing = Wide(time="seconds", group="cycle"), Windowing(length=60)
 training = read_windows(folder / "healthy.parquet", layout, windowing)
 print(training)
-# The threshold of 0.5 is the paper's and calls many good examples anomalies; a machine wants fewer alarms.
-detector = Detector(training=Training(epochs=30), anomaly_threshold=0.98).fit(training)
+# By default a tenth of good examples may be called anomalies; a machine wants fewer alarms.
+detector = Detector(conversion=Odds(false_alarms=0.01)).fit(training)
 
 # Streamed: a recording may be larger than memory. Each verdict says which cycle it is of.
 for part in stream_windows(folder / "later.parquet", layout, windowing, windows_at_once=10):
@@ -50,7 +50,7 @@ for part in stream_windows(folder / "later.parquet", layout, windowing, windows_
     suspicious = found.to_frame().query("verdict != 'INLIER'")
     print(suspicious[["group", "start", "end", "verdict", "probability"]].to_string())
     blamed = contributions(detector, part).top(1).names[suspicious.index, 0]
-    print("the sensor to look at:", list(blamed))
+    print("the sensor to look at, and what of it:", list(blamed))
 
 later = read_windows(folder / "later.parquet", layout, windowing)
 page = html_report(detector, later, remarks=("The recording is generated.",))

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from experiments.results_file import DOCS, Results, Row
-from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, Training, evaluate
+from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, Ecdf, Training, evaluate
 from indubio.calibration import CALIBRATIONS
 from indubio.collections import DATASETS, Task, odds, zema
 from indubio.collections.zema import ZEMA_SENSOR_SETS
@@ -70,6 +70,7 @@ def run(task: Task, way: str) -> Row:
     batches = max(FEWEST_BATCHES, -(-len(task.train) // MOST_ROWS))
     detector = Detector(
         posterior=AnchoredEnsemble(members=10),
+        conversion=Ecdf(),
         architecture=Dense() if task.train.ndim == 2 else Conv1d(linear=(100,)),  # a tenth of the paper's, for time
         training=Training(epochs=round(STEPS / batches), batches=batches, learning_rate=0.005),
         calibration=CALIBRATIONS[way](),

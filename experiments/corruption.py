@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from experiments.results_file import DOCS, Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, Detector, Training
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio.calibration import TrainScores
 from indubio.collections import Task, odds, zema
 from indubio.engine.torch_networks import StackedAutoencoder
@@ -50,6 +50,7 @@ def run(cell: Row) -> list[Row]:
     data = task_of(cell["task"], cell["seed"])
     detector = Detector(
         posterior=AnchoredEnsemble(members=5),
+        conversion=Ecdf(),
         training=Training(epochs=60),
         calibration=TrainScores(),
         seed=cell["seed"],

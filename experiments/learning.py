@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import binomtest, wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, Detector, Training, evaluate
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training, evaluate
 from indubio.collections import Task, odds
 from indubio.collections.odds import ODDS
 from indubio.evaluation import auroc
@@ -35,7 +35,9 @@ def run(cell: Row) -> list[Row]:
     batches = np.array_split(np.random.default_rng(cell["seed"]).permutation(len(data.test)), BATCHES)
     steps = max(3, -(-len(data.train) // MOST_ROWS))
     training = Training(epochs=round(STEPS / steps), batches=steps, learning_rate=0.005)
-    first = Detector(posterior=AnchoredEnsemble(members=5), training=training, seed=cell["seed"]).fit(data.train)
+    first = Detector(
+        posterior=AnchoredEnsemble(members=5), conversion=Ecdf(), training=training, seed=cell["seed"]
+    ).fit(data.train)
     return [{"way": way} | row for way in WAYS for row in one_way(data, batches, first, way, cell["seed"])]
 
 

@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, Detector, Training
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio.calibration import TrainScores
 from indubio.collections import odds, zema
 from indubio.explain import explained
@@ -27,7 +27,10 @@ def run(cell: Row) -> list[Row]:
     data = odds(task) if collection == "odds" else zema(task, sensors=list(SENSORS))
     epochs = 100 if collection == "odds" else 30
     detector = Detector(
-        posterior=AnchoredEnsemble(members=5), training=Training(epochs=epochs), calibration=TrainScores()
+        posterior=AnchoredEnsemble(members=5),
+        conversion=Ecdf(),
+        training=Training(epochs=epochs),
+        calibration=TrainScores(),
     ).fit(data.train)
     span = np.ptp(data.train, axis=tuple(range(data.train.ndim - 1)))
     rows = []

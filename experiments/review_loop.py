@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import ttest_1samp, wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, Detector, Training
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio.collections import Task, odds
 from indubio.collections.odds import ODDS
 from indubio.evaluation import METRICS, Confusion, auroc
@@ -42,7 +42,9 @@ def run(cell: Row) -> list[Row]:
     batches = np.array_split(np.random.default_rng(cell["seed"]).permutation(len(data.test)), BATCHES)
     steps = max(3, -(-len(data.train) // MOST_ROWS))
     training = Training(epochs=round(STEPS / steps), batches=steps, learning_rate=0.005)
-    first = Detector(posterior=AnchoredEnsemble(members=5), training=training, seed=cell["seed"]).fit(data.train)
+    first = Detector(
+        posterior=AnchoredEnsemble(members=5), conversion=Ecdf(), training=training, seed=cell["seed"]
+    ).fit(data.train)
     return [
         {"feedback": feedback, "way": way} | row
         for feedback in FEEDBACKS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 
-from indubio import AnchoredEnsemble, Detector, ExampleStream, Training, TrainScores
+from indubio import AnchoredEnsemble, Detector, Ecdf, ExampleStream, Training, TrainScores
 from indubio.collections import odds
 from indubio.collections.odds import ODDS
 from indubio.tuning import Search, sampled, search
@@ -39,6 +39,7 @@ def _search(name: str, chosen: argparse.Namespace) -> None:
     task = odds(name, seed=chosen.seed, folder=chosen.data)
     usual = Detector(
         posterior=AnchoredEnsemble(members=5),
+        conversion=Ecdf(),
         training=Training(epochs=chosen.epochs),
         calibration=TrainScores(),
         seed=chosen.seed,

@@ -6,7 +6,7 @@ What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
       v
     inputs          tables (N, D) or windows (N, L, K): matched by name, checked, filled in, scaled; spectra of windows
       v
-    posteriors      M draws of an autoencoder: AnchoredEnsemble, MCDropout, ...; `engine` computes their nll (M, N)
+    posteriors      M draws of an autoencoder: Prototypes, AnchoredEnsemble, ...; `engine` computes their nll (M, N)
       v
     probability     nll (M, N) -> anomaly probability (M, N); `conformal` gives p-values (N)
       v
@@ -73,8 +73,11 @@ if TYPE_CHECKING:
         BayesByBackprop,
         Deterministic,
         MCDropout,
+        Prototypes,
+        RandomFeatures,
         Training,
     )
+    from indubio.probability import Ecdf, Odds
     from indubio.storage import load, save
 
 __all__ = [
@@ -91,11 +94,15 @@ __all__ = [
     "Dense",
     "Detector",
     "Deterministic",
+    "Ecdf",
     "ExampleStream",
     "HoldOut",
     "MCDropout",
     "NoReferral",
+    "Odds",
     "OwnNetwork",
+    "Prototypes",
+    "RandomFeatures",
     "Spectra",
     "TargetRisk",
     "TrainScores",
@@ -127,8 +134,11 @@ _HOMES = {
         "BayesByBackprop",
         "Deterministic",
         "MCDropout",
+        "Prototypes",
+        "RandomFeatures",
         "Training",
     ),
+    "indubio.probability": ("Ecdf", "Odds"),
     "indubio.storage": ("load", "save"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -458,6 +458,7 @@ class Detector(ChainEstimator):
             smallest_group=self.smallest_group,
             drift_reference=drift,
             n_training=n_training,
+            remembered=not settings.posterior.TRAINED,
         )
 
     @property

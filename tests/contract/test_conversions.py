@@ -10,7 +10,7 @@ import pytest
 import indubio.probability
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian, Odds
-from indubio.probability.odds import SUREST
+from indubio.probability.even_odds import SUREST
 from tests import skeletons
 
 SHARED_FILES = {

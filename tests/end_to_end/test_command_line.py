@@ -21,7 +21,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def demo() -> subprocess.CompletedProcess[str]:
-    return run("demo", "--members", "3")
+    return run("demo", "--draws", "3")
 
 
 def test_the_demo_prints_metrics_and_verdicts(demo):
@@ -64,7 +64,7 @@ def test_the_version_is_the_package_s():
 
 
 def test_a_usage_error_exits_with_two():
-    assert run("demo", "--members", "0").returncode == 2
+    assert run("demo", "--draws", "0").returncode == 2
     assert run("nonsense").returncode == 2
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from indubio import AnchoredEnsemble, Dense, Detector, Training
+from indubio import AnchoredEnsemble, Dense, Detector, Ecdf, Training
 from indubio.collections import odds
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.inputs import MinMax
-from indubio.probability import CONVERSIONS
+from indubio.probability import CDF_CONVERSIONS
 from indubio.uncertainty import total
 
 
@@ -27,7 +27,7 @@ def test_cardio_reaches_what_the_prototype_reached(data_folder):
         training_nll, nll = detector.nll(task.train), detector.nll(task.test)
         aurocs.append(roc_auc_score(task.labels, nll.mean(0)))
         weighted = []
-        for conversion in CONVERSIONS.values():
+        for conversion in CDF_CONVERSIONS.values():
             for scaled in (False, True):
                 p = conversion(scaled=scaled).fit(training_nll).probability(nll)
                 curve = accuracy_rejection_curve(task.labels, p.mean(0) >= 0.5, total(p))
@@ -40,6 +40,14 @@ def test_cardio_reaches_what_the_prototype_reached(data_folder):
 @pytest.mark.parametrize("posterior_seed", [0, 1])
 def test_uncertain_verdicts_on_cardio_are_more_often_wrong(data_folder, posterior_seed):
     task = odds("cardio", seed=posterior_seed, folder=data_folder)
-    found = Detector(seed=posterior_seed).fit(task.train).assess(task.test)
+    detector = Detector(posterior=AnchoredEnsemble(), conversion=Ecdf(), seed=posterior_seed)
+    found = detector.fit(task.train).assess(task.test)
     wrong = found.prediction != task.labels
     assert found.total[wrong].mean() > 2 * found.total[~wrong].mean()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_uncertainty_of_the_default_ranks_wrong_verdicts_on_cardio_before_right_ones(data_folder, seed):
+    task = odds("cardio", seed=seed, folder=data_folder)
+    found = Detector(seed=seed).fit(task.train).assess(task.test)
+    assert roc_auc_score(found.prediction != task.labels, found.total) >= 0.8

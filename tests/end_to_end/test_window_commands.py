@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("windows")
     recording(12, 1).to_csv(folder / "good.csv", index=False)
     recording(4, 2, faulty=(2,)).to_csv(folder / "new.csv", index=False)
-    quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--draws", 3, "--epochs", 30)
+    quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--draws", 3)
     told = run(
         "fit", folder / "good.csv", "-o", folder / "model", *map(str, quick), "--spectra", "--bands", "8",
         "--sampling-rate", str(RATE), "--json",
@@ -44,7 +44,7 @@ def test_fit_with_spectra_and_look_at_the_model(folder):
     assert "68, 34 of each sensor" in shown
     manifest = json.loads(run("inspect", folder / "model", "--json").stdout)
     assert manifest["settings"]["spectra"]["rate"] == RATE
-    assert manifest["settings"]["architecture"]["kind"] == "dense"
+    assert manifest["settings"]["architecture"]["kind"] == "attention"
 
 
 def test_verdicts_of_windows_name_features(folder):
@@ -96,7 +96,7 @@ def test_an_exported_model_gives_the_same_files(folder):
     for kind in ("", "-runs", "-points"):
         ours, theirs = (pd.read_csv(folder / f"{name}{kind}.csv") for name in ("own", "onnx"))
         column = "score" if kind == "-points" else "nll"
-        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5)
+        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5, atol=1e-6)  # scores pass through 0
 
 
 def test_a_report_of_a_recording(folder):

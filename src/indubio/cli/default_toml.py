@@ -14,15 +14,21 @@ from indubio.detector import _DEFAULTS, Detector
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import Spectra
 from indubio.networks import Dense
-from indubio.posteriors import Training
+from indubio.posteriors import POSTERIORS, Training
 from indubio.settings import Settings
 
 WIDTH = 118
+COMPUTED = " and ".join(f"`{kind}`" for kind, posterior in POSTERIORS.items() if not posterior.TRAINED)
 EXAMPLES = {"architecture": Dense(), "calibration": HoldOut(), "spectra": Spectra(), "trimming": Trimming()}
 LEFT_OUT = {
-    "architecture": "# Left out, the network is `dense` for tables and spectra, and `conv1d` for windows as they are.",
+    "likelihood": f"# Left out, it suits the posterior: this one for {COMPUTED}, `gaussian` for the others.",
+    "training": f"# For posteriors that are trained, as {COMPUTED} are not. Left out, it is this.",
+    "scaling": f"# Left out, it suits the posterior: this one for {COMPUTED}, `min_max` for the others.",
+    "architecture": f"# Left out, {COMPUTED} have a network of their own; that of the others is `dense` for\n"
+    "#   tables and spectra, and `conv1d` for windows as they are.",
     "calibration": "# Left out, the calibration is chosen by the number of rows.",
-    "spectra": "# For windows only. Left out, or as `spectra = false` above all tables, windows are taken as they are.",
+    "spectra": f"# For windows only. Left out, {COMPUTED} take spectra, and the others windows as they are;\n"
+    "#   `spectra = false` above all tables takes windows as they are.",
     "trimming": "# Left out, all rows are trained on.",
 }
 

@@ -15,20 +15,19 @@ if TYPE_CHECKING:
 
 
 def demo(
-    members: Annotated[int, typer.Option(min=1, help="Autoencoders in the ensemble.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of the autoencoder.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the fit.")] = 0,
     report: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
 ) -> None:
-    """Train on healthy cases of real data, judge new ones, and show what the uncertainty buys."""
+    """Fit on healthy cases of real data, judge new ones, and show what the uncertainty buys."""
     import numpy as np
     from rich.console import Console
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
     from indubio.cli.progress import fit_bar
-    from indubio.detector import Detector
+    from indubio.detector import DEFAULT_POSTERIOR, Detector
     from indubio.evaluation import evaluate
-    from indubio.posteriors import AnchoredEnsemble
 
     console = Console()
     data = load_breast_cancer()
@@ -39,17 +38,17 @@ def demo(
     labels = np.repeat([0, 1], [len(unseen), len(malignant)])
     console.print(
         f"[bold]Breast cancer Wisconsin[/] (comes with scikit-learn), {train.shape[1]} features. "
-        f"Trained on {len(train)} benign cases only; tested on {len(unseen)} other benign "
+        f"Fitted on {len(train)} benign cases only; tested on {len(unseen)} other benign "
         f"and {len(malignant)} malignant ones."
     )
     started = time.perf_counter()
     with fit_bar() as progress:
-        detector = Detector(posterior=AnchoredEnsemble(members=members), seed=seed).fit(train, progress=progress)
+        detector = Detector(posterior=DEFAULT_POSTERIOR.with_count(draws), seed=seed).fit(train, progress=progress)
     fitted = time.perf_counter()
     found = detector.assess(test)
     assessed = time.perf_counter()
     console.print(
-        f"BAE-Ensemble of {members} members: trained in {fitted - started:.1f} s, "
+        f"{type(DEFAULT_POSTERIOR).__name__}, {draws} draws: fitted in {1000 * (fitted - started):.0f} ms, "
         f"{len(test)} cases assessed in {1000 * (assessed - fitted):.0f} ms.\n"
     )
     evaluation = evaluate(labels, found.prediction, found.total, scores=found.nll)

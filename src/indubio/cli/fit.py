@@ -43,7 +43,7 @@ def fit(
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read the files in every epoch instead of holding them in memory; default: above 2^27 values.",
+            help="Read the files again and again instead of holding them in memory; default: above 2^27 values.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -90,7 +90,8 @@ def fit(
         bool | None,
         typer.Option(
             "--spectra/--no-spectra",
-            help="Learn from features of each window: levels, spread, energies of frequency bands and of the envelope.",
+            help="Learn from features of each window: levels, spread, energies of frequency bands and of the envelope. "
+            "Default: as suits the posterior, for prototypes yes.",
             rich_help_panel=WINDOWS,
         ),
     ] = None,
@@ -105,20 +106,27 @@ def fit(
         typer.Option(help="Samples a second as recorded, for the names of the bands.", rich_help_panel=WINDOWS),
     ] = None,
     posterior: Annotated[
-        str | None, typer.Option(help="anchored_ensemble, mc_dropout, vae, ...", rich_help_panel=MODEL)
+        str | None, typer.Option(help="prototypes (default), anchored_ensemble, mc_dropout, ...", rich_help_panel=MODEL)
     ] = None,
     draws: Annotated[
         int | None, typer.Option(min=1, help="Draws, or members of the ensemble.", rich_help_panel=MODEL)
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=0, help="Of posteriors that are trained; prototypes are computed.", rich_help_panel=MODEL),
+    ] = None,
     conversion: Annotated[
-        str | None, typer.Option(help="ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL)
+        str | None,
+        typer.Option(help="even_odds (default), ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL),
     ] = None,
     calibration: Annotated[
         str | None,
         typer.Option(help="train, holdout or cross; default: by the number of rows.", rich_help_panel=MODEL),
     ] = None,
-    scaling: Annotated[str | None, typer.Option(help="min_max, z_score or robust.", rich_help_panel=MODEL)] = None,
+    scaling: Annotated[
+        str | None,
+        typer.Option(help="min_max, z_score or robust; default: as suits the posterior.", rich_help_panel=MODEL),
+    ] = None,
     missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
     refer: Annotated[
         float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
@@ -148,7 +156,7 @@ def fit(
     seed: Annotated[int | None, typer.Option(min=0, rich_help_panel=MODEL)] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Train folds and ensembles in so many processes; the result is the same."),
+        typer.Option(min=1, help="Fit folds and draws in so many processes; the result is the same."),
     ] = None,
     cluster: Cluster = None,
     tls_ca: TlsCa = None,
@@ -161,16 +169,19 @@ def fit(
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
+    from indubio.configuration import to_plain
+    from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ModelFileError
     from indubio.io.sinks import sink
+    from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
     from indubio.suspects import suspects as find_suspects
     from indubio.suspects import without_bad
     from indubio.workers import Workers
 
     given = read_config(config)
-    kind = posterior or _kind(given) or "anchored_ensemble"
-    count = "members" if kind == "anchored_ensemble" else "draws"
+    kind = posterior or _kind(given) or str(to_plain(DEFAULT_POSTERIOR)["kind"])
+    count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": epochs},
@@ -332,7 +343,7 @@ def _tell(
     what = "windows" if cut is not None else "rows"
     size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
-        f"Trained {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
+        f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
         f"{'' if spectra is None else f', {spectra.count} features each'}"
         f"{', streamed' if streamed else ''}; saved to {out}.",
         highlight=False,
@@ -341,7 +352,7 @@ def _tell(
     reference = detector.reference_
     if reference is not None and reference.unseen:
         console.print(
-            f"Calibrated on {reference.examples} {what} that the draws were not trained on; "
+            f"Calibrated on {reference.examples} {what} that the draws have not seen; "
             f"the smallest p-value is {1 / (reference.fewest + 1):.2g}.",
             highlight=False,
             soft_wrap=True,

@@ -41,7 +41,8 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
     from indubio.engine import engine_for
 
     fitted = manifest.fitted
-    settings = {name: _words(value) for name, value in manifest.settings.items()}
+    trained = detector.settings_in_use().posterior.TRAINED
+    settings = {name: _words(value) for name, value in manifest.settings.items() if trained or name != "training"}
     columns = {column["name"]: _column(column) for column in fitted["schema_"]["columns"]}
     training = {
         "examples": str(fitted["n_training_"]),

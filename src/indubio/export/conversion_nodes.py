@@ -8,8 +8,8 @@ from indubio.export.graph import Graph
 from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Odds, Uniform
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
+from indubio.probability.even_odds import SUREST as SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
-from indubio.probability.odds import SUREST as SUREST_ODDS
 from indubio.uncertainty import LARGEST_TOTAL
 
 

@@ -51,10 +51,10 @@ class Trimming(Settings):
 
     Example:
         >>> import numpy as np
-        >>> from indubio import Detector, Training
+        >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(100, 3))
-        >>> rows[:5] += 20
-        >>> detector = Detector(trimming=Trimming(), training=Training(epochs=20)).fit(rows)
+        >>> rows[:5] *= 20
+        >>> detector = Detector(trimming=Trimming()).fit(rows)
         >>> bool(detector.assess(rows[:5]).prediction.all())
         True
     """

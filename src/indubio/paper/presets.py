@@ -23,6 +23,7 @@ from indubio.posteriors import (
     RangeTest,
     Training,
 )
+from indubio.probability import Ecdf
 
 CollectionName = Literal["odds", "zema", "strath"]
 Protocol = Literal["text", "authors"]
@@ -41,9 +42,10 @@ MODELS: dict[str, Posterior] = {
 
 
 def preset(collection: CollectionName, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
-    """An unfitted detector with the paper's architecture, training, scaling and calibration.
+    """An unfitted detector with the paper's architecture, training, scaling, conversion and calibration.
 
-    Put in a model, of `MODELS` or any other; `indubio.config.detector_to_plain` makes a configuration of it.
+    Its model is the paper's best, BAE-Ensemble; put in another, of `MODELS` or any that is trained.
+    `indubio.configuration.detector_to_plain` makes a configuration of it.
 
     >>> preset("odds").set_params(posterior=MODELS["VAE"]).training.batches
     3
@@ -58,8 +60,10 @@ def preset(collection: CollectionName, task: str | None = None, *, protocol: Pro
     if task is not None or collection == "strath":
         _check("task", task, DATASETS[collection].tasks)
     return Detector(
+        posterior=MODELS["BAE-Ensemble"],
         architecture=_architecture(collection, task, protocol),
         training=_training(collection, protocol),
+        conversion=Ecdf(),
         scaling=MinMax(clip=True),
         calibration=TrainScores(),
     )

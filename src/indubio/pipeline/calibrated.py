@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from indubio.calibration import Plan
 from indubio.conformal import Reference
@@ -169,6 +169,8 @@ class Calibrated:
         nll: Float[np.ndarray, "draws examples"],
         plan: Plan,
         groups: Shaped[np.ndarray, " examples"] | None = None,
+        *,
+        remembered: bool = False,
     ) -> Uncertainty:
         """Uncertainties of the reference examples, as new examples would have them: under all draws.
 
@@ -180,6 +182,8 @@ class Calibrated:
             nll: of all training rows, as for `fit`.
             plan: likewise.
             groups: likewise.
+            remembered: draws remember the rows they have seen, and even their order by score says nothing: all but the
+                disagreement of draws is then taken from those that have not seen the example.
         """
         rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
         compared = _above(self.origin, nll)
@@ -196,7 +200,26 @@ class Calibrated:
             p = among_seen.put_into(p, compared, groups)
         for draws, part in plan.slices():
             p[draws, part.calibrated] = unseen[draws, part.calibrated]
-        return self.quantified(p[:, rows], nll[:, rows], theirs)
+        found = self.quantified(p[:, rows], nll[:, rows], theirs)
+        return self._by_unseen_draws(found, unseen, nll, plan, rows, groups) if remembered else found
+
+    def _by_unseen_draws(
+        self,
+        found: Uncertainty,
+        p: Float[np.ndarray, "draws examples"],
+        nll: Float[np.ndarray, "draws examples"],
+        plan: Plan,
+        rows: Int[np.ndarray, " reference"],
+        groups: Shaped[np.ndarray, " examples"] | None,
+    ) -> Uncertainty:
+        """Uncertainties of the reference examples, with what one draw can say by those that have not seen them."""
+        values = {name: getattr(found, name).copy() for name in ("probability", "aleatoric", "total", "exceed")}
+        for draws, part in plan.slices():
+            own, theirs = part.calibrated, None if groups is None else groups[part.calibrated]
+            judged = self.quantified(p[draws][:, own], nll[draws][:, own], theirs)
+            for name, all_values in values.items():
+                all_values[np.searchsorted(rows, own)] = getattr(judged, name)
+        return replace(found, **values)
 
     def _probability(
         self, compared: Float[np.ndarray, "draws examples"], groups: Shaped[np.ndarray, " examples"] | None

@@ -65,6 +65,7 @@ class FittedChain:
         drift_reference: DriftReference,
         n_training: int,
         origin: Float[np.ndarray, " draws"] | None = None,
+        remembered: bool = False,
     ) -> "FittedChain":
         """The links that follow from the scores of the training examples, and all of them together."""
         if smallest_group is not None:
@@ -73,7 +74,7 @@ class FittedChain:
             nll, plan, conversion=conversion, groups=groups, smallest_group=smallest_group, origin=origin
         )
         assert calibrated.reference is not None
-        good = calibrated.reference_uncertainty(nll, plan, groups)
+        good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
         return cls(
             inputs=inputs,
             scorer=scorer,

@@ -21,6 +21,7 @@ from indubio.training.network_fits import FitContext
 class ClosedFormPosterior(SeparateDraws, ABC):
     """Draws of a network with one hidden layer, in closed form. `Training` says nothing here."""
 
+    TRAINED: ClassVar[bool] = False
     NETWORK: ClassVar[type[Architecture]]
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
     SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()

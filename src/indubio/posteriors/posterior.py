@@ -25,6 +25,7 @@ class Posterior(Settings, ABC):
 
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
+    TRAINED: ClassVar[bool] = True  # by epochs, as `Training` says
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
     SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
     LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()

@@ -8,9 +8,9 @@ from indubio.probability.conversion import CdfConversion, Conversion, FittedConv
 from indubio.probability.correction import Correction
 from indubio.probability.customised_scaling import Level
 from indubio.probability.ecdf import Ecdf
+from indubio.probability.even_odds import Odds
 from indubio.probability.exponential import Exponential
 from indubio.probability.gaussian import Gaussian
-from indubio.probability.odds import Odds
 from indubio.probability.ties import TIE_TOLERANCE, upper_tie
 from indubio.probability.uniform import Uniform
 
@@ -20,7 +20,7 @@ CDF_CONVERSIONS: dict[str, type[CdfConversion]] = {  # the paper's, each with an
     "uniform": Uniform,
     "ecdf": Ecdf,
 }
-CONVERSIONS: dict[str, type[Conversion]] = {**CDF_CONVERSIONS, "odds": Odds}
+CONVERSIONS: dict[str, type[Conversion]] = {**CDF_CONVERSIONS, "even_odds": Odds}
 
 __all__ = [
     "CDF_CONVERSIONS",

@@ -159,7 +159,7 @@ class FittedConversion:
 
     def _block_probability(self, nll: Float[np.ndarray, "draws block"]) -> Float[np.ndarray, "draws block"]:
         cdf = self.conversion.cdfs(nll, self._by_draw)
-        if not self.conversion.is_scaled:
+        if "scaling_level" not in self.parameters:
             return cdf
         level, mean = self._level_and_mean
         return scaled_probability(cdf, nll, level=level, mean=mean)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.decision import NoReferral
+from indubio.decision import NoReferral, Verdict
 from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
 from indubio.inputs.windows import Windows
@@ -92,6 +92,9 @@ def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:
 
 def _referral(subject: Subject, curve: RejectionCurve | None) -> Finding | None:
     if curve is None or not curve.gain <= 0 or isinstance(subject.referral, NoReferral):
+        return None
+    referred = np.mean(subject.found.verdict == Verdict.REFER)
+    if curve.at(np.array([referred]))[0] > curve.base:  # few are, and it need not help to reject nearly all
         return None
     return Finding(
         title="Referral does not help here",

@@ -76,7 +76,7 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
         ("Scaling", _in_words(settings.scaling)),
         ("Likelihood", _in_words(settings.likelihood)),
-        ("Training", _in_words(settings.training)),
+        *([("Training", _in_words(settings.training))] if settings.posterior.TRAINED else []),
     ]
 
 

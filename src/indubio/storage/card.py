@@ -17,7 +17,8 @@ MOST_CATEGORIES = 20
 def card(detector: Detector, manifest: ModelManifest) -> bytes:
     """The text of README.md."""
     schema, shape = detector.schema_, detector.input_shape_
-    settings = manifest.settings
+    trained = detector.settings_in_use().posterior.TRAINED
+    settings = {name: value for name, value in manifest.settings.items() if trained or name != "training"}
     kind = settings["posterior"]["kind"].replace("_", " ")
     example = f"{shape[0]} features" if len(shape) == 1 else f"windows of {shape[0]} samples of {shape[1]} sensors"
     columns = schema.columns[:MOST_COLUMNS]

@@ -75,7 +75,7 @@ class Training(Settings):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a fit is: `done` of `total` epochs over all networks, and the current mean loss."""
+    """How far a fit is: `done` of `total` epochs over all networks, draws or files, and the current mean loss."""
 
     done: float
     total: int

@@ -260,7 +260,7 @@ def _retrained(
 
     def report(progress: Progress) -> None:
         done = progress.done / max(1, progress.total)
-        told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total} epochs")
+        told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total}")
 
     told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
     groups = _groups(present, whole, reviewed)
