@@ -70,7 +70,7 @@ class Detector(ChainEstimator):
             `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
-        scaling: None is the one that suits the posterior: `ZScore()`, or `MinMax()` for those that are trained.
+        scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
         spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
             bands and of the envelope, per sensor; False takes windows as they are. None is what suits the posterior:
             `Spectra()`, or False for those that are trained.
@@ -400,7 +400,7 @@ class Detector(ChainEstimator):
             )
         if stream.fits:
             return self._fit(stream.read(), None, progress, workers=workers)
-        calibration = settings.calibration_for(outline.examples, outline.shape)
+        calibration = settings.calibration_for(outline.examples, outline.shape, one_fold=True)
         known = survey(
             stream,
             outline,
@@ -460,6 +460,14 @@ class Detector(ChainEstimator):
             n_training=n_training,
             remembered=not settings.posterior.TRAINED,
         )
+
+    @property
+    def calibration_(self) -> Calibration:
+        """The calibration asked for, or the one that was chosen when it was fitted."""
+        reference = self.reference_
+        one_fold = reference is not None and reference.unseen and not reference.part.any()
+        settings, shape = self.settings_in_use(), self.input_shape_
+        return settings.calibration_for(self.n_training_, shape, one_fold=one_fold)
 
     @property
     def draws_(self) -> Draws:
@@ -580,7 +588,7 @@ class DetectorSettings(ChainSettings):
         )
         return Autoencoder(network, self.likelihood, device, architecture)
 
-    def calibration_for(self, examples: int, input_shape: tuple[int, ...]) -> Calibration:
+    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
         """The calibration asked for, or the one that suits so many examples of this shape.
 
         Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from the posterior's
@@ -588,12 +596,17 @@ class DetectorSettings(ChainSettings):
         holds out. With fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for
         the measurements.
         Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
+
+        Args:
+            examples: N.
+            input_shape: of one example.
+            one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
         """
         if self.calibration is not None:
             return self.calibration
         if examples < FEW:
             return TrainScores()
         windows = len(input_shape) == 2
-        if examples >= self.posterior.MANY or self.posterior.count < 2:
+        if one_fold or examples >= self.posterior.MANY or self.posterior.count < 2:
             return HoldOut(rows="last") if windows else HoldOut()
         return CrossFit(rows="in order") if windows else CrossFit()

@@ -25,7 +25,7 @@ from indubio import (
     save,
 )
 from indubio.errors import DataError
-from indubio.inputs import MinMax, Roles, Table, ZScore
+from indubio.inputs import MinMax, Roles, Table
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import array_windows
 from indubio.inputs.windows import Windowing
@@ -227,7 +227,7 @@ def test_what_was_left_to_the_defaults_is_written_out_in_full(tmp_path):
     loaded = load(tmp_path / "model")
     assert loaded.posterior == Prototypes()
     assert loaded.architecture == Attention(units=len(detector.draws_.weights["decoder.0.weight"][0]))
-    assert loaded.scaling == ZScore()
+    assert loaded.scaling == MinMax()
     assert loaded.referral == Budget()
     assert_same(detector, loaded, ROWS)
 

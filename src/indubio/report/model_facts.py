@@ -83,7 +83,7 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
 def _calibration(detector: ChainEstimator) -> str:
     reference = count(detector.n_reference_, "reference example")
     if isinstance(detector, Detector):
-        used = detector.settings_in_use().calibration_for(detector.n_training_, detector.input_shape_)
+        used = detector.calibration_
         return f"{_in_words(used)}; {reference}"
     calibration = detector.calibration if isinstance(detector, EnsembleDetector) else None
     return f"{_in_words(calibration or TrainScores())}; {reference}"

@@ -125,7 +125,7 @@ def with_every_setting(detector: Detector) -> Detector:
     inputs = detector.fitted_chain.inputs
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
-    named["calibration"] = chosen.calibration_for(detector.n_training_, inputs.input_shape)
+    named["calibration"] = detector.calibration_
     return Detector(**(detector.get_params(deep=False) | named))
 
 

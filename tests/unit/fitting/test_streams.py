@@ -268,6 +268,7 @@ def test_the_command_streams_when_it_is_told_to(files, tmp_path):
     ]
     assert [one["streamed"] for one in told] == [False, False, True]
     assert told[0]["referral_threshold"] == told[1]["referral_threshold"]
+    assert [load(tmp_path / name).calibration for name in ("small", "parts")] == [CrossFit(), HoldOut()]
     assert ExampleStream(files).value_count() == 16_000
 
 

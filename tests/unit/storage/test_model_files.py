@@ -272,8 +272,8 @@ def test_settings_that_were_changed_after_the_fit_are_not_passed_off_as_its_own(
 
 def test_an_attribute_that_storage_does_not_know_is_not_lost_silently(tmp_path):
     detector = tiny()
-    detector.calibration_ = np.zeros(3)
-    with pytest.raises(ModelFileError, match=r"no place for the attributes .*calibration_"):
+    detector.curiosity_ = np.zeros(3)
+    with pytest.raises(ModelFileError, match=r"no place for the attributes .*curiosity_"):
         save(detector, tmp_path / "model")
 
 
