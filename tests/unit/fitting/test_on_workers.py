@@ -29,7 +29,7 @@ QUICK = Training(epochs=3, batch_size=32)
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
         yield Workers(cluster=cluster.scheduler_address)
 
 

@@ -33,7 +33,7 @@ USUAL = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
     """A cluster inside this process: a worker of its own would import torch for every test."""
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
         yield Workers(cluster=cluster.scheduler_address)
 
 
