@@ -235,9 +235,9 @@ def test_the_pages_can_be_read_and_touched_on_a_tablet(browser, server, colours)
         before = shown(page)
         page.tap("button[data-key=u]")
         page.wait_for_selector(f"article.case:not([data-case='{before}'])")
+        page.wait_for_load_state("networkidle")  # the page may still be putting the cursor where it belongs
         page.keyboard.press("Tab")
-        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        assert outline == "solid"
+        page.wait_for_function("getComputedStyle(document.activeElement).outlineStyle === 'solid'")
 
 
 def test_everything_works_without_scripts(browser, server):
