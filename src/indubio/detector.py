@@ -31,6 +31,7 @@ from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
@@ -86,7 +87,10 @@ class Detector(ChainEstimator):
             by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges, with the
             reason `out_of_range`; None refers none for that.
-        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        novelty_limit: refer examples whose novelty is above this, with the reason `unfamiliar`; one good example in a
+            hundred is above 1. None refers none for that, and what is referred for its doubt and above 1 has this
+            reason.
+        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty, alarms first.
         trimming: leave training rows out that look like anomalies, for data that is not all good; None leaves out none.
         device: "cpu", or "cuda" or "mps" where there is one; these need torch.
         seed: of everything random; the same seed gives the same model on the same machine.
@@ -154,6 +158,7 @@ class Detector(ChainEstimator):
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
         range_margin: float | None = None,
+        novelty_limit: float | None = None,
         referral: Referral | None = None,
         trimming: Trimming | None = None,
         device: str = "cpu",
@@ -173,6 +178,7 @@ class Detector(ChainEstimator):
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
         self.range_margin = range_margin
+        self.novelty_limit = novelty_limit
         self.referral = referral
         self.trimming = trimming
         self.device = device
@@ -278,7 +284,8 @@ class Detector(ChainEstimator):
         plan = kept.plan if settings.trimming is None else settings.trimming.calibrated(kept.plan, nll)
         new = Detector(**self.get_params(deep=False))
         n_training = chain.n_training + len(rows)
-        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, n_training))
+        known = chain.familiarity
+        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, known, n_training))
 
     def _fit(
         self,
@@ -330,7 +337,12 @@ class Detector(ChainEstimator):
         scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(scaled)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
+        known = self._familiarity(inputs, scaled[plan.trained])
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, known, len(rows)))
+
+    def _familiarity(self, inputs: Inputs, scaled: Float[np.ndarray, "examples ..."]) -> Familiarity:
+        values, windows = inputs.in_units_of_the_range(scaled), len(inputs.input_shape) == 2
+        return Familiarity.fit(values, in_order=windows, seed=self.seed)
 
     def _inputs(self, examples: TrainingExamples, plan: Plan, settings: "DetectorSettings") -> Inputs:
         """What is learned of the rows that some draw is trained on, before any is."""
@@ -438,7 +450,8 @@ class Detector(ChainEstimator):
         nll, plan, members = known.reference_scores(draws, progress)
         if draws.sums is not None:
             scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, outline.examples))
+        familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, familiarity, outline.examples))
 
     def _chain(
         self,
@@ -448,6 +461,7 @@ class Detector(ChainEstimator):
         plan: Plan,
         groups: Shaped[np.ndarray, " examples"] | None,
         drift: DriftReference,
+        familiarity: Familiarity | None,
         n_training: int,
     ) -> FittedChain:
         settings = self.settings_in_use()
@@ -463,6 +477,8 @@ class Detector(ChainEstimator):
             groups=groups,
             smallest_group=self.smallest_group,
             drift_reference=drift,
+            familiarity=familiarity,
+            novelty_limit=self.novelty_limit,
             n_training=n_training,
             remembered=not settings.posterior.TRAINED,
         )

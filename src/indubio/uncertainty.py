@@ -89,16 +89,18 @@ def quantify(
         raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")
     if not ((p >= 0) & (p <= 1)).all():
         raise DataError("`p` must hold probabilities within [0, 1].")
-    probability = anomaly_probability(p)
-    epistemic_part, aleatoric_part = epistemic(p), aleatoric(p)
+    probability, coin = _mean(p), p * (1 - p)
+    epistemic_part, aleatoric_part = _variance(p), _mean(coin)
     if log_odds_variance is not None:
-        unsure = _mean(_unsure(p, log_odds_variance))
+        spread = coin * log_odds_variance
+        unsure = _mean(coin * (spread / (1 + spread)))
         epistemic_part, aleatoric_part = epistemic_part + unsure, aleatoric_part - unsure
     return Uncertainty(
         probability=probability,
         epistemic=epistemic_part,
         aleatoric=aleatoric_part,
-        total=_total(aleatoric_part, epistemic_part),
+        # Rounding of the two parts can carry their sum past the bound by one bit, and what is displayed past 1.
+        total=np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL),
         exceed=exceed(probability, mean_nll(nll), largest_reference_nll, reference_examples),
         var_nll=var_nll(nll),
     )
@@ -121,7 +123,7 @@ def aleatoric(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " exa
 
 def total(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
     """Aleatoric + epistemic = E_m[p] (1 - E_m[p])."""
-    return _total(aleatoric(p), epistemic(p))
+    return np.asarray(np.minimum(aleatoric(p) + epistemic(p), LARGEST_TOTAL))
 
 
 def exceed(
@@ -158,22 +160,6 @@ def var_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(nll)
     return np.where(np.isinf(nll).any(axis=0), np.inf, variance)
-
-
-def _unsure(
-    p: Float[np.ndarray, "draws examples"], log_odds_variance: Float[np.ndarray, "draws examples"]
-) -> Float[np.ndarray, "draws examples"]:
-    """Variance of each draw's probability, given that of its log-odds."""
-    coin = p * (1 - p)
-    spread = coin * log_odds_variance
-    return np.asarray(coin * (spread / (1 + spread)))
-
-
-def _total(
-    aleatoric_part: Float[np.ndarray, " examples"], epistemic_part: Float[np.ndarray, " examples"]
-) -> Float[np.ndarray, " examples"]:
-    # Rounding of the two parts can carry their sum past the bound by one bit, and what is displayed past 1.
-    return np.asarray(np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL))
 
 
 def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:

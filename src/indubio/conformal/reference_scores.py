@@ -155,6 +155,12 @@ class Reference:
         p, smallest = np.full((2, part_nll.shape[1]), np.nan)
         if not self.unseen:
             return p, smallest
+        if self.groups is None:
+            p[:], smallest[:] = (
+                (1 + self._at_least(part_nll, None)) / (self.scores.size + 1),
+                1 / (self.scores.size + 1),
+            )
+            return p, smallest
         for members, known in self._memberships(part_nll.shape[1], groups):
             compared = self.scores.size if known is None else np.count_nonzero(known)
             p[members] = (1 + self._at_least(part_nll[:, members], known)) / (compared + 1)

@@ -6,11 +6,12 @@ from onnx import TensorProto
 from indubio.conformal import Reference
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
+from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Odds, Uniform
 from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
-from indubio.probability.even_odds import LARGEST_VARIANCE
+from indubio.probability.even_odds import FALSE_ALARMS, LARGEST_VARIANCE
 from indubio.probability.even_odds import SUREST as SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
 from indubio.probability.ties import upper_tie as reference_ties
@@ -54,7 +55,7 @@ def _odds(graph: Graph, conversion: Odds, parameters: dict[str, np.ndarray], nll
         "Div", graph.add("Max", over, graph.constant(0.0)), graph.constant(parameters["excess"][:, None])
     )
     rarity = graph.add("Div", reached, graph.add("Add", beyond, one))
-    odds = graph.add("Div", rarity, graph.constant(conversion.rate))
+    odds = graph.add("Div", rarity, graph.constant(conversion.false_alarms or FALSE_ALARMS))
     if conversion.steepness != 1:
         odds = graph.add("Pow", odds, graph.constant(conversion.steepness))
     return graph.add("Min", graph.add("Div", one, graph.add("Add", odds, one)), graph.constant(SUREST_ODDS))
@@ -146,7 +147,7 @@ def log_odds_variance(graph: Graph, fitted: FittedConversion, p: str) -> str | N
     odds = graph.add("Div", graph.add("Sub", one, p), p)
     if conversion.steepness != 1:
         odds = graph.add("Pow", odds, graph.constant(1 / conversion.steepness))
-    s = graph.add("Min", graph.add("Mul", odds, graph.constant(conversion.rate)), one)
+    s = graph.add("Min", graph.add("Mul", odds, graph.constant(conversion.false_alarms or FALSE_ALARMS)), one)
     s = graph.add("Max", s, graph.constant(np.finfo(np.float64).tiny))
     variance = graph.add("Div", graph.add("Sub", one, s), graph.add("Mul", s, graph.constant(reference + 2.0)))
     bounded = graph.add("Min", variance, graph.constant(LARGEST_VARIANCE))
@@ -163,6 +164,18 @@ def corrected(graph: Graph, correction: Correction, p: str, ranges: str, values:
     believed = graph.add("Min", graph.add("Max", p, graph.constant(1 - SUREST)), graph.constant(SUREST))
     odds = graph.add("Div", believed, graph.add("Sub", graph.constant(1.0), believed))
     return graph.add("Sigmoid", graph.add("Add", graph.add("Log", odds), moved))
+
+
+def novelty(graph: Graph, familiarity: Familiarity, ranges: str, values: int) -> str:
+    """The distance to the nearest centre (examples,), given values in training ranges (float64)."""
+    flat, centres = graph.reshape(ranges, [-1, values]), familiarity.centres.astype(np.float64)
+    last = graph.constant(np.array([1]), np.int64)
+    own = graph.add("ReduceSum", graph.add("Mul", flat, flat), last, keepdims=1)
+    across = graph.add("Mul", graph.add("MatMul", flat, graph.constant(centres.T)), graph.constant(2.0))
+    squares = graph.add("Add", graph.add("Sub", own, across), graph.constant((centres**2).sum(axis=1)))
+    nearest = graph.add("ReduceMin", squares, last, keepdims=0)
+    apart = graph.add("Sqrt", graph.add("Max", nearest, graph.constant(0.0)))
+    return graph.add("Div", apart, graph.constant(familiarity.usual))
 
 
 def uncertainties(

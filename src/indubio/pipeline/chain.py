@@ -20,6 +20,7 @@ from indubio.errors import ConfigError, DataError
 from indubio.inputs import Prepared, Rows
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction
@@ -35,6 +36,7 @@ class FittedChain:
         scorer: prepared rows -> scores under every draw.
         calibrated: scores -> probabilities and uncertainties.
         decider: these -> verdicts.
+        familiarity: what is familiar among prepared rows; None for models that were saved before it was kept.
         good: uncertainties of good examples, which a referral rule is fitted on.
         drift_reference: the distributions of the training data, which new data is compared with; None for models that
             were saved before it was kept.
@@ -45,6 +47,7 @@ class FittedChain:
     scorer: Scorer
     calibrated: Calibrated
     decider: Decider
+    familiarity: Familiarity | None
     good: Uncertainty
     drift_reference: DriftReference | None
     n_training: int
@@ -63,6 +66,8 @@ class FittedChain:
         groups: Shaped[np.ndarray, " examples"] | None,
         smallest_group: int | None,
         drift_reference: DriftReference,
+        familiarity: Familiarity | None,
+        novelty_limit: float | None,
         n_training: int,
         false_alarms: float,
         origin: Float[np.ndarray, " draws"] | None = None,
@@ -92,7 +97,9 @@ class FittedChain:
                 anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
                 reference=calibrated.reference,
                 n_reference=calibrated.n_reference,
+                novelty_limit=novelty_limit,
             ),
+            familiarity=familiarity,
             good=good,
             drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
             n_training=n_training,
@@ -134,6 +141,10 @@ class FittedChain:
             anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
         )
         return replace(self, decider=decider)
+
+    def limited_by(self, novelty_limit: float | None) -> "FittedChain":
+        """The same with another bound on novelty."""
+        return replace(self, decider=replace(self.decider, novelty_limit=novelty_limit))
 
     def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "FittedChain":
         """The same with another rule, fitted on these examples; on the reference examples where there are none."""
@@ -183,10 +194,14 @@ class FittedChain:
 
     def scored_block(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
         """What the scores of a block of the examples say."""
-        moved, groups = None, prepared.beside.groups
-        if self.calibrated.correction is not None:
-            moved = self.calibrated.correction.log_odds(self.inputs.in_units_of_the_range(prepared.values[block]))
-        return self.calibrated.scored(nll, None if groups is None else groups[block], moved)
+        moved, novelty, groups = None, None, prepared.beside.groups
+        if self.calibrated.correction is not None or self.familiarity is not None:
+            values = self.inputs.in_units_of_the_range(prepared.values[block])
+            if self.calibrated.correction is not None:
+                moved = self.calibrated.correction.log_odds(values)
+            if self.familiarity is not None:
+                novelty = self.familiarity.novelty(values)
+        return self.calibrated.scored(nll, None if groups is None else groups[block], moved, novelty)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,7 +237,7 @@ class Watched:
             decision = chain.decider.decision(scored)
             self.decisions.append(decision)
             bad = inspected.bad[block] | inspected.outside[block]
-            yield values, decision.prediction | decision.uncertain | bad
+            yield values, decision.prediction | decision.uncertain | decision.novel | bad
 
     def assessment(self) -> Assessment:
         """What was found, once all blocks were seen."""

@@ -67,6 +67,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
             of their own; None judges all by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges.
+        novelty_limit: refer examples whose novelty is above this.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
@@ -80,6 +81,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     anomaly_threshold: float
     smallest_group: int | None
     range_margin: float | None = None
+    novelty_limit: float | None
     seed: int
 
     chain_: FittedChain
@@ -324,6 +326,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         if self._kept[0] != now:
             rule, fitted = self.settings_in_use().referral, self.chain_
             chain = fitted.deciding_by(rule, self.anomaly_threshold, fitted.decider.referral_threshold)
+            chain = chain.limited_by(self.novelty_limit)
             self._kept = now, chain
         return self._kept[1]
 
@@ -344,6 +347,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             false_alarms=self.false_alarms,
             anomaly_threshold=self.anomaly_threshold,
             range_margin=self.range_margin,
+            novelty_limit=self.novelty_limit,
             smallest_group=self.smallest_group,
         )
 

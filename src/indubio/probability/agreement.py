@@ -40,4 +40,4 @@ def agreeing(
     """
     common, rare = p_value > np.maximum(FACTOR * rate, smallest) * TOLERANCE, p_value <= rate / FACTOR
     highest = np.where(common, 1 / (1 + p_value / (FACTOR * rate)), 1.0)
-    return np.clip(p, np.where(rare, EVEN, 0.0), highest)
+    return np.asarray(np.clip(p, np.where(rare, EVEN, 0.0), highest))

@@ -150,18 +150,14 @@ class FittedConversion:
         """Number of draws it was fitted on, M."""
         return len(next(iter(self.parameters.values())))
 
-    def log_odds_variance(self, p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"] | None:
-        """How unsure the log-odds of such probabilities are, for so few reference scores; None if not known."""
-        scores = self.parameters.get("scores")
-        return None if scores is None else self.conversion.log_odds_variance(p, scores.shape[1])
-
     def probability(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         """Anomaly probability of every example under every draw, in [0, 1]; an infinite score has 1."""
         scores = _scores(nll)
         if len(scores) != self.draws:
             raise ShapeError(f"this conversion was fitted on {self.draws} draws, got {_shape(scores)}.")
         # NaN fails this comparison too. A likelihood that is infinite is a broken model, not a very normal example.
-        _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
+        if not (scores > -np.inf).all():
+            _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
         if scores.shape[1] <= BLOCK:
             return self._block_probability(scores.astype(np.float64, copy=False))
         probability = np.empty(scores.shape)

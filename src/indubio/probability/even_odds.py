@@ -60,11 +60,6 @@ class Odds(Conversion):
         """As the settings say."""
         return self.false_alarms
 
-    @property
-    def rate(self) -> float:
-        """The rate of false alarms, with the default put in."""
-        return FALSE_ALARMS if self.false_alarms is None else self.false_alarms
-
     def at_rate(self, false_alarms: float) -> "Odds":
         """The same for this rate; refused where it has another."""
         if self.false_alarms not in (None, false_alarms):
@@ -81,7 +76,7 @@ class Odds(Conversion):
         odds = (1 - p) / p
         if self.steepness != 1:
             odds = odds ** (1 / self.steepness)
-        s = np.minimum(self.rate * odds, 1.0)
+        s = np.minimum((self.false_alarms or FALSE_ALARMS) * odds, 1.0)
         with np.errstate(divide="ignore"):
             variance = (1 - s) / (s * (reference + 2))
         return np.asarray(self.steepness**2 * np.minimum(variance, LARGEST_VARIANCE))
@@ -114,7 +109,7 @@ class Odds(Conversion):
                 reached = count - places(known["scores"], below[draw], "left")
                 beyond = np.maximum(least[draw] - known["scores"][-1], 0.0) / known["excess"]
                 rarity[draw] = (reached + 0.5) / (count + 1) / (1 + beyond)
-        odds = rarity / self.rate
+        odds = rarity / (self.false_alarms or FALSE_ALARMS)
         if self.steepness != 1:  # powers are not rounded the same on every processor
             odds **= self.steepness
         probability = np.minimum(1 / (1 + odds), SUREST)

@@ -21,13 +21,14 @@ from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.posteriors import Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
+from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.migrations import Stored
 from indubio.storage.tree import flattened, rebuilt
-from indubio.storage.uncertainty_ranks import UncertaintyRanks
 from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
@@ -41,7 +42,7 @@ FITTED: dict[str, Any] = {
     "n_training_": int,
     "n_reference_": int,
     "largest_reference_nll_": float,
-    "reference_uncertainty_": UncertaintyRanks,
+    "reference_uncertainty_": KeptUncertainty,
     "reference_": Reference | None,
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
@@ -51,11 +52,12 @@ FITTED: dict[str, Any] = {
     "reading_": Reading,
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
+    "familiarity_": Familiarity,
 }
 # where the training data had names, where it was read from files, where something was learned
 # from labels, where groups have probabilities of their own, and where examples can be added to sums
 OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
-LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
+LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
@@ -105,7 +107,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "n_training_": chain.n_training,
         "n_reference_": calibrated.n_reference,
         "largest_reference_nll_": calibrated.largest,
-        "reference_uncertainty_": UncertaintyRanks.of(chain.good, detector.settings_in_use().referral, threshold),
+        "reference_uncertainty_": KeptUncertainty.of(chain.good),
         "reference_": calibrated.reference,
         "referral_threshold_": threshold,
         "typical_nll_": detector.typical_nll_,
@@ -115,6 +117,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "reading_": inputs.reading,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
+        "familiarity_": chain.familiarity,
     }
 
 
@@ -205,8 +208,10 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             anomaly_threshold=rule.anomaly_threshold(detector.anomaly_threshold),
             reference=known["reference_"],
             n_reference=known["n_reference_"],
+            novelty_limit=detector.novelty_limit,
         ),
-        good=known["reference_uncertainty_"].expanded(),
+        familiarity=known["familiarity_"],
+        good=known["reference_uncertainty_"].uncertainty,
         drift_reference=known["drift_reference_"],
         n_training=known["n_training_"],
     )
@@ -282,6 +287,8 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),
+        "`familiarity_` must be of such values": attributes["familiarity_"] is None
+        or attributes["familiarity_"].centres.shape[1] == math.prod(values),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
