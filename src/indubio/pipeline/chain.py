@@ -170,8 +170,14 @@ class FittedChain:
         plain = replace(self, calibrated=replace(self.calibrated, correction=None))
         prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
         before = plain.scored(prepared).uncertainty.probability
-        units = self.inputs.in_units_of_the_range(prepared.values)
-        correction = Correction.fit(units, before, checked_labels(y, len(before)), spread)
+        correction = Correction.fit(
+            self.inputs.in_units_of_the_range(prepared.values),
+            before,
+            checked_labels(y, len(before)),
+            spread,
+            recent=self.inputs.in_units_of_the_range(like_new.values),
+            recent_probability=plain.scored(like_new).uncertainty.probability,
+        )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
