@@ -13,10 +13,10 @@ pi the share of anomalies,
     weight = 1 / pi of an anomaly, 1 / (1 - pi) of a good example, the mean of all 1
     pi = mean of P(anomaly | x) over recent examples,    logit P(anomaly | x) = logit p'(x) + logit pi
 
-and the pi is found, with (w, c), for which this agrees with itself. It then does not matter by what the labelled examples
-were chosen, by their uncertainty, their score or at random, as long as it was by what was known of x and not by the
-label; and 1/2 goes on to be the threshold, however rare anomalies are. The labels themselves are not kept, and D + 2
-numbers are.
+and the pi is found, with (w, c), for which this agrees with itself. It then does not matter by what the labelled
+examples were chosen, by their uncertainty, their score or at random, as long as it was by what was known of x and not
+by the label; and 1/2 goes on to be the threshold, however rare anomalies are. The labels themselves are not kept, and
+D + 2 numbers are.
 """
 
 from dataclasses import dataclass

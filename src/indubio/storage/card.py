@@ -101,7 +101,9 @@ def _referral(detector: Detector, rule: dict[str, Any]) -> str:
     if not np.isfinite(detector.referral_threshold_):
         return "nothing for its uncertainty"
     if not detector.settings_in_use().referral.by_threshold:
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by")
+        return ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by" and value is not None
+        )
     found = f"{rule['by']} uncertainty above {detector.referral_threshold_:.6g}"
     return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
 
