@@ -1,5 +1,6 @@
 """New versions from people's labels: other rules, and new training; both versions measured side by side."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,13 @@ def test_a_rule_that_cannot_be_is_refused_before_a_job_begins(
         answer = eve.post("/review/models/press/recalibrate", data={"token": token(eve), **form})
     assert answer.status_code == 400
     assert why in answer.text
+
+
+def test_the_page_asks_how_common_anomalies_are_and_shows_what_a_rule_by_cost_goes_by(tmp_path: Path) -> None:
+    form = {"rule": "cost", "missed_anomaly": "20", "false_alarm": "5", "review": "1", "prevalence": "2"}
+    with running(table_model(tmp_path / "fitted"), tmp_path) as server, logged_in(server, "eve") as eve:
+        assert 'name="prevalence"' in eve.get("/review/models").text
+        eve.post("/review/models/press/recalibrate", data={"token": token(eve), **form})
+        while 'class="job running"' in (page := eve.get("/review/models").text):
+            time.sleep(0.1)
+    assert "false alarm 5, anomalies 2% of all" in page
