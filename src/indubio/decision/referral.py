@@ -111,9 +111,23 @@ class Referral(Settings, ABC):
         others = f", of others above {threshold / share:.4g}" if share and threshold / share < highest else ""
         return f"{self.by} uncertainty of an alarm above {threshold:.4g}{others}"
 
+    @property
+    def takes_labels(self) -> bool:
+        """Whether it learns from labels, if it gets them."""
+        return self.NEEDS_LABELS
+
+    @property
+    def fewest(self) -> int:
+        """Labelled examples without which it cannot be fitted, where it learns from them."""
+        return 1
+
     def anomaly_threshold(self, given: float) -> float:
         """From which probability on an example is an anomaly; a rule may know better than what is given."""
         return given
+
+    def at_prevalence(self, share: float) -> "Referral":  # noqa: ARG002 - for a rule that needs it
+        """The same rule, with the share of anomalies put in where it needs it and was not told."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,9 +150,10 @@ class FittedChain:
         """The same with another rule, fitted on these examples; on the reference examples where there are none."""
         if self.calibrated.by_group is not None:
             refuse_ranks(rule)
-        if y is not None and not (rule.NEEDS_LABELS and X is not None):
-            raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
-        new = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
+        if y is not None and not (rule.takes_labels and X is not None):
+            raise ConfigError(
+                f"{type(rule).__name__} takes no labels, set as it is: pass good examples alone, or nothing."
+            )
         good, labelled = self.good, None
         if X is not None:
             prepared = self.inputs.prepared(X, groups)
@@ -160,9 +161,12 @@ class FittedChain:
             if y is None:
                 good = scored.uncertainty
             else:
+                anomaly = checked_labels(y, len(scored.nll))
+                rule = rule.at_prevalence(float(anomaly.sum() + 0.5) / (len(anomaly) + 1))
+                new = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
                 evidence = new.decider.evidence(scored, prepared.beside.days)
-                labelled = Labelled(evidence=evidence, wrong=evidence.prediction != checked_labels(y, len(evidence)))
-        return new.deciding_by(rule, anomaly_threshold, rule.fit(good, labelled))
+                labelled = Labelled(evidence=evidence, wrong=evidence.prediction != anomaly)
+        return self.deciding_by(rule, anomaly_threshold, rule.fit(good, labelled))
 
     def corrected_by(
         self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
@@ -177,13 +181,20 @@ class FittedChain:
             spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
             anomaly_threshold: an anomaly has at least this mean probability.
         """
-        rule = self.decider.rule
         plain = replace(self, calibrated=replace(self.calibrated, correction=None))
         prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
         before = plain.scored(prepared).uncertainty.probability
-        units = self.inputs.in_units_of_the_range(prepared.values)
-        correction = Correction.fit(units, before, checked_labels(y, len(before)), spread)
+        correction = Correction.fit(
+            self.inputs.in_units_of_the_range(prepared.values),
+            before,
+            checked_labels(y, len(before)),
+            spread,
+            recent=self.inputs.in_units_of_the_range(like_new.values),
+            recent_probability=plain.scored(like_new).uncertainty.probability,
+        )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
+        assert correction.prevalence is not None
+        rule = self.decider.rule.at_prevalence(correction.prevalence)
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
 

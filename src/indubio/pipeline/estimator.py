@@ -152,12 +152,11 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             rule: the new rule.
             X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
                 examples.
-            y: their labels, 1 or True for an anomaly, for a rule that needs them.
+            y: their labels, 1 or True for an anomaly, for a rule that learns from them: of examples as they come, with
+                as many anomalies among them as there are.
             groups: as for `assess`.
         """
-        new = copy.copy(self)
-        new.referral = rule
-        return new._keep(self._in_use().referring_by(rule, X, y, groups, self.anomaly_threshold))
+        return self._with_rule_of(self._in_use().referring_by(rule, X, y, groups, self.anomaly_threshold))
 
     def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
         """A new detector that has learned from labels, good ones and anomalies; this one stays as it is.
@@ -166,11 +165,12 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
 
         Args:
-            X: all examples that people have labelled, whatever they were chosen by; what was learned before is replaced
-                and not built upon.
+            X: all examples that people have labelled, chosen by what was known of them before (uncertainty, score) or
+                at random, and not by their label; what was learned before is replaced and not built upon.
             y: 1 or True for an anomaly; both kinds are needed.
-            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. The referral
-                rule is fitted on these again, since all uncertainties change; a budget is then a share of such.
+            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. They tell how
+                common anomalies are. The referral rule is fitted on these again, since all uncertainties change; a
+                budget is then a share of such.
             groups: of X and then of `recent`, as for `assess`.
             spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
         """
@@ -182,12 +182,19 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
                 "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
             )
         both = (None, None) if groups is None else (groups[: len(X)], groups[len(X) :])
-        return self.of_chain(chain.corrected_by(X, y, recent, both, spread, self.anomaly_threshold))
+        learned = chain.corrected_by(X, y, recent, both, spread, self.anomaly_threshold)
+        return self.of_chain(learned) if learned.decider.rule is rule else self._with_rule_of(learned)
 
     def read_by(self, reading: Reading) -> Self:
         """A new detector that also knows how the files were read that it was fitted on."""
         chain = self._in_use()
         return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
+
+    def _with_rule_of(self, chain: FittedChain) -> Self:
+        """A new detector of this chain, with its rule among the settings."""
+        new = copy.copy(self)
+        new.referral = chain.decider.rule
+        return new._keep(chain)
 
     def of_chain(self, chain: FittedChain) -> Self:
         """A fitted detector with these settings and this chain, such as one that was read from a file."""

@@ -102,7 +102,9 @@ def _referral(detector: Detector, rule: dict[str, Any]) -> str:
         return "nothing for its uncertainty"
     found = detector.settings_in_use().referral.in_words(detector.referral_threshold_)
     if found is None:
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by")
+        return ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by" and value is not None
+        )
     return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
 
 

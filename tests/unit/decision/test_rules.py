@@ -286,15 +286,26 @@ def test_counting_by_day_needs_days():
 # ----- cost
 
 
-@given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.01, 50))
-def test_costs_choose_the_cheapest_of_three_verdicts(missed, alarm, review):
-    rule = Cost(missed_anomaly=missed, false_alarm=alarm, review=review)
+@given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.01, 50), st.none() | st.floats(0.001, 0.999))
+def test_costs_choose_the_cheapest_of_three_verdicts(missed, alarm, review, prevalence):
+    rule = Cost(missed_anomaly=missed, false_alarm=alarm, review=review, prevalence=prevalence)
     p = np.linspace(0.003, 0.997, 101)
     found = evidence(p, prediction=p >= rule.anomaly_threshold(0.5))
-    costs = np.stack([p * missed, (1 - p) * alarm, np.full_like(p, review)])
+    odds = p / (1 - p) * (1 if prevalence is None else prevalence / (1 - prevalence))  # Bayes
+    q = odds / (1 + odds)
+    costs = np.stack([q * missed, (1 - q) * alarm, np.full_like(q, review)])
     names = np.array([Verdict.INLIER, Verdict.ANOMALY, Verdict.REFER])
     chosen = np.array([costs[list(names).index(verdict), i] for i, verdict in enumerate(verdicts_of(rule, found))])
-    np.testing.assert_allclose(chosen, costs.min(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(chosen, costs.min(axis=0), rtol=1e-9)
+
+
+def test_a_prevalence_is_put_in_where_none_was_given():
+    costs = {"missed_anomaly": 10.0, "false_alarm": 1.0, "review": 0.3}
+    assert Cost(**costs).at_prevalence(0.2) == Cost(**costs, prevalence=0.2)
+    assert Cost(**costs, prevalence=0.1).at_prevalence(0.2) == Cost(**costs, prevalence=0.1)
+    assert Budget().at_prevalence(0.2) == Budget()
+    with pytest.raises(ConfigError, match="`prevalence` must be"):
+        Cost(**costs, prevalence=1.0)
 
 
 # ----- rules of the literature
