@@ -3,7 +3,7 @@
     python -m experiments.promises [--processes 2]   fills what is missing; the tables of docs/promises.md
     python -m experiments.promises --tables          only writes the tables again
 
-About 15 minutes of CPU. `experiments/simulations.py` says what is drawn, and what counts as kept.
+About 10 minutes of CPU. `experiments/simulations.py` says what is drawn, and what counts as kept.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def told(row: Row) -> str:
     """A rate and its error in percent, what it should be where that is not the level itself, and where it is off."""
     off = "" if row["kept"] else " **above**" if row["rate"] > row["nominal"] else " below"
     wanted = "" if row["nominal"] == row["level"] else f" of {100 * row['nominal']:.2g}"
-    return f"{100 * row['rate']:.3g} ± {100 * row['error']:.1g}{wanted}{off}"
+    return f"{100 * row['rate']:.2f} ± {100 * row['error']:.2f}{wanted}{off}"
 
 
 def crossed(rows: Sequence[Row], down: Sequence[str], across: Sequence[str]) -> str:
@@ -95,6 +95,7 @@ def _values(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
 
 def page(rows: list[Row]) -> str:
     """All tables; p-values and budgets at one rate of false alarms, on which p-values do not depend."""
+    by_rate = [row for row in rows if row["promise"] == "budget" and row["calibration"] == "CrossFit"]
     rates = ("verdict", "at rest")
     rows = [row for row in rows if row["promise"] in rates or row.get("false_alarms", USUAL_RATE) == USUAL_RATE]
 
@@ -115,6 +116,8 @@ def page(rows: list[Row]) -> str:
             "### Good rows that are referred, of a budget\n",
             table("budget", *usual),
             table("budget", *other, others=True),
+            "The same of a blob, by the rate of false alarms that was asked for:\n",
+            crossed([row for row in by_rate if row["data"] == "blob"], ("detector", "false_alarms", "level"), ("n",)),
             f"### False share of what is selected, a tenth being anomalies {FAR:g} standard deviations off\n",
             table("discoveries", *usual),
             table("discoveries", *other, others=True),
