@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.assessment import Assessment
 from indubio.calibration import Plan
-from indubio.decision import Labelled, Referral
+from indubio.decision import Labelled, Referral, predictions
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Prepared, Rows
@@ -22,8 +22,10 @@ from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
-from indubio.probability import Conversion, Correction
+from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty
+
+USUAL_ALARMS = 0.1  # of a conversion that states no rate of false alarms; docs/calibration.md
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,6 +77,10 @@ class FittedChain:
         )
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
+        threshold = rule.anomaly_threshold(anomaly_threshold)
+        inputs = inputs.with_own_anomalies(
+            predictions(good.probability, threshold), usual_alarms(conversion, threshold)
+        )
         return cls(
             inputs=inputs,
             scorer=scorer,
@@ -82,7 +88,7 @@ class FittedChain:
             decider=Decider(
                 rule=rule,
                 referral_threshold=rule.fit(good),
-                anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
+                anomaly_threshold=threshold,
                 reference=calibrated.reference,
                 n_reference=calibrated.n_reference,
             ),
@@ -221,6 +227,14 @@ class Watched:
         """What was found, once all blocks were seen."""
         scored, prepared = Scored.joined(self.scored), self.prepared
         return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
+
+
+def usual_alarms(conversion: Conversion, threshold: float) -> float:
+    """The share of good examples that are expected to have at least this mean probability."""
+    if not isinstance(conversion, Odds):
+        return USUAL_ALARMS
+    odds = (1 - threshold) / max(threshold, float(np.finfo(np.float64).tiny))
+    return float(min(1.0, conversion.false_alarms * odds ** (1 / conversion.steepness)))
 
 
 def refuse_ranks(rule: Referral) -> None:
