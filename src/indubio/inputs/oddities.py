@@ -30,50 +30,15 @@ MOST_CLASSES = 20
 MOVING = 0.5  # share of its steps in which a sensor that is alive changes
 BLOCK = 2**20  # values
 
-# Last words of the names of labels with two values, whole names of those with more, and what categories say.
-FAULTS = {
-    "label",
-    "labels",
-    "target",
-    "class",
-    "y",
-    "anomaly",
-    "anomalies",
-    "anomalous",
-    "abnormal",
-    "outlier",
-    "outliers",
-    "fault",
-    "faults",
-    "faulty",
-    "defect",
-    "defects",
-    "defective",
-    "failure",
-    "failed",
-    "fraud",
-    "attack",
-    "bad",
-    "nok",
-}
-CLASSES = {"label", "labels", "target", "class"}
-GOOD = {"good", "ok", "normal", "pass", "passed", "inlier", "healthy", "benign"}
-BAD = {
-    "bad",
-    "nok",
-    "notok",
-    "anomaly",
-    "anomalous",
-    "abnormal",
-    "fail",
-    "failed",
-    "outlier",
-    "faulty",
-    "fault",
-    "defect",
-    "defective",
-    "attack",
-}
+# The last word of a label's name, the whole name of one with several classes, and what categories of labels say.
+FAULT = re.compile(
+    r"labels?|target|class|y|anomal(y|ies|ous)|abnormal|outliers?|faults?|faulty|defects?|defective|failure|failed|"
+    r"fraud|attack|bad|nok"
+)
+CLASS = re.compile(r"labels?|target|class")
+GOOD = re.compile(r"good|ok|normal|pass(ed)?|inlier|healthy|benign")
+BAD = re.compile(r"bad|nok|notok|anomal(y|ous)|abnormal|fail(ed)?|outlier|faulty?|defect(ive)?|attack")
+COUNTER = re.compile(r"id|time|timestamp|date|datetime|index|serial|counter|hours|seq(uence)?")  # any word of the name
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,8 +100,8 @@ class SeenExamples:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Columns that rise or fall from row to row, or number the rows in another order."""
-        return [column.name for column, at in self._numbers if self._counts(at)]
+        """Columns that rise or fall from row to row by whole numbers or even steps, or number them in another order."""
+        return [column.name for column, at in self._numbers if self._counts(at, _words(column.name))]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -250,38 +215,48 @@ class SeenExamples:
         place = np.clip(place, 0, len(self._flat) - 1)
         return np.asarray(np.take_along_axis(self._ordered, place[None], axis=0)[0])
 
-    def _counts(self, at: int) -> bool:
+    def _counts(self, at: int, words: list[str]) -> bool:
+        sampled, every = self._sample[..., at], self.values[..., at]
+        if _rises(sampled):  # as a measurement does that the rows are sorted by: so there must be something more
+            return _rises(every) and (any(map(COUNTER.fullmatch, words)) or _whole(sampled) or _even(every))
         if self.windows:
-            return _rises(self._sample[..., at]) and _rises(self.values[..., at])
-        sampled, every = self._flat[:, at], self.values[:, at]
-        if _rises(sampled[:, None]):
-            return _rises(every[:, None])
+            return False
         smallest, largest = self._ranges
-        if self.count < SHUFFLED or largest[at] - smallest[at] >= DENSE * self.count or (sampled % 1 != 0).any():
+        if self.count < SHUFFLED or largest[at] - smallest[at] >= DENSE * self.count or not _whole(sampled):
             return False
         return all(len(np.unique(values)) == len(values) for values in (sampled, every))
 
     def _labels(self, column: Column, at: int) -> bool:
         words = _words(column.name)
-        named = " ".join(words) in CLASSES
+        several = CLASS.fullmatch(" ".join(words)) is not None
         if column.kind == "category":
-            said = {"".join(_words(category)) for category in column.categories}
-            return (named and len(said) <= MOST_CLASSES) or (bool(said & BAD) and said <= GOOD | BAD)
-        if not words or words[-1] not in FAULTS:
+            said = ["".join(_words(category)) for category in column.categories]
+            bad = [BAD.fullmatch(word) is not None for word in said]
+            judged = all(is_bad or GOOD.fullmatch(word) for is_bad, word in zip(bad, said, strict=True))
+            return (several and len(said) <= MOST_CLASSES) or (any(bad) and judged)
+        if not words or not FAULT.fullmatch(words[-1]):
             return False
-        values = set(np.unique(self._flat[:, at]).tolist())
-        return values <= {0, 1} or values <= {-1, 1} or (named and len(values) <= MOST_CLASSES and _whole(values))
+        values = np.unique(self._flat[:, at])
+        two = np.isin(values, (0, 1)).all() or np.isin(values, (-1, 1)).all()
+        return bool(two) or (several and len(values) <= MOST_CLASSES and _whole(values))
 
 
-def _rises(values: Float[np.ndarray, "examples length"]) -> bool:
-    """Whether values rise, or fall, within every example and from one to the next."""
-    steps = np.diff(values[:, 0])
+def _rises(values: Float[np.ndarray, "examples ..."]) -> bool:
+    """Whether values rise, or fall, from one example to the next, and within windows."""
+    steps = np.diff(values, axis=0).ravel()
     sign = np.sign(steps[0]) if len(steps) else 0.0
-    return sign != 0 and bool((sign * steps > 0).all() and (sign * np.diff(values, axis=1) > 0).all())
+    return sign != 0 and bool((sign * steps > 0).all() and (sign * np.diff(values) > 0).all())
 
 
-def _whole(values: set[float]) -> bool:
-    return all(value % 1 == 0 for value in values)
+def _even(values: Float[np.ndarray, "examples ..."]) -> bool:
+    """Whether nearly all steps are about as long."""
+    shortest, longest = np.quantile(np.abs(np.diff(values)), (0.05, 0.95))
+    return bool(longest <= 2 * shortest)
+
+
+def _whole(values: Float[np.ndarray, "..."]) -> bool:
+    """Whether all are whole numbers, and none is missing."""
+    return bool((values % 1 == 0).all())
 
 
 def _words(name: str) -> list[str]:

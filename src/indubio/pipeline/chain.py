@@ -25,7 +25,7 @@ from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty
 
-USUAL_ALARMS = 0.1  # of a conversion that states no rate of false alarms; docs/calibration.md
+USUAL_ALARMS = 0.15  # of the scaled conversions, which state no rate: 1.5 to 13.6 % over tasks of ODDS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,10 +229,13 @@ class Watched:
         return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
 
 
-def usual_alarms(conversion: Conversion, threshold: float) -> float:
-    """The share of good examples that are expected to have at least this mean probability."""
+def usual_alarms(conversion: Conversion, threshold: float) -> float | None:
+    """The share of good examples that are expected to have at least this mean probability; None where any share is.
+
+    A conversion that is not scaled gives half of all good examples a probability of at least 1/2, by definition.
+    """
     if not isinstance(conversion, Odds):
-        return USUAL_ALARMS
+        return USUAL_ALARMS if conversion.is_scaled else None
     odds = (1 - threshold) / max(threshold, float(np.finfo(np.float64).tiny))
     return float(min(1.0, conversion.false_alarms * odds ** (1 / conversion.steepness)))
 

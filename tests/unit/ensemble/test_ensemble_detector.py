@@ -112,6 +112,7 @@ def test_a_neighbour_detector_is_calibrated_on_scores_without_the_row_itself():
     ids=str,
 )
 @pytest.mark.parametrize(("factor", "shift"), [(1, -2.5), (-1, 0), (1, 1e4), (1e-6, 0), (1e6, -1e9)])
+@pytest.mark.filterwarnings("ignore:before you rely")  # some conversions call a third of the rows anomalies
 def test_only_the_order_and_the_spread_of_scores_matter(conversion, factor, shift):
     sign = np.sign(factor)
 

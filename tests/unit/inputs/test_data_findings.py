@@ -51,7 +51,7 @@ RNG = np.random.default_rng(1)
         (clean() > 1).astype(float),  # flags
         RNG.integers(0, 50, size=(200, 4)).astype(float),  # counts, ages
         np.where(clean(1000) > [2.5, 2.5, -9, -9], clean(1000), 0),  # mostly at rest
-        np.sort(clean().round(1), axis=0),  # sorted
+        clean()[np.argsort(clean()[:, 0])],  # sorted by a measurement
         clean(200) + np.arange(200)[:, None] / 50,  # drifting
     ],
 )
@@ -78,13 +78,19 @@ def test_a_column_that_never_changes():
         np.arange(200),
         1000 - np.arange(200),
         1.7e9 + 60.5 * np.arange(200),  # a time
-        np.cumsum(RNG.exponential(size=200)),  # an hour meter
         RNG.permutation(200) + 5000,  # in another order
         RNG.choice(300, size=200, replace=False),  # with gaps
     ],
 )
 def test_a_column_that_counts_the_rows(ids):
     assert kinds(with_column(ids)) == {"id": ("flow",)}
+
+
+@pytest.mark.parametrize("name", ["Operating hours", "unix_time", "partId"])
+def test_what_rises_by_uneven_steps_is_one_that_counts_if_its_name_says_so(name):
+    rising = np.cumsum(RNG.exponential(size=200))
+    assert found(with_column(rising)) == []
+    assert kinds(with_column(rising), ("speed", name, "pressure", "heat")) == {"id": (name,)}
 
 
 def test_what_rises_but_for_one_row_among_many_is_no_id():
