@@ -421,7 +421,11 @@ class Detector(ChainEstimator):
             input_shape=outline.shape,
             names=outline.schema.encoded_names,
             findings=data_findings(
-                known.sample, outline.schema, by_range=settings.scaling.by_range, examples=outline.examples
+                known.sample,
+                outline.schema,
+                by_range=settings.scaling.by_range,
+                quality=known.intake.quality,
+                examples=outline.examples,
             ),
             detector=type(self).__name__,
         )

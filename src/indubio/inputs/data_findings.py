@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
+from indubio.inputs.quality import QualityLimits
 from indubio.inputs.schema import Schema
 
 FindingKind = Literal[
@@ -67,7 +68,12 @@ class DataFinding:
 
 
 def data_findings(
-    values: Float[np.ndarray, "examples ..."], schema: Schema, *, by_range: bool, examples: int | None = None
+    values: Float[np.ndarray, "examples ..."],
+    schema: Schema,
+    *,
+    by_range: bool,
+    quality: QualityLimits | None = None,
+    examples: int | None = None,
 ) -> tuple[DataFinding, ...]:
     """All that is odd about training data; mostly nothing.
 
@@ -75,6 +81,7 @@ def data_findings(
         values: rows (N, D) or windows (N, L, K) in the order of the data, NaN where a value is missing.
         schema: their columns or sensors.
         by_range: whether values are scaled so that a few can stretch the scale of all others.
+        quality: what the sensors of windows did, from `fit_quality`; None for rows.
         examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
 
     Example:
@@ -85,7 +92,7 @@ def data_findings(
         >>> finding.kind, finding.columns, finding.what
         ('constant', ('mode',), '"mode" never changes.')
     """
-    seen = SeenExamples(values=values, schema=schema, examples=examples)
+    seen = SeenExamples(values=values, schema=schema, quality=quality, examples=examples)
     if seen.count == 1:
         return (_one_example(),)
     if len(seen.constant) == len(schema.columns):
@@ -184,17 +191,17 @@ def _labels(seen: SeenExamples) -> DataFinding | None:
     if not seen.labels:
         return None
     name, *others = seen.labels
-    flags = _left_out(seen, seen.labels)
+    way_out, flags = "Leave it out.", f"Leave it out: {_left_out(seen, seen.labels)}."
     if not seen.windows:
-        read = f"--label {quote(name)}, with --anomaly for what means one if it is not 1"
-        flags = " ".join([read, *([f"and {_left_out(seen, others)}"] if others else [])])
+        rest = f" {_left_out(seen, others)}" if others else ""
+        way_out = f'Read it as one: read_table(..., label="{name}").inliers(), or leave it out.'
+        flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
     return DataFinding(
         kind="label",
-        what=f"{named(seen.labels)}: like a label, and among the features.",
-        follows="Verdicts would go by it, and new examples have none.",
-        way_out="Leave it out"
-        + ("." if seen.windows else f", or read it as one: read_table(..., label={name!r}).inliers()."),
-        flags=f"Leave it out: {flags}.",
+        what=f"{named(seen.labels)}: like a label, but among the features.",
+        follows="If it is one, verdicts go by it, and new examples will have none.",
+        way_out=way_out,
+        flags=flags,
         columns=tuple(seen.labels),
     )
 

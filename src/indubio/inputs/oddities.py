@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.inputs.quality import USUAL, frozen
+from indubio.inputs.quality import USUAL, QualityLimits, frozen
 from indubio.inputs.scaling import alike
 from indubio.inputs.schema import Column, Schema
 
 SAMPLE = 2048  # rows, or windows with as many samples
-FEWEST_WINDOWS = 32
+FEWEST_WINDOWS = 16
 ENOUGH = 20  # values of a column; of fewer nothing is said
 DENSE = 2  # numbers from the smallest to the largest id, per row
 SHUFFLED = 100  # rows from which on so many distinct dense numbers are no chance: exp(-100 / 4)
@@ -29,11 +29,12 @@ NEAR = 1e-3  # projections of columns that correlate so are no further apart, bu
 MOST_CLASSES = 20
 MOVING = 0.5  # share of its steps in which a sensor that is alive changes
 BLOCK = 2**20  # values
+SMALL = 2.0**-64  # so that no sum of values overflows
 
 # The last word of a label's name, the whole name of one with several classes, and what categories of labels say.
 FAULT = re.compile(
     r"labels?|target|class|y|anomal(y|ies|ous)|abnormal|outliers?|faults?|faulty|defects?|defective|failure|failed|"
-    r"fraud|attack|bad|nok"
+    r"fraud|attack|bad|nok|changepoint"
 )
 CLASS = re.compile(r"labels?|target|class")
 GOOD = re.compile(r"good|ok|normal|pass(ed)?|inlier|healthy|benign")
@@ -48,11 +49,13 @@ class SeenExamples:
     Args:
         values: rows (N, D) or windows (N, L, K) in the order of the data, NaN where a value is missing.
         schema: their columns or sensors.
+        quality: what the sensors of windows did; None for rows.
         examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
     """
 
     values: Float[np.ndarray, "examples ..."]
     schema: Schema
+    quality: QualityLimits | None = None
     examples: int | None = None
 
     @property
@@ -88,7 +91,8 @@ class SeenExamples:
         distinct ones: examples of a few whole numbers are often equal without having been copied.
         """
         rows = self.values.reshape(len(self.values), -1)
-        weights, step = np.random.default_rng(0).normal(size=rows.shape[1]), max(1, BLOCK // rows.shape[1])
+        weights = SMALL * np.random.default_rng(0).normal(size=rows.shape[1])
+        step = max(1, BLOCK // rows.shape[1])
         blocks = (np.nan_to_num(rows[start : start + step]) for start in range(0, len(rows), step))
         sums = np.concatenate([(block * weights).sum(axis=1) for block in blocks])  # equal rows have equal sums
         _, first, times = np.unique(sums, return_index=True, return_counts=True)
@@ -156,9 +160,9 @@ class SeenExamples:
     @cached_property
     def stuck(self) -> dict[str, float]:
         """Sensors that stand still in some windows and move all the time in the others, and in what share they do."""
-        if not self.windows or self.values.shape[1] < ENOUGH:
+        if self.quality is None or self.values.shape[1] < ENOUGH:
             return {}
-        share, still = frozen(self.values).mean(axis=0), frozen(self._sample)
+        share, still = self.quality.frozen_share, frozen(self._sample)
         moves = np.diff(self._sample, axis=1) != 0
         return {
             name: float(share[place])
@@ -182,8 +186,9 @@ class SeenExamples:
 
     @cached_property
     def _ranges(self) -> tuple[Float[np.ndarray, " features"], Float[np.ndarray, " features"]]:
-        flat = self.values.reshape(-1, self.values.shape[-1])
-        smallest, largest = np.fmin.reduce(flat, axis=0), np.fmax.reduce(flat, axis=0)
+        if self.quality is not None:
+            return self.quality.smallest, self.quality.largest
+        smallest, largest = np.fmin.reduce(self.values, axis=0), np.fmax.reduce(self.values, axis=0)
         if self.examples is not None:
             for column, at in self._columns:
                 if column.smallest is not None and column.largest is not None:

@@ -110,21 +110,23 @@ class Inputs:
             detector: whose, for messages.
         """
         rows = examples.rows.taken(trained)
+        intake = Intake.fit(
+            rows,
+            scaling=scaling,
+            missing=missing,
+            unseen=unseen,
+            margin=margin,
+            spectra=spectra,
+            rate=examples.rate,
+        )
+        by_range = scaled and scaling.by_range
         return cls(
             schema=examples.schema,
-            intake=Intake.fit(
-                rows,
-                scaling=scaling,
-                missing=missing,
-                unseen=unseen,
-                margin=margin,
-                spectra=spectra,
-                rate=examples.rate,
-            ),
+            intake=intake,
             input_shape=examples.rows.values.shape[1:],
             names=examples.names,
             scaled=scaled,
-            findings=data_findings(rows.values, examples.schema, by_range=scaled and scaling.by_range),
+            findings=data_findings(rows.values, examples.schema, by_range=by_range, quality=intake.quality),
             detector=detector,
         )
 

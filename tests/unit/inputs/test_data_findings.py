@@ -5,11 +5,15 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from indubio import Detector, Trimming
 from indubio.errors import DataWarning
 from indubio.inputs import MinMax, Robust, Schema, Table, Windows, ZScore
 from indubio.inputs.data_findings import DataFinding, data_findings, named, own_anomalies
+from indubio.inputs.quality import fit_quality
 from tests.small_examples import windows
 
 NAMES = ("speed", "flow", "pressure", "heat")
@@ -20,7 +24,9 @@ def clean(rows: int = 200, columns: int = 4, seed: int = 0) -> np.ndarray:
 
 
 def found(values: np.ndarray, names: tuple[str, ...] = NAMES, **options) -> list[DataFinding]:
-    return list(data_findings(values, Schema.of_values(values, names), **({"by_range": True} | options)))
+    quality = fit_quality(values) if values.ndim == 3 else None
+    given = {"by_range": True, "quality": quality} | options
+    return list(data_findings(values, Schema.of_values(values, names), **given))
 
 
 def kinds(values: np.ndarray, names: tuple[str, ...] = NAMES, **options) -> dict[str, tuple[str, ...]]:
@@ -232,6 +238,22 @@ def test_anomalies_among_its_own_examples_are_a_finding_where_they_are_far_too_m
     assert (own_anomalies(called, 100, 0.05) is not None) == told
     assert own_anomalies(called, 1000, 0.05) is None
     assert own_anomalies(called, 15, 0.05) is None
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 40), st.integers(1, 4)),
+        elements=st.floats(-8e307, 8e307) | st.sampled_from([0.0, 1.0, np.nan]),
+    )
+)
+def test_no_numbers_are_too_odd_to_look_at(values):
+    columns = values.shape[1]
+    for finding in found(values, NAMES[:columns]) + found(np.stack([values] * 3, axis=1), NAMES[:columns]):
+        assert finding.what
+        assert finding.follows
+        assert finding.way_out
+        assert finding.flags
 
 
 # ----- fitted detectors
