@@ -152,6 +152,7 @@ def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # ionosphere has a constant column
 @pytest.mark.parametrize("bootstrap", [True, "subsample"])
 @pytest.mark.parametrize("name", ["isolation forest", "local outlier factor", "PyOD's KNN"])
 def test_refits_do_as_well_as_the_detector_itself_on_public_tables(name, bootstrap, data_folder):
