@@ -78,6 +78,9 @@ class Detector(ChainEstimator):
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies: a score that a good example reaches with
+            this rate has probability 1/2. None is 0.1. With the paper's conversions, which know no rate, it bounds the
+            verdict: an anomaly's p-value is at most twice the rate, an inlier's above half of it.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups (machines, products) with at least so many calibration examples for every draw
             probabilities and verdicts of their own; the others are judged by all groups, with a note. None judges all
@@ -149,6 +152,7 @@ class Detector(ChainEstimator):
         spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
+        false_alarms: float | None = None,
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
         range_margin: float | None = None,
@@ -167,6 +171,7 @@ class Detector(ChainEstimator):
         self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
+        self.false_alarms = false_alarms
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
         self.range_margin = range_margin
@@ -463,6 +468,7 @@ class Detector(ChainEstimator):
             plan,
             conversion=settings.conversion,
             rule=settings.referral,
+            false_alarms=settings.false_alarms,
             anomaly_threshold=self.anomaly_threshold,
             groups=groups,
             smallest_group=self.smallest_group,

@@ -128,6 +128,10 @@ def fit(
         typer.Option(help="min_max, z_score or robust; default: as suits the posterior.", rich_help_panel=MODEL),
     ] = None,
     missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(help="Share of good examples that may be called anomalies; default 0.1.", rich_help_panel=MODEL),
+    ] = None,
     refer: Annotated[
         float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
     ] = None,
@@ -188,6 +192,7 @@ def fit(
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},
+        "false_alarms": false_alarms,
         "range_margin": range_margin,
         "smallest_group": smallest_group,
         "referral": {"kind": None if refer is None else "budget", "share": refer},

@@ -161,6 +161,17 @@ class Reference:
             smallest[members] = 1 / (compared + 1)
         return p, smallest
 
+    def pooled_p_values(
+        self, part_nll: Float[np.ndarray, "parts examples"]
+    ) -> tuple[Float[np.ndarray, " examples"], float]:
+        """The p-value of every example among all groups together, and the smallest that there is."""
+        return (1 + self._at_least(part_nll, None)) / (self.examples + 1), 1 / (self.examples + 1)
+
+    def rank_in_part(self, part: int, scores: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
+        """Share of a part's calibration examples that score at least as high, or tie: the p-value of one of them."""
+        ties = self._upper_ties[part]
+        return np.asarray((len(ties) - places(ties, scores, "left")) / len(ties))
+
     @cached_property
     def promise(self) -> str:
         """What a p-value promises here, in words."""

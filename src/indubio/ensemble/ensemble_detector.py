@@ -73,6 +73,9 @@ class EnsembleDetector(ChainEstimator):
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies: a score that a good example reaches with
+            this rate has probability 1/2. None is 0.1. With the paper's conversions, which know no rate, it bounds the
+            verdict: an anomaly's p-value is at most twice the rate, an inlier's above half of it.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups with at least so many calibration examples for every member probabilities and
             verdicts of their own; None judges all by the same.
@@ -126,6 +129,7 @@ class EnsembleDetector(ChainEstimator):
         spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
+        false_alarms: float | None = None,
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
         referral: Referral | None = None,
@@ -144,6 +148,7 @@ class EnsembleDetector(ChainEstimator):
         self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
+        self.false_alarms = false_alarms
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
         self.referral = referral
@@ -190,6 +195,7 @@ class EnsembleDetector(ChainEstimator):
                 plan,
                 conversion=settings.conversion,
                 rule=settings.referral,
+                false_alarms=settings.false_alarms,
                 anomaly_threshold=self.anomaly_threshold,
                 groups=groups_of_rows,
                 smallest_group=self.smallest_group,

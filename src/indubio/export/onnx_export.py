@@ -51,7 +51,14 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
         )
-    from indubio.export.conversion_nodes import corrected, part_means, probability, uncertainties
+    from indubio.export.conversion_nodes import (
+        agreeing,
+        corrected,
+        log_odds_variance,
+        part_means,
+        probability,
+        uncertainties,
+    )
     from indubio.export.graph import Graph
     from indubio.export.network_nodes import NetworkNodes
     from indubio.export.spectra_nodes import features
@@ -68,16 +75,20 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
     nll = NetworkNodes(graph, detector.draws_).nll(scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
-    p = probability(graph, detector.conversion_, nll)
+    metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
+    p, parts = probability(graph, detector.conversion_, nll), None
+    if metadata.reference is not None:
+        parts = part_means(graph, nll, metadata.reference.part)
+        if rate is not None and metadata.reference.unseen:
+            p = agreeing(graph, p, parts, metadata.reference, rate)
+    unsure = None if rate is None else log_odds_variance(graph, detector.conversion_, p)
     if detector.correction_ is not None:
         ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
         p = corrected(graph, detector.correction_, p, ranges, prod(detector.fitted_chain.inputs.value_shape))
-    found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
-    metadata = _metadata(detector)
+    found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_, unsure)
     for name, value in found.items():
         graph.output(name, value, ["examples"])
-    if metadata.reference is not None:
-        parts = part_means(graph, nll, metadata.reference.part)
+    if parts is not None and metadata.reference is not None:
         graph.output("part_nll", parts, [len(metadata.reference.scores), "examples"])
     flags = {"anomaly": graph.add("GreaterOrEqual", found["probability"], threshold)}
     if metadata.referral.by_threshold:

@@ -14,6 +14,7 @@ from indubio.calibration import Plan
 from indubio.conformal import Reference
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
+from indubio.probability.agreement import agreeing
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify, var_nll
 
@@ -66,6 +67,8 @@ class Calibrated:
         correction: what was learned from labels; None where nothing was.
         origin: where the scores of each draw begin, for scores of any kind: ties are relative to the size of a score,
             so 0 must mean something. None for a likelihood's, where it does.
+        false_alarms: the rate that verdicts are given for: within a factor of two of it they agree with the p-value.
+            None for models that were saved before it was kept.
     """
 
     conversion: FittedConversion
@@ -75,6 +78,7 @@ class Calibrated:
     by_group: GroupConversions | None = None
     correction: Correction | None = None
     origin: Float[np.ndarray, " draws"] | None = None
+    false_alarms: float | None = None
 
     @classmethod
     def fit(
@@ -86,6 +90,7 @@ class Calibrated:
         groups: Shaped[np.ndarray, " examples"] | None = None,
         smallest_group: int | None = None,
         origin: Float[np.ndarray, " draws"] | None = None,
+        false_alarms: float | None = None,
     ) -> "Calibrated":
         """Learn from the scores of the training rows what follows from a score.
 
@@ -96,6 +101,7 @@ class Calibrated:
             groups: the group of each training row, to give p-values by.
             smallest_group: groups with so many reference examples for every draw have CDFs of their own.
             origin: where the scores of each draw begin.
+            false_alarms: the rate that verdicts are given for.
         """
         compared = _above(origin, nll)
         own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
@@ -119,6 +125,7 @@ class Calibrated:
             n_reference=reference.examples,
             by_group=by_group,
             origin=origin,
+            false_alarms=false_alarms,
         )
 
     def scored(
@@ -135,13 +142,15 @@ class Calibrated:
             log_odds: how far labels move those of each; None where nothing was learned from labels.
         """
         compared = nll if self.origin is None else _above(self.origin, nll)
-        p = self._probability(compared, groups)
+        part_nll = None if self.reference is None else self.reference.part_means(compared)
+        p = self._agreeing(self._probability(compared, groups), part_nll, groups)
+        unsure = self._log_odds_variance(p, groups)
         if self.correction is not None and log_odds is not None:
             p = self.correction.corrected(p, log_odds)
         return Scored(
             nll=mean_nll(nll),
-            part_nll=None if self.reference is None else self.reference.part_means(compared),
-            uncertainty=self.quantified(p, nll, groups),
+            part_nll=part_nll,
+            uncertainty=self.quantified(p, nll, groups, unsure),
             notes=None if self.by_group is None or groups is None else self.by_group.notes(groups),
         )
 
@@ -150,10 +159,11 @@ class Calibrated:
         p: Float[np.ndarray, "draws examples"],
         nll: Float[np.ndarray, "draws examples"],
         groups: Shaped[np.ndarray, " examples"] | None = None,
+        log_odds_variance: Float[np.ndarray, "draws examples"] | None = None,
     ) -> Uncertainty:
         """Uncertainties of examples with these probabilities and scores."""
         compared = nll if self.origin is None else _above(self.origin, nll)
-        found = quantify(p, compared, self.largest, self.n_reference)
+        found = quantify(p, compared, self.largest, self.n_reference, log_odds_variance)
         if self.origin is not None:  # those of the draws differ, and the variance is that of the scores themselves
             found = replace(found, var_nll=var_nll(nll))
         if self.by_group is None or groups is None or self.reference is None:
@@ -188,9 +198,11 @@ class Calibrated:
         rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
         compared = _above(self.origin, nll)
         theirs = None if groups is None else groups[rows]
-        unseen = self._probability(compared, groups)
+        rarity = self._own_p_values(compared, plan)
+        unseen = self._held_back(self._probability(compared, groups), rarity)
         if len(plan.parts) == 1:
-            return self.quantified(unseen[:, rows], nll[:, rows], theirs)
+            p = unseen[:, rows]
+            return self.quantified(p, nll[:, rows], theirs, self._log_odds_variance(p, theirs))
         conversion = self.conversion.conversion
         seen = [compared[draws][:, part.trained] for draws, part in plan.slices()]
         p = conversion.fit(np.concatenate(seen)).probability(compared)
@@ -200,7 +212,8 @@ class Calibrated:
             p = among_seen.put_into(p, compared, groups)
         for draws, part in plan.slices():
             p[draws, part.calibrated] = unseen[draws, part.calibrated]
-        found = self.quantified(p[:, rows], nll[:, rows], theirs)
+        p = self._held_back(p, rarity)[:, rows]
+        found = self.quantified(p, nll[:, rows], theirs, self._log_odds_variance(p, theirs))
         return self._by_unseen_draws(found, unseen, nll, plan, rows, groups) if remembered else found
 
     def _by_unseen_draws(
@@ -216,7 +229,8 @@ class Calibrated:
         values = {name: getattr(found, name).copy() for name in ("probability", "aleatoric", "total", "exceed")}
         for draws, part in plan.slices():
             own, theirs = part.calibrated, None if groups is None else groups[part.calibrated]
-            judged = self.quantified(p[draws][:, own], nll[draws][:, own], theirs)
+            ours = p[draws][:, own]
+            judged = self.quantified(ours, nll[draws][:, own], theirs, self._log_odds_variance(ours, theirs))
             for name, all_values in values.items():
                 all_values[np.searchsorted(rows, own)] = getattr(judged, name)
         return replace(found, **values)
@@ -227,6 +241,51 @@ class Calibrated:
         """What the CDFs say, of their own group where it has one."""
         p = self.conversion.probability(compared)
         return p if self.by_group is None else self.by_group.put_into(p, compared, groups)
+
+    def _log_odds_variance(
+        self, p: Float[np.ndarray, "draws examples"], groups: Shaped[np.ndarray, " examples"] | None
+    ) -> Float[np.ndarray, "draws examples"] | None:
+        """How unsure the log-odds are for so few reference scores; None for models that were saved without a rate."""
+        if self.false_alarms is None:
+            return None
+        unsure = self.conversion.log_odds_variance(p)
+        return unsure if self.by_group is None else self.by_group.variance_put_into(unsure, p, groups)
+
+    def _agreeing(
+        self,
+        p: Float[np.ndarray, "draws examples"],
+        part_nll: Float[np.ndarray, "parts examples"] | None,
+        groups: Shaped[np.ndarray, " examples"] | None,
+    ) -> Float[np.ndarray, "draws examples"]:
+        """The probabilities, none of which contradicts the p-value among the examples that they come from."""
+        if self.false_alarms is None or self.reference is None or part_nll is None or not self.reference.unseen:
+            return p
+        p_value, least = self.reference.pooled_p_values(part_nll)
+        smallest = np.full(len(p_value), least)
+        if self.by_group is not None and groups is not None:
+            own, own_smallest = self.reference.p_values(part_nll, groups)
+            judged = np.isin(groups.astype(str), self.by_group.names)
+            p_value, smallest = np.where(judged, own, p_value), np.where(judged, own_smallest, smallest)
+        return agreeing(p, p_value, smallest, self.false_alarms)
+
+    def _own_p_values(
+        self, compared: Float[np.ndarray, "draws examples"], plan: Plan
+    ) -> Float[np.ndarray, " examples"] | None:
+        """P-values of the reference examples among those of their part; NaN for other rows."""
+        if self.false_alarms is None or self.reference is None or not self.reference.unseen:
+            return None
+        rarity = np.full(compared.shape[1], np.nan)
+        for place, (draws, part) in enumerate(plan.slices()):
+            rarity[part.calibrated] = self.reference.rank_in_part(place, mean_nll(compared[draws][:, part.calibrated]))
+        return rarity
+
+    def _held_back(
+        self, p: Float[np.ndarray, "draws examples"], p_value: Float[np.ndarray, " examples"] | None
+    ) -> Float[np.ndarray, "draws examples"]:
+        """As `_agreeing`, for reference examples."""
+        if p_value is None or self.false_alarms is None or self.reference is None:
+            return p
+        return agreeing(p, p_value, 1 / self.reference.scores.shape[1], self.false_alarms)
 
 
 def needed_groups(groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"]:

@@ -66,6 +66,7 @@ class FittedChain:
         smallest_group: int | None,
         drift_reference: DriftReference,
         n_training: int,
+        false_alarms: float,
         origin: Float[np.ndarray, " draws"] | None = None,
         remembered: bool = False,
     ) -> "FittedChain":
@@ -73,7 +74,13 @@ class FittedChain:
         if smallest_group is not None:
             refuse_ranks(rule)
         calibrated = Calibrated.fit(
-            nll, plan, conversion=conversion, groups=groups, smallest_group=smallest_group, origin=origin
+            nll,
+            plan,
+            conversion=conversion,
+            groups=groups,
+            smallest_group=smallest_group,
+            origin=origin,
+            false_alarms=false_alarms,
         )
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)

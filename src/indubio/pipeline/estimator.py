@@ -33,7 +33,8 @@ from indubio.pipeline.chain import FittedChain, Watched
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
-from indubio.settings import Settings
+from indubio.probability.even_odds import FALSE_ALARMS
+from indubio.settings import Fraction, Settings
 from indubio.uncertainty import Uncertainty
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
@@ -45,6 +46,7 @@ class ChainSettings(Settings):
 
     conversion: Conversion
     referral: Referral
+    false_alarms: Fraction
 
 
 class _Parameters(Protocol):
@@ -62,6 +64,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
             of their own; None judges all by the same.
@@ -75,6 +78,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     referral: Referral | None
     missing: Missing
     unseen: Unseen
+    false_alarms: float | None
     anomaly_threshold: float
     smallest_group: int | None
     range_margin: float | None = None
@@ -337,10 +341,21 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             self._kept = now, chain
         return self._kept[1]
 
+    def _with_defaults(self) -> dict[str, Any]:
+        """The parameters with a default, and the rate of false alarms, which the conversion goes by too."""
+        found = super()._with_defaults()
+        conversion = found["conversion"]
+        if not isinstance(conversion, Conversion):
+            return found | {"false_alarms": FALSE_ALARMS}  # refused where all settings are checked
+        given = (rate for rate in (self.false_alarms, conversion.own_rate, FALSE_ALARMS) if rate is not None)
+        rate = next(given)
+        return found | {"conversion": conversion.at_rate(rate), "false_alarms": rate}
+
     def _check_scalars(self) -> None:
         Scalars(
             missing=self.missing,
             unseen=self.unseen,
+            false_alarms=self.false_alarms,
             anomaly_threshold=self.anomaly_threshold,
             range_margin=self.range_margin,
             smallest_group=self.smallest_group,

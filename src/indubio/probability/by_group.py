@@ -80,6 +80,23 @@ class GroupConversions:
                 p[:, members] = conversion.probability(nll[:, members])
         return p
 
+    def variance_put_into(
+        self,
+        variance: Float[np.ndarray, "draws examples"] | None,
+        p: Float[np.ndarray, "draws examples"],
+        groups: Shaped[np.ndarray, " examples"] | None,
+    ) -> Float[np.ndarray, "draws examples"] | None:
+        """How unsure the log-odds of p are, with that of the groups that have their own reference scores."""
+        if variance is None or groups is None:
+            return variance
+        names = groups.astype(str)
+        for name, conversion in zip(self.names, self.conversions, strict=True):
+            members = names == name
+            own = conversion.log_odds_variance(p[:, members]) if members.any() else None
+            if own is not None:
+                variance[:, members] = own
+        return variance
+
     def notes(self, groups: Shaped[np.ndarray, " examples"]) -> Shaped[np.ndarray, " examples"]:
         """Which examples are judged by all groups together, for want of calibration examples of their own."""
         names = groups.astype(str)

@@ -37,6 +37,23 @@ class Conversion(Settings, ABC):
         """Whether the customised scaling follows the CDF."""
         return False
 
+    @property
+    def own_rate(self) -> float | None:
+        """The rate of false alarms that it was given itself; None where it was given none."""
+        return None
+
+    def at_rate(self, false_alarms: float) -> "Conversion":  # noqa: ARG002 - for those that know a rate
+        """The same for a rate of false alarms, where it goes by one."""
+        return self
+
+    def log_odds_variance(
+        self,
+        p: Float[np.ndarray, "draws examples"],  # noqa: ARG002 - for those that know it
+        reference: int,  # noqa: ARG002
+    ) -> Float[np.ndarray, "draws examples"] | None:
+        """How unsure the log-odds of each probability are, since so few reference scores tell it; None if not known."""
+        return None
+
     @abstractmethod
     def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
         """Parameters of the probability of one draw, from its training scores."""
@@ -132,6 +149,11 @@ class FittedConversion:
     def draws(self) -> int:
         """Number of draws it was fitted on, M."""
         return len(next(iter(self.parameters.values())))
+
+    def log_odds_variance(self, p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"] | None:
+        """How unsure the log-odds of such probabilities are, for so few reference scores; None if not known."""
+        scores = self.parameters.get("scores")
+        return None if scores is None else self.conversion.log_odds_variance(p, scores.shape[1])
 
     def probability(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         """Anomaly probability of every example under every draw, in [0, 1]; an infinite score has 1."""

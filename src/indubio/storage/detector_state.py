@@ -201,6 +201,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             n_reference=known["n_reference_"],
             by_group=known["group_conversions_"],
             correction=known["correction_"],
+            false_alarms=detector.false_alarms,
         ),
         decider=Decider(
             rule=rule,
