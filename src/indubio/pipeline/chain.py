@@ -25,8 +25,6 @@ from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty
 
-USUAL_ALARMS = 0.15  # of the scaled conversions, which state no rate: 1.5 to 13.6 % over tasks of ODDS
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedChain:
@@ -85,9 +83,8 @@ class FittedChain:
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
         threshold = rule.anomaly_threshold(anomaly_threshold)
-        inputs = inputs.with_own_anomalies(
-            predictions(good.probability, threshold), usual_alarms(conversion, threshold)
-        )
+        usual = usual_alarms(conversion, threshold, false_alarms)
+        inputs = inputs.with_own_anomalies(predictions(good.probability, threshold), usual)
         return cls(
             inputs=inputs,
             scorer=scorer,
@@ -236,15 +233,12 @@ class Watched:
         return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
 
 
-def usual_alarms(conversion: Conversion, threshold: float) -> float | None:
-    """The share of good examples that are expected to have at least this mean probability; None where any share is.
-
-    A conversion that is not scaled gives half of all good examples a probability of at least 1/2, by definition.
-    """
+def usual_alarms(conversion: Conversion, threshold: float, false_alarms: float) -> float:
+    """The share of good examples that are expected to have at least this mean probability."""
     if not isinstance(conversion, Odds):
-        return USUAL_ALARMS if conversion.is_scaled else None
+        return false_alarms
     odds = (1 - threshold) / max(threshold, float(np.finfo(np.float64).tiny))
-    return float(min(1.0, conversion.false_alarms * odds ** (1 / conversion.steepness)))
+    return float(min(1.0, false_alarms * odds ** (1 / conversion.steepness)))
 
 
 def refuse_ranks(rule: Referral) -> None:

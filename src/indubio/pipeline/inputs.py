@@ -130,14 +130,14 @@ class Inputs:
             detector=detector,
         )
 
-    def with_own_anomalies(self, called: Bool[np.ndarray, " reference"], usual: float | None) -> "Inputs":
+    def with_own_anomalies(self, called: Bool[np.ndarray, " reference"], usual: float) -> "Inputs":
         """The same, with a finding where the detector calls too many of its own reference examples anomalies.
 
         Args:
             called: which of them it does.
-            usual: the share of good examples that are expected to be; None where none is too large.
+            usual: the share of good examples that are expected to be.
         """
-        own = None if usual is None else own_anomalies(int(np.count_nonzero(called)), len(called), usual)
+        own = own_anomalies(int(np.count_nonzero(called)), len(called), usual)
         others = tuple(finding for finding in self.findings if finding.kind != "own anomalies")
         return replace(self, findings=others if own is None else (*others, own))
 
