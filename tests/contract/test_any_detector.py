@@ -134,6 +134,7 @@ def test_global_random_state_and_the_base_are_left_as_they_were(case):
     assert not hasattr(base, "decision_scores_")
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # on training scores some call too many anomalies
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 @pytest.mark.parametrize("name", ["isolation forest", "one-class SVM", "Gaussian mixture"])  # 0 to 1, negative, both
 def test_every_conversion_works_on_scores_of_any_sign(name, conversion):
