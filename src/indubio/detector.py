@@ -22,6 +22,7 @@ from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
 from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
 from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
+from indubio.inputs.data_findings import data_findings
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
@@ -114,6 +115,7 @@ class Detector(ChainEstimator):
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
         reading_: how the files were read that it was fitted on; after `read_by`.
+        findings_: what was odd about the training data, as the warning of `fit` says it.
         input_shape_: shape of one example.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
@@ -206,8 +208,8 @@ class Detector(ChainEstimator):
                 here.
         """
         if isinstance(X, ExampleStream):
-            return self._fit_stream(X, groups, progress, workers)
-        return self._fit(X, groups, progress, workers=workers)
+            return self._fit_stream(X, groups, progress, workers)._with_warning()
+        return self._fit(X, groups, progress, workers=workers)._with_warning()
 
     def update(
         self,
@@ -243,7 +245,7 @@ class Detector(ChainEstimator):
         """
         start = self.draws_
         if training_data is None:
-            return self._extended(confirmed, groups, epochs, progress)
+            return self._extended(confirmed, groups, epochs, progress)._with_warning()
         if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
             raise ConfigError(
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
@@ -251,7 +253,8 @@ class Detector(ChainEstimator):
             )
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
-        return new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
+        new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
+        return new._with_warning()
 
     def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
         """The detector after examples were added to the sums of its draws."""
@@ -434,6 +437,13 @@ class Detector(ChainEstimator):
             intake=known.intake,
             input_shape=outline.shape,
             names=outline.schema.encoded_names,
+            findings=data_findings(
+                known.sample,
+                outline.schema,
+                by_range=settings.scaling.by_range,
+                quality=known.intake.quality,
+                examples=outline.examples,
+            ),
             detector=type(self).__name__,
         )
         drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)

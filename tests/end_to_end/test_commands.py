@@ -73,6 +73,42 @@ def test_verdicts_come_with_ids_reasons_and_top_features(folder):
     assert found["reason"].fillna("").str.startswith("uncertain").equals(found["verdict"] == "REFER")
 
 
+@pytest.fixture(scope="module")
+def odd(folder) -> Path:
+    """A table with an id, a label and the same measurement twice."""
+    good = pd.read_csv(folder / "good.csv").drop(columns="case").iloc[:, :3]
+    good["serial"], good["is_bad"], good["radius in inch"] = range(len(good)), 0, good["mean radius"] / 25.4
+    good.to_csv(folder / "odd.csv", index=False)
+    return folder / "odd.csv"
+
+
+def test_fit_says_what_is_odd_about_the_data_and_the_flags_that_help(odd, folder):
+    done = run("fit", odd, "--out", folder / "odd")
+    assert done.stderr == ""  # no warning of Python's beside it
+    told = done.stdout.partition("Before you rely on it:")[2].strip().split("\n")
+    assert len(told) == 3
+    assert "--label is_bad" in told[0]
+    assert "--id serial" in told[1]
+    assert '"radius in inch" repeats "mean radius"' in told[2]
+    assert "--id 'radius in inch'" in told[2]
+    shown = run("inspect", folder / "odd").stdout
+    assert "Before you rely on it" in shown
+    flags = ["--label", "is_bad", "--id", "serial", "--id", "radius in inch"]
+    assert "Before you rely" not in run("fit", odd, "--out", folder / "mended", *flags).stdout
+    assert "Before you rely" not in run("inspect", folder / "mended").stdout
+
+
+def test_fit_gives_its_findings_as_json(odd, folder):
+    told = json.loads(run("fit", odd, "--out", folder / "odd", "--overwrite", "--json").stdout)
+    assert [(one["kind"], one["columns"]) for one in told["findings"]] == [
+        ("label", ["is_bad"]),
+        ("id", ["serial"]),
+        ("repeated", ["radius in inch"]),
+    ]
+    assert all(one["what"] and one["follows"] and one["way_out"] for one in told["findings"])
+    assert 0 <= told["reference_anomalies"] <= told["calibration_examples"] == 250
+
+
 def test_contributions_are_columns_that_add_up_for_what_needs_a_look(folder):
     target = folder / "why.parquet"
     run("assess", folder / "new.csv", "-m", folder / "model", "-o", target, "--pass", "malignant", "--contributions")

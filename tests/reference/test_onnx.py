@@ -91,6 +91,7 @@ def test_every_conversion_gives_the_same_probabilities(conversion, tmp_path):
     assert_same(detector, exported(detector, tmp_path), np.concatenate([TABLE, 1.3 * TABLE, 100 + TABLE]))
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # of a single row
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 def test_degenerate_scores_give_the_same_steps(conversion, tmp_path):
     one_row = TABLE[:1]

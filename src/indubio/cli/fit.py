@@ -187,7 +187,7 @@ def fit(
     from indubio.cli.standard_input import named_source
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
-    from indubio.errors import ModelFileError
+    from indubio.errors import ModelFileError, data_warnings_told_otherwise
     from indubio.io.sinks import sink
     from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
@@ -229,7 +229,7 @@ def fit(
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands
-        with fit_bar() as report:
+        with fit_bar() as report, data_warnings_told_otherwise():
             detector.fit(data, progress=report, workers=sent)
         if suspects is not None:
             with fit_bar() as report:
@@ -346,8 +346,10 @@ def _windows(
 def _tell(
     detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
+    import numpy as np
     from rich.console import Console
 
+    from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.windows import Windows
     from indubio.io.json_text import json_text
@@ -355,6 +357,7 @@ def _tell(
     streamed = isinstance(data, ExampleStream) and not data.fits
     cut = data.report if isinstance(data, Windows) else None
     cut = data.outline.report if isinstance(data, ExampleStream) else cut
+    own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
     told = {
         "model": str(out),
         "examples": detector.n_training_,
@@ -367,7 +370,9 @@ def _tell(
         "streamed": streamed,
         "read": None if cut is None else str(cut),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
+        "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
+        "findings": [finding.to_plain() for finding in detector.findings_],
     }
     if as_json:
         typer.echo(json_text(told))
@@ -392,6 +397,12 @@ def _tell(
         )
     else:
         console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
+    console.print(
+        f"It would call {own} of the {detector.n_reference_} {what} that it compares with anomalies "
+        f"({own / detector.n_reference_:.1%}).",
+        highlight=False,
+        soft_wrap=True,
+    )
     if told["left_out_of_calibration"]:
         console.print(
             f"{told['left_out_of_calibration']} {what} were left out of calibration as likely anomalies.",
@@ -406,3 +417,8 @@ def _tell(
         )
     if told["read"]:
         console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)
+    if detector.findings_:
+        console.print("Before you rely on it:", style="bold", highlight=False)
+    for finding in detector.findings_:
+        text = f"- {finding.what} {finding.follows} {finding.flags}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)

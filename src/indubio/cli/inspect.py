@@ -16,6 +16,7 @@ def inspect(
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Column, Table
 
     from indubio.io.json_text import json_text
@@ -32,7 +33,7 @@ def inspect(
     for title, rows in _sections(manifest, detector).items():
         table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, value in rows.items():
-            table.add_row(name, value)
+            table.add_row(escape(name), escape(value))
         console.print(f"[bold]{title}[/]")
         console.print(table, highlight=False)
 
@@ -62,12 +63,14 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "checksum": manifest.checksum,
         "runs here on": engine_for(detector.draws_.autoencoder).name,
     }
+    findings = {one.kind: f"{one.what} {one.follows} {one.flags}" for one in detector.findings_}
     reading = {"files": _words(fitted["reading_"])} if "reading_" in fitted else {}
     return {
         "Model": about,
         "Settings": settings,
         "Columns": columns,
         "Training": training | reading,
+        **({"Before you rely on it": findings} if findings else {}),
         "Files": files,
     }
 

@@ -98,6 +98,7 @@ class EnsembleDetector(ChainEstimator):
         reference_uncertainty_: probability and uncertainties of the reference examples: those that calibrate, or the
             training examples.
         schema_: names, kinds, ranges and categories of the training columns.
+        findings_: what was odd about the training data, as the warning of `fit` says it.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
         offset_: `decision_function` is `score_samples` minus this.
@@ -214,7 +215,7 @@ class EnsembleDetector(ChainEstimator):
                 n_training=len(given),
                 origin=_origins(scores),
             )
-        )
+        )._with_warning()
 
     def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling | None) -> Inputs:
         """What is learned of the rows that some member is fitted on, before any is."""

@@ -14,6 +14,7 @@ from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
+from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.network import BlockNetwork
@@ -50,13 +51,14 @@ FITTED: dict[str, Any] = {
     "group_conversions_": GroupConversions,
     "correction_": Correction,
     "reading_": Reading,
+    "findings_": tuple[DataFinding, ...],
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "familiarity_": Familiarity,
 }
-# where the training data had names, where it was read from files, where something was learned
+# where the training data had names, where it was read from files, where it was odd, where something was learned
 # from labels, where groups have probabilities of their own, and where examples can be added to sums
-OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
+OPTIONAL = {"feature_names_in_", "reading_", "findings_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
 LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
@@ -115,6 +117,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "group_conversions_": calibrated.by_group,
         "correction_": calibrated.correction,
         "reading_": inputs.reading,
+        "findings_": inputs.findings or None,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "familiarity_": chain.familiarity,
@@ -191,6 +194,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             input_shape=known["input_shape_"],
             names=None if names is None else tuple(names),
             reading=known["reading_"],
+            findings=known["findings_"] or (),
         ),
         scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"], kept=known["kept_rows_"]),
         calibrated=Calibrated(

@@ -24,6 +24,7 @@ from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
+from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
 from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import Correction, FittedConversion, GroupConversions
@@ -38,6 +39,7 @@ CLASSES: dict[str, type[Any]] = {
     "spectra": FittedSpectra,
     "schema": Schema,
     "column": Column,
+    "data_finding": DataFinding,
     "conversion": FittedConversion,
     "reference": Reference,
     "correction": Correction,
