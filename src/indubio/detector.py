@@ -300,7 +300,7 @@ class Detector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
         inputs = self._inputs(examples, plan, settings)
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names, seed=self.seed)
         warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
@@ -419,7 +419,9 @@ class Detector(ChainEstimator):
             names=outline.schema.encoded_names,
             detector=type(self).__name__,
         )
-        drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(
+            inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names, seed=self.seed
+        )
         order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
