@@ -95,7 +95,7 @@ def check(posterior: str, network: str, likelihood: str, conversions: Iterable[s
         posterior=POSTERIORS[posterior](**SMALL[posterior]),
         architecture=architecture,
         likelihood=LIKELIHOODS[likelihood],
-        training=Training(epochs=2, batch_size=16),
+        training=Training(epochs=2, batch_size=16) if POSTERIORS[posterior].TRAINED else None,
         scaling=MinMax(clip=True),
     ).fit(examples)
     scores = detector.nll(examples)

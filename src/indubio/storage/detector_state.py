@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped, jaxtyped
 
-from indubio.configuration import detector_from_plain, detector_to_plain
+from indubio.configuration import detector_to_plain, parameters_from_plain
 from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
@@ -126,6 +126,7 @@ def with_every_setting(detector: Detector) -> Detector:
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
     named["calibration"] = detector.calibration_
+    named["training"] = chosen.training if chosen.posterior.TRAINED else None
     return Detector(**(detector.get_params(deep=False) | named))
 
 
@@ -167,7 +168,10 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         device: where to put it; None is where it was.
     """
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
-    detector = detector_from_plain(settings | ({} if device is None else {"device": device}))
+    given = parameters_from_plain(settings | ({} if device is None else {"device": device}))
+    if given["posterior"] is not None and not given["posterior"].TRAINED:
+        given["training"] = None  # earlier versions stored one that said nothing
+    detector = Detector(**given)
     detector = detector if own is None else detector.set_params(architecture=own)
     attributes = _attributes(stored)
     layout = Layout.from_plain(stored.draws)
