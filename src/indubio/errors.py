@@ -66,6 +66,10 @@ class CalibrationWarning(UserWarning):
     """Probabilities are worth less than they could be; the message says why, and the way out."""
 
 
+class MixingWarning(UserWarning):
+    """The chain of a posterior has not forgotten its beginning; the message says what follows, and the way out."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
 

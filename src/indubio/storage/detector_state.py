@@ -22,7 +22,8 @@ from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout, RandomFeatures
+from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
+from indubio.posteriors.mixing import Mixing
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.migrations import Stored
@@ -51,10 +52,12 @@ FITTED: dict[str, Any] = {
     "reading_": Reading,
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
+    "mixing_": Mixing,
 }
 # where the training data had names, where it was read from files, where something was learned
-# from labels, where groups have probabilities of their own, and where examples can be added to sums
-OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
+# from labels, where groups have probabilities of their own, where examples can be added to sums, and where
+# draws are of chains
+OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_", "mixing_"}
 LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
@@ -115,6 +118,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "reading_": inputs.reading,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
+        "mixing_": detector.draws_.mixing,
     }
 
 
@@ -168,6 +172,8 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         device: where to put it; None is where it was.
     """
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
+    if settings.get("posterior", {}).get("kind") == "sghmc":  # what models of earlier versions do not say
+        settings = settings | {"posterior": {"chains": 1} | settings["posterior"]}
     given = parameters_from_plain(settings | ({} if device is None else {"device": device}))
     if given["posterior"] is not None and not given["posterior"].TRAINED:
         given["training"] = None  # earlier versions stored one that said nothing
@@ -179,7 +185,9 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
-    draws = dataclasses.replace(draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"])
+    draws = dataclasses.replace(
+        draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"], mixing=attributes["mixing_"]
+    )
     return detector.of_chain(_chain(detector, attributes, draws))
 
 
@@ -282,6 +290,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
+        "`mixing_` must be of chains": attributes["mixing_"] is None or isinstance(posterior, SGHMC),
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),

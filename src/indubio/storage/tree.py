@@ -25,6 +25,7 @@ from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.quality import QualityLimits
+from indubio.posteriors.mixing import Mixing
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.uncertainty_ranks import UncertaintyRanks
@@ -45,6 +46,7 @@ CLASSES: dict[str, type[Any]] = {
     "drift_reference": DriftReference,
     "kept_sums": KeptSums,
     "kept_rows": KeptRows,
+    "mixing": Mixing,
 }
 
 CLASS = "class"  # no field can have this name
