@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from indubio import Detector, TrainScores, load, save
+from indubio import CrossFit, Detector, TrainScores, load, save
 from indubio.engine import stream
 from indubio.errors import MixingWarning
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood, OwnNetwork
@@ -17,6 +17,7 @@ from indubio.posteriors.data_prior import INITIAL_NUMBERS, prior_scale_at, tempe
 from indubio.posteriors.mixing import FEWEST, MIXED, Mixing, effective_size, split_r_hat
 from indubio.report import html_report
 from indubio.training.network_fits import FitContext
+from indubio.workers import Workers
 from tests.end_to_end.test_commands import run
 
 
@@ -202,3 +203,15 @@ def test_a_detector_warns_of_chains_that_did_not_mix_and_keeps_what_they_were(tm
     assert f"R-hat is {mixing.score_r_hat:.2f} of scores" in shown
     page = html_report(loaded, rows)
     assert f"R-hat is {mixing.score_r_hat:.2f} of scores" in page
+
+
+def test_the_chains_of_all_folds_are_told_of_together_wherever_they_run():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    posterior = SGHMC(draws=16, chains=2, burn_in=0, thinning=1)
+    settings = {"posterior": posterior, "training": Training(epochs=2), "calibration": CrossFit(folds=2)}
+    told = []
+    for workers in (None, Workers(processes=1)):
+        with pytest.warns(MixingWarning, match="the 4 chains did not mix"):
+            told.append(Detector(**settings).fit(rows, workers=workers).draws_.mixing)
+    assert (told[0].chains, told[0].draws) == (4, 16)
+    assert told[0] == told[1]
