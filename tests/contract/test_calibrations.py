@@ -17,6 +17,7 @@ from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import read_table
 from indubio.posteriors import POSTERIORS, TrainedPosterior
 from indubio.probability import Ecdf
+from tests.small_examples import trained_if_so
 
 SHARED_FILES = {"__init__", "calibration"}
 FILES = {"train": "train_scores", "holdout": "hold_out", "cross": "cross_fit"}
@@ -33,7 +34,7 @@ def quick(**settings) -> Detector:
         "architecture": Dense(widths=(6,)),
         "training": Training(epochs=5),
     }
-    return Detector(**usual | settings)
+    return Detector(**trained_if_so(usual | settings))
 
 
 @pytest.fixture(params=CALIBRATIONS)
