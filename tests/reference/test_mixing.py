@@ -13,9 +13,9 @@ from indubio.engine import stream
 from indubio.errors import MixingWarning
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood, OwnNetwork
 from indubio.posteriors import SGHMC, VAE, AnchoredEnsemble, BayesByBackprop, Deterministic, MCDropout, Training
-from indubio.posteriors.data_prior import INITIAL_NUMBERS, prior_scale_at, temperature_of
-from indubio.posteriors.mixing import FEWEST, MIXED, Mixing, effective_size, split_r_hat
 from indubio.report import html_report
+from indubio.training.data_prior import INITIAL_NUMBERS, prior_scale_at, temperature_of
+from indubio.training.mixing import FEWEST, MIXED, Mixing, effective_size, split_r_hat
 from indubio.training.network_fits import FitContext
 from indubio.workers import Workers
 from tests.end_to_end.test_commands import run

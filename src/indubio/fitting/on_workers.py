@@ -22,10 +22,10 @@ from indubio.errors import ConfigError, WorkersError
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors.draws import Draws
-from indubio.posteriors.mixing import Mixing
 from indubio.posteriors.posterior import Posterior, SeparateDraws
 from indubio.posteriors.random_features import RandomFeatures
 from indubio.training.loop import Progress, Report, Training
+from indubio.training.mixing import Mixing
 from indubio.training.network_fits import FitContext
 from indubio.training.normal_equations import KeptSums, NormalEquations, spans
 from indubio.training.rows import TrainingRows

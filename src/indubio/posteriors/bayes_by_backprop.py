@@ -18,10 +18,10 @@ from jaxtyping import Float
 
 from indubio.engine import Stream, Variational
 from indubio.networks.autoencoder import Autoencoder
-from indubio.posteriors.data_prior import temperature_without_prior
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, Fraction, Positive
+from indubio.training.data_prior import temperature_without_prior
 from indubio.training.network_fits import Beginning, FitContext, fit_network, fresh_weights
 
 MIXTURE, WIDE, NARROW = 0.5, 1.0, 0.1  # pi, tau1, tau2: paper, appendix

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from indubio.engine import DrawScorer, engine_for
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
-from indubio.posteriors.mixing import Mixing
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 

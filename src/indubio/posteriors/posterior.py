@@ -10,9 +10,9 @@ from indubio.inputs.scaling import Scaling
 from indubio.networks import Architecture, ClosedForm, Conv1d, Dense, GaussianLikelihood, Likelihood
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Shape
-from indubio.posteriors.data_prior import prior_scale_at, temperature_without_prior
 from indubio.posteriors.draws import Draws
 from indubio.settings import NotNegative, Settings
+from indubio.training.data_prior import prior_scale_at, temperature_without_prior
 from indubio.training.loop import Report, Training, silent
 from indubio.training.network_fits import FitContext
 from indubio.training.rows import TrainingRows

@@ -25,11 +25,11 @@ from jaxtyping import Float, Int
 from pydantic import Field
 
 from indubio.engine import Chain, PointWeights, Stream, engine_for, streams
-from indubio.posteriors import mixing
-from indubio.posteriors.data_prior import prior_scale_at, temperature_of
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
+from indubio.training import mixing
+from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress, diverged, endless_orders
 from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 from indubio.training.rows import stretches

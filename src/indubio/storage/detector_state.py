@@ -23,12 +23,12 @@ from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.inputs import Inputs
 from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
-from indubio.posteriors.mixing import Mixing
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.migrations import Stored
 from indubio.storage.tree import flattened, rebuilt
 from indubio.storage.uncertainty_ranks import UncertaintyRanks
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.

@@ -25,10 +25,10 @@ from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.quality import QualityLimits
-from indubio.posteriors.mixing import Mixing
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.uncertainty_ranks import UncertaintyRanks
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {

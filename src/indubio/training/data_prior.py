@@ -16,9 +16,8 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import PointWeights, stream
+from indubio.engine import PointWeights, engine_for, stream
 from indubio.networks.likelihoods import GaussianLikelihood, LaplaceLikelihood, NoisyLikelihood
-from indubio.posteriors.draws import Draws
 from indubio.training.loop import silent
 from indubio.training.network_fits import FitContext, fit_network, fresh_weights
 from indubio.training.rows import stretches
@@ -34,7 +33,7 @@ def temperature_of(context: FitContext, weights: Float[np.ndarray, "c p"]) -> fl
     if not isinstance(likelihood, NoisyLikelihood) or likelihood.noise != "unit":
         return 1 / values
     rows = next(stretches(context.rows, 0, MOST_ROWS))[:MOST_ROWS]
-    nll = Draws(autoencoder, len(weights), autoencoder.named(weights)).nll(rows)
+    nll = engine_for(autoencoder).scorer(len(weights), weights, None, None).nll(rows)
     mean = float(np.cumsum(nll.ravel(), dtype=np.float64)[-1]) / nll.size
     factor = {GaussianLikelihood: 2.0, LaplaceLikelihood: 1.0}.get(type(likelihood))
     return 1 / values if factor is None else factor * mean / values
