@@ -25,16 +25,20 @@ class Assessment:
 
     Attributes:
         verdict: INLIER, ANOMALY or REFER, as strings that equal the `Verdict` members.
-        reason: why a verdict is referred: `uncertain-epistemic`, `uncertain-aleatoric`, `bad_input`, `out_of_range`.
+        reason: why a verdict is referred: `uncertain-epistemic`, `uncertain-aleatoric`, `unfamiliar`, `bad_input`,
+            `out_of_range`.
         prediction: True for what would be called an anomaly if nothing were referred.
         probability: mean anomaly probability over the draws, in [0, 1].
-        epistemic: variance of the draws' probabilities: not enough seen. In [0, 1/4].
-        aleatoric: mean of p(1 - p): ambiguous in itself. In [0, 1/4].
+        epistemic: variance of the draws' probabilities: they disagree on the verdict, or too few reference examples
+            tell it. In [0, 1/4].
+        aleatoric: mean of p(1 - p): every draw is torn between good and bad. In [0, 1/4].
         total: their sum. In [0, 1/4].
         exceed: U_exceed of Perini et al., in [0, 1].
         var_nll: variance of the draws' scores.
         nll: mean score over the draws; high means anomalous. Use it to rank: it does not saturate as a probability
             does.
+        novelty: how far it is from all that was seen; one good example in a hundred is above 1. NaN where the detector
+            cannot tell.
         p_value: conformal p-value: how rare a score this high is among good examples. NaN where the detector can give
             none; `promise` says what it promises, or why there is none.
         notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.
@@ -68,6 +72,7 @@ class Assessment:
     exceed: Float[np.ndarray, " examples"]
     var_nll: Float[np.ndarray, " examples"]
     nll: Float[np.ndarray, " examples"]
+    novelty: Float[np.ndarray, " examples"]
     p_value: Float[np.ndarray, " examples"]
     notes: Shaped[np.ndarray, " examples"]
     smallest_p: Float[np.ndarray, " examples"]

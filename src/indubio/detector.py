@@ -31,6 +31,7 @@ from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
@@ -78,13 +79,19 @@ class Detector(ChainEstimator):
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies: a score that a good example reaches with
+            this rate has probability 1/2. None is 0.1. With the paper's conversions, which know no rate, it bounds the
+            verdict: an anomaly's p-value is at most twice the rate, an inlier's above half of it.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups (machines, products) with at least so many calibration examples for every draw
             probabilities and verdicts of their own; the others are judged by all groups, with a note. None judges all
             by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges, with the
             reason `out_of_range`; None refers none for that.
-        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        novelty_limit: refer examples whose novelty is above this, with the reason `unfamiliar`; one good example in a
+            hundred is above 1. None refers none for that, and what is referred for its doubt and above 1 has this
+            reason.
+        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty, alarms first.
         trimming: leave training rows out that look like anomalies, for data that is not all good; None leaves out none.
         device: "cpu", or "cuda" or "mps" where there is one; these need torch.
         seed: of everything random; the same seed gives the same model on the same machine.
@@ -148,9 +155,11 @@ class Detector(ChainEstimator):
         spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
+        false_alarms: float | None = None,
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
         range_margin: float | None = None,
+        novelty_limit: float | None = None,
         referral: Referral | None = None,
         trimming: Trimming | None = None,
         device: str = "cpu",
@@ -166,9 +175,11 @@ class Detector(ChainEstimator):
         self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
+        self.false_alarms = false_alarms
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
         self.range_margin = range_margin
+        self.novelty_limit = novelty_limit
         self.referral = referral
         self.trimming = trimming
         self.device = device
@@ -274,7 +285,8 @@ class Detector(ChainEstimator):
         plan = kept.plan if settings.trimming is None else settings.trimming.calibrated(kept.plan, nll)
         new = Detector(**self.get_params(deep=False))
         n_training = chain.n_training + len(rows)
-        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, n_training))
+        known = chain.familiarity
+        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, known, n_training))
 
     def _fit(
         self,
@@ -326,7 +338,12 @@ class Detector(ChainEstimator):
         scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(scaled)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, len(rows)))
+        known = self._familiarity(inputs, scaled[plan.trained])
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, known, len(rows)))
+
+    def _familiarity(self, inputs: Inputs, scaled: Float[np.ndarray, "examples ..."]) -> Familiarity:
+        values, windows = inputs.in_units_of_the_range(scaled), len(inputs.input_shape) == 2
+        return Familiarity.fit(values, in_order=windows, seed=self.seed)
 
     def _inputs(self, examples: TrainingExamples, plan: Plan, settings: "DetectorSettings") -> Inputs:
         """What is learned of the rows that some draw is trained on, before any is."""
@@ -436,7 +453,8 @@ class Detector(ChainEstimator):
         nll, plan, members = known.reference_scores(draws, progress)
         if draws.sums is not None:
             scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, outline.examples))
+        familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
+        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, familiarity, outline.examples))
 
     def _chain(
         self,
@@ -446,6 +464,7 @@ class Detector(ChainEstimator):
         plan: Plan,
         groups: Shaped[np.ndarray, " examples"] | None,
         drift: DriftReference,
+        familiarity: Familiarity | None,
         n_training: int,
     ) -> FittedChain:
         settings = self.settings_in_use()
@@ -456,10 +475,13 @@ class Detector(ChainEstimator):
             plan,
             conversion=settings.conversion,
             rule=settings.referral,
+            false_alarms=settings.false_alarms,
             anomaly_threshold=self.anomaly_threshold,
             groups=groups,
             smallest_group=self.smallest_group,
             drift_reference=drift,
+            familiarity=familiarity,
+            novelty_limit=self.novelty_limit,
             n_training=n_training,
             remembered=not settings.posterior.TRAINED,
         )

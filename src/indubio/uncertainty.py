@@ -3,7 +3,15 @@ r"""Stage 5, how unsure and why: probability (draws, examples) -> five uncertain
 Var[y] = E_m[p_m (1 - p_m)] + Var_m[p_m]        paper, eq. utotal: total = aleatoric + epistemic
 
 The sum is mean(p) (1 - mean(p)) exactly: the total depends on the mean probability alone, and is largest where that
-is 1/2. The parts are what tells a user the reason: collect data like this, or the case itself is ambiguous.
+is 1/2. The parts are what tells a user the reason: the draws disagree on the verdict, or each of them is torn.
+
+A draw's own probability is known from a limited number of reference scores only. Where a conversion says how unsure its
+log-odds are, c, the probability of a draw is itself a random variable phi of variance
+
+    v_m = q x / (1 + x),   q = p_m (1 - p_m),   x = q c        q^2 c for small c; never above q
+
+which is epistemic, and the coin toss that is left is smaller by as much: the expectation over the parameters phi of the
+conversion, paper, section 3.3. The total stays what it is.
 
 Draws are added one after the other. numpy's own sum orders its additions by the memory layout, so the last bit of an
 example's result would depend on how many others were assessed with it.
@@ -54,6 +62,7 @@ def quantify(
     nll: Float[np.ndarray, "draws examples"],
     largest_reference_nll: float,
     reference_examples: int,
+    log_odds_variance: Float[np.ndarray, "draws examples"] | None = None,
 ) -> Uncertainty:
     """Mean probability and all five uncertainties.
 
@@ -63,6 +72,8 @@ def quantify(
         largest_reference_nll: largest score of a reference example, each averaged over the draws. The paper's are the
             training examples.
         reference_examples: how many reference examples there were, N.
+        log_odds_variance: how unsure each probability is for so few reference scores, as a variance of its log-odds;
+            None takes the probabilities as known.
 
     Example:
         Two draws. They agree that the first example is an inlier and are both torn over the second: aleatoric. Over the
@@ -78,13 +89,18 @@ def quantify(
         raise ShapeError(f"`p` and `nll` must both be (draws, examples), got {p.shape} and {nll.shape}.")
     if not ((p >= 0) & (p <= 1)).all():
         raise DataError("`p` must hold probabilities within [0, 1].")
-    probability = anomaly_probability(p)
-    epistemic_part, aleatoric_part = epistemic(p), aleatoric(p)
+    probability, coin = _mean(p), p * (1 - p)
+    epistemic_part, aleatoric_part = _variance(p), _mean(coin)
+    if log_odds_variance is not None:
+        spread = coin * log_odds_variance
+        unsure = _mean(coin * (spread / (1 + spread)))
+        epistemic_part, aleatoric_part = epistemic_part + unsure, aleatoric_part - unsure
     return Uncertainty(
         probability=probability,
         epistemic=epistemic_part,
         aleatoric=aleatoric_part,
-        total=_total(aleatoric_part, epistemic_part),
+        # Rounding of the two parts can carry their sum past the bound by one bit, and what is displayed past 1.
+        total=np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL),
         exceed=exceed(probability, mean_nll(nll), largest_reference_nll, reference_examples),
         var_nll=var_nll(nll),
     )
@@ -107,7 +123,7 @@ def aleatoric(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " exa
 
 def total(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
     """Aleatoric + epistemic = E_m[p] (1 - E_m[p])."""
-    return _total(aleatoric(p), epistemic(p))
+    return np.asarray(np.minimum(aleatoric(p) + epistemic(p), LARGEST_TOTAL))
 
 
 def exceed(
@@ -144,13 +160,6 @@ def var_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(nll)
     return np.where(np.isinf(nll).any(axis=0), np.inf, variance)
-
-
-def _total(
-    aleatoric_part: Float[np.ndarray, " examples"], epistemic_part: Float[np.ndarray, " examples"]
-) -> Float[np.ndarray, " examples"]:
-    # Rounding of the two parts can carry their sum past the bound by one bit, and what is displayed past 1.
-    return np.asarray(np.minimum(aleatoric_part + epistemic_part, LARGEST_TOTAL))
 
 
 def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 import indubio.calibration
@@ -235,6 +236,7 @@ def test_rules_change_without_training_again_and_are_stored(tmp_path):
         Budget(share=0.1),
         AtMost(count=3),
         Cost(missed_anomaly=5.0, false_alarm=1.0, review=0.2),
+        Cost(missed_anomaly=5.0, false_alarm=1.0, review=0.2, prevalence=0.02),
         Exceed(contamination=0.05),
         RejEx(contamination=0.05),
     ]
@@ -257,6 +259,19 @@ def test_costs_move_the_anomaly_threshold_of_all_methods():
     found = detector.assess(NEW)
     np.testing.assert_array_equal(found.prediction, found.probability >= detector.decision_threshold)
     np.testing.assert_array_equal(detector.predict(NEW) == -1, found.prediction)
+
+
+def test_labels_tell_costs_how_common_anomalies_are():
+    costs = {"missed_anomaly": 9.0, "false_alarm": 1.0, "review": 0.05}
+    detector = quick().fit(ROWS)
+    changed = detector.refer_by(Cost(**costs), NEW, LABELS)
+    assert changed.referral == Cost(**costs, prevalence=(LABELS.sum() + 0.5) / (len(LABELS) + 1))
+    assert clone(changed).referral == changed.referral
+    with pytest.raises(ConfigError, match="takes no labels"):
+        detector.refer_by(changed.referral, NEW, LABELS)
+    learned = detector.refer_by(Cost(**costs)).learn(NEW, LABELS, recent=NEW)
+    assert learned.referral == Cost(**costs, prevalence=learned.correction_.prevalence)
+    assert detector.refer_by(changed.referral).learn(NEW, LABELS, recent=NEW).referral == changed.referral
 
 
 def test_target_risk_takes_labels_and_other_rules_do_not():

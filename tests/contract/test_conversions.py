@@ -14,6 +14,7 @@ from indubio.probability.even_odds import SUREST
 from tests import skeletons
 
 SHARED_FILES = {
+    "agreement",
     "__init__",
     "by_group",
     "conversion",

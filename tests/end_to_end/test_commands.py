@@ -144,6 +144,30 @@ def test_evaluate_takes_the_columns_of_any_tool(folder):
     assert "doubt" in run("evaluate", folder / "other.csv", *arguments).stdout
 
 
+def test_costs_are_given_to_fit_and_added_up_by_evaluate(folder):
+    costs = ("--costs", "20", "5", "1")
+    fitted = ("fit", folder / "good.csv", "--id", "case", "--draws", "3", *costs)
+    run(*fitted, "--out", folder / "by cost", "--prevalence", "0.2")
+    rule = json.loads(run("inspect", folder / "by cost", "--json").stdout)["settings"]["referral"]
+    assert (rule["kind"], rule["review"], rule["prevalence"]) == ("cost", 1.0, 0.2)
+    target = folder / "costs.csv"
+    run("assess", folder / "new.csv", "-m", folder / "by cost", "-o", target, "--pass", "malignant")
+    found = pd.read_csv(target)
+    judged = ("evaluate", target, "--label", "malignant", *costs)
+    told = json.loads(run(*judged, "--json").stdout)["cost"]
+    accepted = found.verdict != "REFER"
+    wrong = np.where(found.malignant == 1, 20 * ~found.prediction, 5 * found.prediction)
+    assert told["verdicts"] == pytest.approx(np.where(accepted, wrong, 1).mean())
+    assert told["all inliers"] == pytest.approx(20 * found.malignant.mean())
+    assert told["all reviewed"] == 1
+    assert "Cost an example: verdicts" in run(*judged).stdout
+    assert "`verdict`" in run("evaluate", folder / "new.csv", "--label", "malignant", "--prediction", "malignant",
+                              "--uncertainty", "mean radius", *costs, code=1).stderr  # fmt: skip
+    assert "pass one of them" in run(*fitted, "--out", folder / "no", "--refer", "0.1", code=1).stderr
+    alone = run("fit", folder / "good.csv", "--out", folder / "no", "--prevalence", "0.1", code=1)
+    assert "pass --costs too" in alone.stderr
+
+
 @pytest.mark.parametrize(("asked", "code"), [("anomaly", 3), ("any", 3)])
 def test_fail_on_gives_its_own_exit_code_and_the_output_all_the_same(folder, asked, code):
     target = folder / f"fail-{asked}.csv"
@@ -402,6 +426,7 @@ def test_a_model_learns_from_a_file_of_labels(folder):
     )  # fmt: skip
     summary = json.loads(told.stdout)
     assert (summary["labels"], summary["anomalies"]) == (len(rows[::2]), rows[::2].malignant.sum())
+    assert summary["prevalence"] == pytest.approx(pd.read_csv(folder / "new.csv").malignant.mean(), abs=0.1)
     errors = {}
     for model in ("model", "learned"):
         out = folder / f"by {model}.csv"

@@ -45,6 +45,7 @@ def assert_same(detector: Detector, model: OnnxModel, rows, *, step: float = 1e-
     np.testing.assert_allclose(theirs.nll, ours.nll, rtol=1e-5, atol=2e-6)
     for name in ("probability", "epistemic", "aleatoric", "total"):
         np.testing.assert_allclose(getattr(theirs, name), getattr(ours, name), atol=step)
+    np.testing.assert_allclose(theirs.novelty, ours.novelty, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(theirs.notes, ours.notes)
     # A verdict may only differ where the value lies at its threshold to within the step.
     near = np.abs(ours.probability - detector.anomaly_threshold) <= step
@@ -136,7 +137,9 @@ def test_the_thresholds_can_change_after_the_export(tmp_path):
 
 def test_the_graph_alone_says_anomaly_and_refer(tmp_path):
     detector = Detector(
-        posterior=AnchoredEnsemble(members=3), training=Training(epochs=5), referral=Budget(share=0.2, by="epistemic")
+        posterior=AnchoredEnsemble(members=3),
+        training=Training(epochs=5),
+        referral=Budget(share=0.2, by="epistemic", inlier_weight=0.4),
     ).fit(TABLE)
     export_onnx(detector, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -144,7 +147,8 @@ def test_the_graph_alone_says_anomaly_and_refer(tmp_path):
     anomaly, refer = session.run(["anomaly", "refer"], inputs)
     found = detector.assess(TABLE)
     np.testing.assert_array_equal(anomaly, found.prediction)
-    np.testing.assert_array_equal(refer, found.epistemic > 0.01)
+    np.testing.assert_array_equal(refer, np.where(found.probability < 0.5, 0.4, 1.0) * found.epistemic > 0.01)
+    assert refer.any()
 
 
 def test_tables_with_categories_and_missing_values_go_the_same_way(tmp_path):

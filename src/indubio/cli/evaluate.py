@@ -32,6 +32,13 @@ def evaluate(
     uncertainty: Annotated[
         list[str] | None, typer.Option(help="Column of uncertainties; may be repeated. Default: those of `assess`.")
     ] = None,
+    costs: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            help="Say what the verdicts of `assess` cost, by what a missed anomaly, a false alarm and a review cost.",
+            metavar="MISSED ALARM REVIEW",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
@@ -56,10 +63,40 @@ def evaluate(
         )
         for name in chosen
     }
+    cost = {} if costs is None else _costs(table, labels, called, costs)
     if as_json:
-        typer.echo(json_text({name: result.to_dict() for name, result in results.items()}))
+        told = {name: result.to_dict() for name, result in results.items()}
+        typer.echo(json_text(told | ({"cost": cost} if cost else {})))
         return
     Console().print(_table(results))
+    if cost:
+        amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
+        Console().print(f"Cost an example: {amounts}.", highlight=False, soft_wrap=True)
+
+
+def _costs(
+    table: "pa.Table", labels: "np.ndarray", called: "np.ndarray", costs: tuple[float, float, float]
+) -> dict[str, float]:
+    """What the verdicts cost an example, and what the three would that look at none."""
+    import numpy as np
+
+    from indubio.evaluation import cost_per_example
+
+    if "verdict" not in table.column_names:
+        raise DataError("--costs needs the column `verdict`, as `indubio assess` writes it.")
+    referred = np.array(table.column("verdict").to_pylist()) == "REFER"
+    none, every = np.zeros(len(referred), dtype=bool), np.ones(len(referred), dtype=bool)
+    verdicts = {
+        "verdicts": (called, referred),
+        "all inliers": (none, none),
+        "all anomalies": (every, none),
+        "all reviewed": (none, every),
+    }
+    missed, alarm, review = costs
+    return {
+        words: cost_per_example(labels, *verdict, missed_anomaly=missed, false_alarm=alarm, review=review)
+        for words, verdict in verdicts.items()
+    }
 
 
 def _read(source: Path) -> "pa.Table":

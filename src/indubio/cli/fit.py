@@ -131,8 +131,24 @@ def fit(
         typer.Option(help="min_max, z_score or robust; default: as suits the posterior.", rich_help_panel=MODEL),
     ] = None,
     missing: Annotated[str | None, typer.Option(help="error, median or refer.", rich_help_panel=MODEL)] = None,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(help="Share of good examples that may be called anomalies; default 0.1.", rich_help_panel=MODEL),
+    ] = None,
     refer: Annotated[
         float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
+    ] = None,
+    costs: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            help="Choose the cheapest verdict: what a missed anomaly, a false alarm and a review cost.",
+            metavar="MISSED ALARM REVIEW",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    prevalence: Annotated[
+        float | None,
+        typer.Option(help="Share of anomalies among what comes, with --costs (default 0.5).", rich_help_panel=MODEL),
     ] = None,
     range_margin: Annotated[
         float | None,
@@ -183,7 +199,7 @@ def fit(
     from indubio.workers import Workers
 
     given = read_config(config)
-    kind = posterior or _kind(given) or str(to_plain(DEFAULT_POSTERIOR)["kind"])
+    kind = posterior or _kind(given, "posterior") or str(to_plain(DEFAULT_POSTERIOR)["kind"])
     count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
@@ -191,9 +207,10 @@ def fit(
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},
+        "false_alarms": false_alarms,
         "range_margin": range_margin,
         "smallest_group": smallest_group,
-        "referral": {"kind": None if refer is None else "budget", "share": refer},
+        "referral": _referral(given, refer, costs, prevalence),
         "spectra": _spectra(spectra, given.get("spectra"), bands=bands, envelope=envelope, rate=sampling_rate),
         "missing": missing,
         "trimming": None
@@ -280,9 +297,25 @@ def _spectra(wanted: bool | None, before: Any, **options: float | None) -> dict[
     return (before or {}) | chosen
 
 
-def _kind(config: dict[str, Any]) -> str | None:
-    posterior = config.get("posterior")
-    return posterior.get("kind") if isinstance(posterior, dict) else posterior
+def _referral(
+    config: dict[str, Any], share: float | None, costs: tuple[float, float, float] | None, prevalence: float | None
+) -> dict[str, Any]:
+    """What the flags say of the referral rule."""
+    from indubio.errors import ConfigError
+
+    if share is not None and costs is not None:
+        raise ConfigError("--refer and --costs are two rules of referral: pass one of them.")
+    if prevalence is not None and costs is None and _kind(config, "referral") != "cost":
+        raise ConfigError("--prevalence is for costs: pass --costs too, or leave it out.")
+    if costs is None:
+        return {"kind": None if share is None else "budget", "share": share, "prevalence": prevalence}
+    missed, alarm, review = costs
+    return {"kind": "cost", "missed_anomaly": missed, "false_alarm": alarm, "review": review, "prevalence": prevalence}
+
+
+def _kind(config: dict[str, Any], name: str) -> str | None:
+    given = config.get(name)
+    return given.get("kind") if isinstance(given, dict) else given
 
 
 def _listed(text: str | None) -> list[str] | None:

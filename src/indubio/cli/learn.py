@@ -50,14 +50,16 @@ def learn(
         "model": str(out),
         "labels": found.reviewed,
         "anomalies": found.anomalies,
+        "prevalence": found.prevalence,
         "referral_threshold": learned.referral_threshold_,
     }
     if as_json:
         typer.echo(json_text(told))
         return
     Console().print(
-        f"Learned from {found.reviewed} labels, {found.anomalies} of anomalies; the referral rule is fitted on "
-        f"{len(unlabelled)} recent examples; saved to {out}.",
+        f"Learned from {found.reviewed} labels, {found.anomalies} of anomalies, which are about "
+        f"{found.prevalence:.2g} of all; the referral rule is fitted on {len(unlabelled)} recent examples; "
+        f"saved to {out}.",
         highlight=False,
         soft_wrap=True,
     )

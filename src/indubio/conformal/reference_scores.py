@@ -157,6 +157,12 @@ class Reference:
         p, smallest = np.full((2, part_nll.shape[1]), np.nan)
         if not self.unseen:
             return p, smallest
+        if self.groups is None:
+            p[:], smallest[:] = (
+                (1 + self._at_least(part_nll, None)) / (self.scores.size + 1),
+                1 / (self.scores.size + 1),
+            )
+            return p, smallest
         for members, known in self._memberships(part_nll.shape[1], groups):
             compared = self.scores.size if known is None else np.count_nonzero(known)
             p[members] = (1 + self._at_least(part_nll[:, members], known)) / (compared + 1)
@@ -180,6 +186,17 @@ class Reference:
         parts, dropped = len(self.scores), self.dropped
         share = (1 - level) * (parts - 1 + dropped) / (self.fewest + dropped + parts)
         return min(1.0, (level + share) * (1 if parts == 1 else 2))
+
+    def pooled_p_values(
+        self, part_nll: Float[np.ndarray, "parts examples"]
+    ) -> tuple[Float[np.ndarray, " examples"], float]:
+        """The p-value of every example among all groups together, and the smallest that there is."""
+        return (1 + self._at_least(part_nll, None)) / (self.examples + 1), 1 / (self.examples + 1)
+
+    def rank_in_part(self, part: int, scores: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
+        """Share of a part's calibration examples that score at least as high, or tie: the p-value of one of them."""
+        ties = self._upper_ties[part]
+        return np.asarray((len(ties) - places(ties, scores, "left")) / len(ties))
 
     @cached_property
     def promise(self) -> str:

@@ -9,7 +9,7 @@ from indubio.decision.budget import Budget
 from indubio.decision.cost import Cost
 from indubio.decision.exceed import Exceed
 from indubio.decision.no_referral import NoReferral
-from indubio.decision.referral import Evidence, Labelled, Referral, Uncertainties, uncertainty_values
+from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Referral, Uncertainties, uncertainty_values
 from indubio.decision.rejex import RejEx
 from indubio.decision.target_risk import TargetRisk
 from indubio.decision.threshold import UncertaintyThreshold
@@ -35,6 +35,7 @@ __all__ = [
     "Evidence",
     "Exceed",
     "Labelled",
+    "LimitedReviews",
     "NoReferral",
     "Reason",
     "Referral",

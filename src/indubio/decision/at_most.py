@@ -12,13 +12,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Bool
 
-from indubio.decision.referral import Evidence, Labelled, Referral, Uncertainties
+from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Uncertainties
 from indubio.errors import DataError
 from indubio.settings import NotNegativeInt
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtMost(Referral):
+class AtMost(LimitedReviews):
     """Refer at most so many examples, the most uncertain of each day or batch.
 
     Args:

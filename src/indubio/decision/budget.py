@@ -4,24 +4,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.decision.referral import Labelled, Referral, Uncertainties, uncertainty_values
+from indubio.decision.referral import Labelled, LimitedReviews, Uncertainties
 from indubio.errors import DataError
 from indubio.settings import Share
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget(Referral):
+class Budget(LimitedReviews):
     """Refer at most this share of examples like those it was fitted on: what the reviewers have time for.
 
     Args:
         share: largest share to refer.
 
     Example:
-        One of four examples may be referred, so the threshold is the second largest uncertainty.
+        One of four examples may be referred, so the threshold is the second largest uncertainty; that of a probable
+        inlier counts half.
 
         >>> import numpy as np
-        >>> Budget(share=0.25).fit({"total": np.array([0.02, 0.20, 0.10, 0.07])})
-        0.1
+        >>> known = {"total": np.array([0.02, 0.20, 0.10, 0.07]), "probability": np.array([0.98, 0.27, 0.89, 0.92])}
+        >>> Budget(share=0.25).fit(known), Budget(share=0.25, inlier_weight=0.2).fit(known)
+        (0.1, 0.07)
     """
 
     share: Share = 0.05
@@ -31,7 +33,7 @@ class Budget(Referral):
 
         Examples that tie are referred together or not at all, so ties never exceed the budget.
         """
-        ascending = np.sort(uncertainty_values(reference, self.by))
+        ascending = np.sort(self.doubt(reference))
         if ascending.size == 0:
             raise DataError("a referral budget needs at least one example to be fitted on, got none.")
         candidates = np.unique(ascending)

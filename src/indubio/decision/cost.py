@@ -1,13 +1,15 @@
 r"""Refer where a review costs less than what the verdict is expected to cost.
 
-    accept as inlier    p * missed_anomaly
-    accept as anomaly   (1 - p) * false_alarm
+    accept as inlier    q * missed_anomaly
+    accept as anomaly   (1 - q) * false_alarm
     refer               review                          Chow 1970, with unequal costs
 
-The cheapest of the three is chosen for each example, so the rule also says from which probability on an example is an
-anomaly: false_alarm / (false_alarm + missed_anomaly). It is optimal as far as the mean probability p is the share of
-anomalies among examples like this one. It is a CDF of scores, which is near that only when anomalies are about as
-common as the conversion makes them look: judge the costs on labelled data before you rely on them.
+    q / (1 - q) = p / (1 - p) * prevalence / (1 - prevalence)
+
+The cheapest of the three is chosen for each example, so the rule also says from which probability p on an example is an
+anomaly. q is how probable an anomaly is among examples like this one: a mean probability p weighs an anomaly against a
+good example as if both were equally common, and the prevalence says how common anomalies are. The rule is the cheapest
+as far as p is right in that; judge the costs on labelled data before you rely on them.
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.decision.referral import Evidence, Labelled, Referral, Uncertainties
-from indubio.settings import Positive
+from indubio.settings import Fraction, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,9 @@ class Cost(Referral):
         missed_anomaly: cost of an anomaly that is accepted as an inlier.
         false_alarm: cost of an inlier that is called an anomaly.
         review: cost of a person looking at an example.
+        prevalence: share of anomalies among the examples that come. None stands for one half until labels tell it:
+            those of examples as they come, given to `refer_by`, or those that `learn` is given; the new detector's rule
+            has the number. Anomalies are mostly far rarer than one half, and much is then called or referred in vain.
 
     Example:
         A missed anomaly costs ten times a false alarm, so an example is called an anomaly early: from 1/11 on. The
@@ -43,11 +48,20 @@ class Cost(Referral):
         0.09
         >>> rule.refers(found, rule.fit(sure))
         array([ True,  True, False, False])
+
+        Where one in a hundred is an anomaly, all of these are inliers, and only the last is worth a review.
+
+        >>> rare = Cost(missed_anomaly=100, false_alarm=10, review=5, prevalence=0.01)
+        >>> round(rare.anomaly_threshold(0.5), 2)
+        0.91
+        >>> rare.refers(found, rare.fit(sure))
+        array([False, False, False,  True])
     """
 
     missed_anomaly: Positive
     false_alarm: Positive
     review: Positive
+    prevalence: Fraction | None = None
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
         """The cost of a review: a verdict that is expected to cost more is referred."""
@@ -56,8 +70,22 @@ class Cost(Referral):
     def doubt(self, found: Evidence) -> Float[np.ndarray, " examples"]:
         """What the cheaper of the two verdicts is expected to cost."""
         p = found.uncertainty.probability
+        if self.prevalence is not None:
+            anomalous, good = p * self.prevalence, (1 - p) * (1 - self.prevalence)
+            p = anomalous / (anomalous + good)
         return np.minimum(p * self.missed_anomaly, (1 - p) * self.false_alarm)
 
     def anomaly_threshold(self, given: float) -> float:  # noqa: ARG002 - the costs decide
         """Where both verdicts are expected to cost the same."""
-        return self.false_alarm / (self.false_alarm + self.missed_anomaly)
+        common = 0.5 if self.prevalence is None else self.prevalence
+        alarm, missed = self.false_alarm * (1 - common), self.missed_anomaly * common
+        return alarm / (alarm + missed)
+
+    @property
+    def takes_labels(self) -> bool:
+        """For the prevalence, where it is not given."""
+        return self.prevalence is None
+
+    def at_prevalence(self, share: float) -> "Cost":
+        """The same with this prevalence, where none is given."""
+        return self.replaced(prevalence=share) if self.prevalence is None else self

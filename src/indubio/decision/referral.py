@@ -7,16 +7,17 @@ one number, so a rule can be changed without training again.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.decision.verdict import checked_values
 from indubio.errors import ConfigError
-from indubio.settings import Settings
-from indubio.uncertainty import Uncertainty, UncertaintyName
+from indubio.settings import Settings, Share
+from indubio.uncertainty import LARGEST_TOTAL, Uncertainty, UncertaintyName
 
+EVEN = 0.5  # the probability from which on an anomaly is the more probable
 Uncertainties = Mapping[str, Shaped[np.ndarray, " examples"]] | Uncertainty
 
 
@@ -92,14 +93,74 @@ class Referral(Settings, ABC):
     @property
     def by_threshold(self) -> bool:
         """Whether it compares nothing but the uncertainty `by` with its threshold."""
-        return type(self).doubt is Referral.doubt and type(self).refers is Referral.refers
+        return self.inlier_share == 1 and type(self).refers is Referral.refers
+
+    @property
+    def inlier_share(self) -> float | None:
+        """What the uncertainty `by` of a probable inlier counts, an anomaly's being 1; None where doubt is another."""
+        return 1.0 if type(self).doubt is Referral.doubt else None
+
+    def in_words(self, threshold: float) -> str | None:
+        """What is referred, as a phrase; None for a rule that compares something else than an uncertainty."""
+        share = self.inlier_share
+        if share is None or self.OVER_BATCH:
+            return None
+        if share == 1:
+            return f"{self.by} uncertainty above {threshold:.4g}"
+        highest = LARGEST_TOTAL if self.by in ("total", "epistemic", "aleatoric") else np.inf
+        others = f", of others above {threshold / share:.4g}" if share and threshold / share < highest else ""
+        return f"{self.by} uncertainty of an alarm above {threshold:.4g}{others}"
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether it learns from labels, if it gets them."""
+        return self.NEEDS_LABELS
+
+    @property
+    def fewest(self) -> int:
+        """Labelled examples without which it cannot be fitted, where it learns from them."""
+        return 1
 
     def anomaly_threshold(self, given: float) -> float:
         """From which probability on an example is an anomaly; a rule may know better than what is given."""
         return given
 
+    def at_prevalence(self, share: float) -> "Referral":  # noqa: ARG002 - for a rule that needs it
+        """The same rule, with the share of anomalies put in where it needs it and was not told."""
+        return self
 
-def uncertainty_values(uncertainties: Uncertainties, by: UncertaintyName) -> Float[np.ndarray, " examples"]:
+
+@dataclass(frozen=True, kw_only=True)
+class LimitedReviews(Referral, ABC):
+    """Reviewers have time for some examples only: weak alarms come before weak inliers.
+
+    Most errors of a verdict with few false alarms are false alarms, as long as anomalies are rare: all good examples
+    just above the threshold are errors, and only the anomalies just below it are. Measured in docs/verdicts.md.
+
+    Args:
+        inlier_weight: what the uncertainty of an example counts whose probability is below 1/2; of the others it counts
+            1. With 1 both count alike; with 0 only alarms are reviewed.
+    """
+
+    inlier_weight: Share = 0.5
+
+    def doubt(self, found: Evidence | Uncertainties) -> Float[np.ndarray, " examples"]:
+        """The uncertainty `by`, less of it for probable inliers."""
+        known = found.uncertainty if isinstance(found, Evidence) else found
+        values = uncertainty_values(known, self.by)
+        if self.inlier_weight == 1:
+            return values
+        return np.where(uncertainty_values(known, "probability") >= EVEN, values, self.inlier_weight * values)
+
+    @property
+    def inlier_share(self) -> float:
+        """As the settings say."""
+        return self.inlier_weight
+
+
+def uncertainty_values(
+    uncertainties: Uncertainties, by: UncertaintyName | Literal["probability"]
+) -> Float[np.ndarray, " examples"]:
     """The values of one uncertainty, looked up by name."""
     if isinstance(uncertainties, Uncertainty):
         values = getattr(uncertainties, by)

@@ -30,8 +30,9 @@ class Reason(StrEnum):
 
     BAD_INPUT = "bad_input"  # values are missing or unknown
     OUT_OF_RANGE = "out_of_range"  # a value lies further outside the training range than it may
-    EPISTEMIC = "uncertain-epistemic"  # uncertain, mostly because the draws disagree: too little seen like this
-    ALEATORIC = "uncertain-aleatoric"  # uncertain, mostly because the case itself is ambiguous
+    UNFAMILIAR = "unfamiliar"  # nothing like it was seen in training
+    EPISTEMIC = "uncertain-epistemic"  # uncertain, mostly because the draws disagree on the verdict
+    ALEATORIC = "uncertain-aleatoric"  # uncertain, mostly because every draw is torn: a score between good and bad
 
 
 # Looked up by number: comparing and choosing among strings takes longer, for one example as for a million.
@@ -52,8 +53,11 @@ def judged(
     prediction: Bool[np.ndarray, " examples"],
     uncertain: Bool[np.ndarray, " examples"],
     uncertainty: Uncertainty,
+    *,
     bad: Bool[np.ndarray, " examples"],
     outside: Bool[np.ndarray, " examples"],
+    novel: Bool[np.ndarray, " examples"],
+    unfamiliar: Bool[np.ndarray, " examples"],
 ) -> tuple[Shaped[np.ndarray, " examples"], Shaped[np.ndarray, " examples"]]:
     """A `Verdict` for every example, and a `Reason` for every one that is referred ("" for the others), as strings.
 
@@ -63,8 +67,11 @@ def judged(
         uncertainty: of every example; the larger of its two parts names the doubt.
         bad: which have bad input.
         outside: which have a value too far outside the training range.
+        novel: which are referred for their novelty.
+        unfamiliar: which are so novel that this explains their doubt.
     """
-    reason = np.where(uncertainty.epistemic > uncertainty.aleatoric, 3, 4) * uncertain
+    reason = np.where(uncertainty.epistemic > uncertainty.aleatoric, 4, 5) * uncertain
+    reason[novel | (uncertain & unfamiliar)] = 3
     reason[outside] = 2
     reason[bad] = 1
     verdict = np.where(reason != 0, 2, prediction.astype(np.intp))

@@ -28,6 +28,7 @@ from indubio.inputs.named_rows import training_groups
 from indubio.inputs.spectra import chosen_spectra
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.probability import TIE_TOLERANCE, Conversion, Odds
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
@@ -73,10 +74,16 @@ class EnsembleDetector(ChainEstimator):
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies: a score that a good example reaches with
+            this rate has probability 1/2. None is 0.1. With the paper's conversions, which know no rate, it bounds the
+            verdict: an anomaly's p-value is at most twice the rate, an inlier's above half of it.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups with at least so many calibration examples for every member probabilities and
             verdicts of their own; None judges all by the same.
-        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty.
+        novelty_limit: refer examples whose novelty is above this, with the reason `unfamiliar`; one good example in a
+            hundred is above 1. None refers none for that, and what is referred for its doubt and above 1 has this
+            reason.
+        referral: which verdicts go to a person; None is `Budget(share=0.05)` by total uncertainty, alarms first.
         trimming: leave training rows out that look like anomalies, for data that is not all good; None leaves out none.
         seed: of everything random. With more than one member it replaces every `random_state` of the base.
 
@@ -125,8 +132,10 @@ class EnsembleDetector(ChainEstimator):
         spectra: Spectra | Literal[False] | None = None,
         missing: Missing = "error",
         unseen: Unseen = "refer",
+        false_alarms: float | None = None,
         anomaly_threshold: float = ANOMALY_THRESHOLD,
         smallest_group: int | None = None,
+        novelty_limit: float | None = None,
         referral: Referral | None = None,
         trimming: Trimming | None = None,
         seed: int = 0,
@@ -143,8 +152,10 @@ class EnsembleDetector(ChainEstimator):
         self.spectra = spectra
         self.missing = missing
         self.unseen = unseen
+        self.false_alarms = false_alarms
         self.anomaly_threshold = anomaly_threshold
         self.smallest_group = smallest_group
+        self.novelty_limit = novelty_limit
         self.referral = referral
         self.trimming = trimming
         self.seed = seed
@@ -189,10 +200,17 @@ class EnsembleDetector(ChainEstimator):
                 plan,
                 conversion=settings.conversion,
                 rule=settings.referral,
+                false_alarms=settings.false_alarms,
                 anomaly_threshold=self.anomaly_threshold,
                 groups=groups_of_rows,
                 smallest_group=self.smallest_group,
                 drift_reference=drift,
+                familiarity=Familiarity.fit(
+                    inputs.in_units_of_the_range(inputs.prepared(given).values[plan.trained]),
+                    in_order=len(inputs.input_shape) == 2,
+                    seed=self.seed,
+                ),
+                novelty_limit=self.novelty_limit,
                 n_training=len(given),
                 origin=_origins(scores),
             )

@@ -7,6 +7,7 @@ accuracy_rejection_curve    a metric of what is retained at every threshold; W, 
 area_under_risk_coverage    the error rate of the most certain, over all coverages
 error_detection_auroc       does uncertainty rank errors above correct predictions
 auroc, METRICS              without rejection
+cost_per_example            what verdicts and referrals have cost
 average_ranks               several detectors over many sets; with critical_difference, signed_rank_p and holm
 ```
 
@@ -14,7 +15,7 @@ Labels and predictions: 1 is an anomaly. High scores mean anomalous, high uncert
 """
 
 from indubio.evaluation.comparison import Comparison, compare
-from indubio.evaluation.metrics import METRICS, Confusion, auroc, error_detection_auroc
+from indubio.evaluation.metrics import METRICS, Confusion, auroc, cost_per_example, error_detection_auroc
 from indubio.evaluation.rejection import CURVE_METRICS, RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage
 from indubio.evaluation.significance import average_ranks, critical_difference, holm, signed_rank_p
@@ -32,6 +33,7 @@ __all__ = [
     "auroc",
     "average_ranks",
     "compare",
+    "cost_per_example",
     "critical_difference",
     "error_detection_auroc",
     "evaluate",

@@ -120,6 +120,31 @@ def balanced_accuracy(counts: Confusion) -> Points:
     return (counts.sensitivity + counts.specificity) / 2
 
 
+def cost_per_example(
+    labels: Binary, predictions: Binary, referred: Binary, *, missed_anomaly: float, false_alarm: float, review: float
+) -> float:
+    """What verdicts have cost, an example.
+
+    Args:
+        labels: 1 for an anomaly.
+        predictions: likewise.
+        referred: 1 for what a person looked at, whatever the prediction.
+        missed_anomaly: cost of an anomaly that was accepted as an inlier.
+        false_alarm: cost of an inlier that was called an anomaly.
+        review: cost of a person looking at an example.
+
+    Example:
+        >>> costs = {"missed_anomaly": 10.0, "false_alarm": 1.0, "review": 0.5}
+        >>> cost_per_example([0, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 1], **costs)  # an alarm, a miss and a review
+        2.875
+    """
+    actual, called = checked_binary("labels", labels), checked_binary("predictions", predictions)
+    asked = checked_binary("referred", referred)
+    check_same_length(labels=actual, predictions=called, referred=asked)
+    missed, alarms = (actual & ~called & ~asked).mean(), (~actual & called & ~asked).mean()
+    return float(missed_anomaly * missed + false_alarm * alarms + review * asked.mean())
+
+
 METRICS: Mapping[str, Callable[[Confusion], Points]] = MappingProxyType(
     {"gss": gss, "f1": f1, "mcc": mcc, "balanced_accuracy": balanced_accuracy}
 )

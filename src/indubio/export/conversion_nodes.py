@@ -3,13 +3,18 @@
 import numpy as np
 from onnx import TensorProto
 
+from indubio.conformal import Reference
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
+from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Odds, Uniform
+from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
+from indubio.probability.even_odds import FALSE_ALARMS, LARGEST_VARIANCE
 from indubio.probability.even_odds import SUREST as SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
+from indubio.probability.ties import upper_tie as reference_ties
 from indubio.uncertainty import LARGEST_TOTAL
 
 
@@ -50,7 +55,7 @@ def _odds(graph: Graph, conversion: Odds, parameters: dict[str, np.ndarray], nll
         "Div", graph.add("Max", over, graph.constant(0.0)), graph.constant(parameters["excess"][:, None])
     )
     rarity = graph.add("Div", reached, graph.add("Add", beyond, one))
-    odds = graph.add("Div", rarity, graph.constant(conversion.false_alarms))
+    odds = graph.add("Div", rarity, graph.constant(conversion.false_alarms or FALSE_ALARMS))
     if conversion.steepness != 1:
         odds = graph.add("Pow", odds, graph.constant(conversion.steepness))
     return graph.add("Min", graph.add("Div", one, graph.add("Add", odds, one)), graph.constant(SUREST_ODDS))
@@ -117,6 +122,38 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
     return graph.add("Where", graph.constant(full[:, None]), graph.cast(above, TensorProto.DOUBLE), scaled)
 
 
+def agreeing(graph: Graph, p: str, part_nll: str, reference: Reference, rate: float) -> str:
+    """The probabilities, held back where they contradict the p-value: see `probability.agreement`."""
+    ties = reference_ties(reference.scores)
+    count = float(reference.examples)
+    below = graph.cast(_counted(graph, ties, part_nll, "Less"), TensorProto.DOUBLE)
+    fewer = graph.add("ReduceSum", below, graph.constant(np.array([0]), np.int64), keepdims=0)
+    p_value = graph.add("Div", graph.add("Sub", graph.constant(count + 1), fewer), graph.constant(count + 1))
+    bound = max(FACTOR * rate, 1 / (count + 1)) * TOLERANCE
+    one = graph.constant(1.0)
+    highest = graph.add("Div", one, graph.add("Add", one, graph.add("Div", p_value, graph.constant(FACTOR * rate))))
+    common = graph.add("Greater", p_value, graph.constant(bound))
+    rare = graph.add("LessOrEqual", p_value, graph.constant(rate / FACTOR))
+    held = graph.add("Where", common, graph.add("Min", p, highest), p)
+    return graph.add("Where", rare, graph.add("Max", held, graph.constant(EVEN)), held)
+
+
+def log_odds_variance(graph: Graph, fitted: FittedConversion, p: str) -> str | None:
+    """How unsure the log-odds of the probabilities are; None where the conversion does not know."""
+    conversion = fitted.conversion
+    if not isinstance(conversion, Odds):
+        return None
+    one, reference = graph.constant(1.0), fitted.parameters["scores"].shape[1]
+    odds = graph.add("Div", graph.add("Sub", one, p), p)
+    if conversion.steepness != 1:
+        odds = graph.add("Pow", odds, graph.constant(1 / conversion.steepness))
+    s = graph.add("Min", graph.add("Mul", odds, graph.constant(conversion.false_alarms or FALSE_ALARMS)), one)
+    s = graph.add("Max", s, graph.constant(np.finfo(np.float64).tiny))
+    variance = graph.add("Div", graph.add("Sub", one, s), graph.add("Mul", s, graph.constant(reference + 2.0)))
+    bounded = graph.add("Min", variance, graph.constant(LARGEST_VARIANCE))
+    return graph.add("Mul", bounded, graph.constant(conversion.steepness**2))
+
+
 def corrected(graph: Graph, correction: Correction, p: str, ranges: str, values: int) -> str:
     """What labels make of the probabilities (draws, examples), given values in training ranges (float64)."""
     flat = graph.reshape(ranges, [-1, values])
@@ -129,14 +166,37 @@ def corrected(graph: Graph, correction: Correction, p: str, ranges: str, values:
     return graph.add("Sigmoid", graph.add("Add", graph.add("Log", odds), moved))
 
 
+def novelty(graph: Graph, familiarity: Familiarity, ranges: str, values: int) -> str:
+    """The distance to the nearest centre (examples,), given values in training ranges (float64)."""
+    flat, centres = graph.reshape(ranges, [-1, values]), familiarity.centres.astype(np.float64)
+    last = graph.constant(np.array([1]), np.int64)
+    own = graph.add("ReduceSum", graph.add("Mul", flat, flat), last, keepdims=1)
+    across = graph.add("Mul", graph.add("MatMul", flat, graph.constant(centres.T)), graph.constant(2.0))
+    squares = graph.add("Add", graph.add("Sub", own, across), graph.constant((centres**2).sum(axis=1)))
+    nearest = graph.add("ReduceMin", squares, last, keepdims=0)
+    apart = graph.add("Sqrt", graph.add("Max", nearest, graph.constant(0.0)))
+    return graph.add("Div", apart, graph.constant(familiarity.usual))
+
+
 def uncertainties(
-    graph: Graph, p: str, nll: str, largest_reference_nll: float, reference_examples: int
+    graph: Graph,
+    p: str,
+    nll: str,
+    largest_reference_nll: float,
+    reference_examples: int,
+    unsure: str | None,
 ) -> dict[str, str]:
     """Mean probability, the five uncertainties and the mean score, each (examples,)."""
     one = graph.constant(1.0)
     probability_mean, nll_mean = graph.mean(p, [0]), graph.mean(nll, [0])
     epistemic = _variance(graph, p, probability_mean)
-    aleatoric = graph.mean(graph.add("Mul", p, graph.add("Sub", one, p)), [0])
+    coin = graph.add("Mul", p, graph.add("Sub", one, p))
+    aleatoric = graph.mean(coin, [0])
+    if unsure is not None:
+        spread = graph.add("Mul", coin, unsure)
+        share = graph.add("Div", spread, graph.add("Add", one, spread))
+        more = graph.mean(graph.add("Mul", coin, share), [0])
+        epistemic, aleatoric = graph.add("Add", epistemic, more), graph.add("Sub", aleatoric, more)
     total = graph.add("Min", graph.add("Add", epistemic, aleatoric), graph.constant(LARGEST_TOTAL))
     power = graph.add(
         "Exp", graph.add("Mul", graph.add("Log", probability_mean), graph.constant(float(reference_examples)))

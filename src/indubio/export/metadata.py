@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from indubio.conformal import Reference
-from indubio.decision import REFERRALS, Referral
+from indubio.decision import REFERRALS, LimitedReviews, Referral
 from indubio.errors import ModelFileError
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Long, Roles, Schema, Spectra, Wide, Windowing
 from indubio.inputs.quality import QualityLimits
@@ -35,6 +35,7 @@ class Metadata:
         referral: the referral rule that the threshold is of.
         reference: scores that p-values are made from; None where the detector has none.
         n_reference: how many reference examples there are.
+        novelty_limit: what is more novel is referred; None refers nothing for that.
         reading: how files are read, where the detector was fitted on files.
     """
 
@@ -47,6 +48,7 @@ class Metadata:
     reference: Reference | None
     n_reference: int
     reading: Reading | None
+    novelty_limit: float | None = None
 
     def to_json(self) -> str:
         """As text for the model's metadata."""
@@ -79,6 +81,7 @@ class Metadata:
             referral=_referral(plain["referral"]),
             reference=None if plain["reference"] is None else _reference(plain["reference"]),
             n_reference=plain["n_reference"],
+            novelty_limit=plain.get("novelty_limit"),
             reading=None if reading is None else _reading(reading),
         )
 
@@ -111,6 +114,8 @@ def _spectra(plain: Mapping[str, Any] | None) -> FittedSpectra | None:
 
 
 def _referral(plain: Mapping[str, Any]) -> Referral:
+    if issubclass(REFERRALS[plain["kind"]], LimitedReviews):
+        plain = {"inlier_weight": 1.0} | dict(plain)  # as it was before the two kinds counted differently
     return REFERRALS[plain["kind"]](**{name: value for name, value in plain.items() if name != "kind"})
 
 

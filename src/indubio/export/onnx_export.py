@@ -1,7 +1,7 @@
 """`export_onnx`: a detector as one graph, from raw rows to probability, uncertainties and verdict.
 
     rows (examples, ...) float64, anomaly_threshold (), referral_threshold ()
-      ->  probability, epistemic, aleatoric, total, exceed, var_nll, nll (examples,) float64
+      ->  probability, epistemic, aleatoric, total, exceed, var_nll, nll, novelty (examples,) float64
           part_nll (parts, examples) float64, what p-values are made from
           anomaly, refer (examples,) bool
 
@@ -14,6 +14,7 @@ from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from indubio.decision.referral import EVEN
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
@@ -51,7 +52,15 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
         )
-    from indubio.export.conversion_nodes import corrected, part_means, probability, uncertainties
+    from indubio.export.conversion_nodes import (
+        agreeing,
+        corrected,
+        log_odds_variance,
+        novelty,
+        part_means,
+        probability,
+        uncertainties,
+    )
     from indubio.export.graph import Graph
     from indubio.export.network_nodes import NetworkNodes
     from indubio.export.spectra_nodes import features
@@ -68,20 +77,30 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
     nll = NetworkNodes(graph, detector.draws_).nll(scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
-    p = probability(graph, detector.conversion_, nll)
-    if detector.correction_ is not None:
-        ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
-        p = corrected(graph, detector.correction_, p, ranges, prod(detector.fitted_chain.inputs.value_shape))
-    found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_)
-    metadata = _metadata(detector)
-    for name, value in found.items():
-        graph.output(name, value, ["examples"])
+    metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
+    p, parts = probability(graph, detector.conversion_, nll), None
     if metadata.reference is not None:
         parts = part_means(graph, nll, metadata.reference.part)
+        if rate is not None and metadata.reference.unseen:
+            p = agreeing(graph, p, parts, metadata.reference, rate)
+    unsure = None if rate is None else log_odds_variance(graph, detector.conversion_, p)
+    values, familiarity = prod(detector.fitted_chain.inputs.value_shape), detector.fitted_chain.familiarity
+    ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
+    if detector.correction_ is not None:
+        p = corrected(graph, detector.correction_, p, ranges, values)
+    found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_, unsure)
+    if familiarity is not None:
+        found["novelty"] = novelty(graph, familiarity, ranges, values)
+    for name, value in found.items():
+        graph.output(name, value, ["examples"])
+    if parts is not None and metadata.reference is not None:
         graph.output("part_nll", parts, [len(metadata.reference.scores), "examples"])
     flags = {"anomaly": graph.add("GreaterOrEqual", found["probability"], threshold)}
-    if metadata.referral.by_threshold:
-        flags["refer"] = graph.add("Greater", found[metadata.referral.by], referral)
+    rule = metadata.referral
+    if rule.inlier_share is not None and not rule.OVER_BATCH:
+        alarm = graph.add("GreaterOrEqual", found["probability"], graph.constant(EVEN))
+        less = graph.add("Mul", found[rule.by], graph.constant(rule.inlier_share))
+        flags["refer"] = graph.add("Greater", graph.add("Where", alarm, found[rule.by], less), referral)
     for name, value in flags.items():
         graph.output(name, value, ["examples"], TensorProto.BOOL)
     return graph.model("indubio", {KEY: metadata.to_json()})
@@ -111,5 +130,6 @@ def _metadata(detector: Detector) -> Metadata:
         referral=detector.settings_in_use().referral,
         reference=detector.reference_,
         n_reference=detector.n_reference_,
+        novelty_limit=detector.novelty_limit,
         reading=detector.reading_,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.assessment import Assessment
+from indubio.conformal import conformal_of
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs import Rows, Table, Windows
@@ -61,9 +62,13 @@ class OnnxModel:
         """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
         rows, about = self._rows(X), self.metadata
         found = self._run(rows.values)
+        beside = rows.beside if groups is None else replace(rows.beside, groups=groups_of(X, groups))
         scored = Scored(
             nll=found["nll"],
-            part_nll=found.get("part_nll"),
+            conformal=conformal_of(
+                about.reference, None, beside.groups, part_nll=found.get("part_nll"), examples=len(rows)
+            ),
+            novelty=found.get("novelty", np.full(len(rows), np.nan)),
             uncertainty=Uncertainty(**{field.name: found[field.name] for field in fields(Uncertainty)}),
         )
         decider = Decider(
@@ -72,8 +77,8 @@ class OnnxModel:
             anomaly_threshold=self.anomaly_threshold,
             reference=about.reference,
             n_reference=about.n_reference,
+            novelty_limit=about.novelty_limit,
         )
-        beside = rows.beside if groups is None else replace(rows.beside, groups=groups_of(X, groups))
         return decider.assessment(scored, about.intake.inspect(rows), beside)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:

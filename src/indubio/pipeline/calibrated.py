@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from indubio.calibration import Plan
-from indubio.conformal import Reference
+from indubio.conformal import Conformal, Reference, conformal_of
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.customised_scaling import FULL_LEVEL
+from indubio.probability.judgement import Rarity, judged
 from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify, var_nll
 
 HIGH_LEVEL = 0.95  # of the CDF at the mean: 0.63 for exponential scores, 0.91 at most where it was seen to serve well
@@ -26,14 +27,16 @@ class Scored:
 
     Args:
         nll: mean score over the draws.
-        part_nll: mean score over each part of the draws, for p-values; None where the model has no reference scores.
+        conformal: p-values, and the scores that they are made of.
         uncertainty: mean probability and uncertainties.
         notes: what is to be said of each, beside its verdict; None where there is nothing.
+        novelty: how far each is from what was seen; NaN where the model cannot tell.
     """
 
     nll: Float[np.ndarray, " examples"]
-    part_nll: Float[np.ndarray, "parts examples"] | None
+    conformal: Conformal
     uncertainty: Uncertainty
+    novelty: Float[np.ndarray, " examples"]
     notes: Shaped[np.ndarray, " examples"] | None = None
 
     @classmethod
@@ -42,14 +45,14 @@ class Scored:
         if len(blocks) == 1:
             return blocks[0]
         names = [field.name for field in fields(Uncertainty)]
-        parts = [block.part_nll for block in blocks if block.part_nll is not None]
         notes = [block.notes for block in blocks if block.notes is not None]
         values = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
         return cls(
             nll=np.concatenate([block.nll for block in blocks]),
-            part_nll=np.concatenate(parts, axis=1) if parts else None,
+            conformal=Conformal.joined([block.conformal for block in blocks]),
             uncertainty=Uncertainty(**values),
             notes=np.concatenate(notes) if notes else None,
+            novelty=np.concatenate([block.novelty for block in blocks]),
         )
 
 
@@ -66,6 +69,8 @@ class Calibrated:
         correction: what was learned from labels; None where nothing was.
         origin: where the scores of each draw begin, for scores of any kind: ties are relative to the size of a score,
             so 0 must mean something. None for a likelihood's, where it does.
+        false_alarms: the rate that verdicts are given for: within a factor of two of it they agree with the p-value.
+            None for models that were saved before it was kept.
     """
 
     conversion: FittedConversion
@@ -75,6 +80,7 @@ class Calibrated:
     by_group: GroupConversions | None = None
     correction: Correction | None = None
     origin: Float[np.ndarray, " draws"] | None = None
+    false_alarms: float | None = None
 
     @classmethod
     def fit(
@@ -86,6 +92,7 @@ class Calibrated:
         groups: Shaped[np.ndarray, " examples"] | None = None,
         smallest_group: int | None = None,
         origin: Float[np.ndarray, " draws"] | None = None,
+        false_alarms: float | None = None,
     ) -> "Calibrated":
         """Learn from the scores of the training rows what follows from a score.
 
@@ -96,6 +103,7 @@ class Calibrated:
             groups: the group of each training row, to give p-values by.
             smallest_group: groups with so many reference examples for every draw have CDFs of their own.
             origin: where the scores of each draw begin.
+            false_alarms: the rate that verdicts are given for.
         """
         compared = _above(origin, nll)
         own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
@@ -119,6 +127,7 @@ class Calibrated:
             n_reference=reference.examples,
             by_group=by_group,
             origin=origin,
+            false_alarms=false_alarms,
         )
 
     def scored(
@@ -126,6 +135,7 @@ class Calibrated:
         nll: Float[np.ndarray, "draws examples"],
         groups: Shaped[np.ndarray, " examples"] | None = None,
         log_odds: Float[np.ndarray, " examples"] | None = None,
+        novelty: Float[np.ndarray, " examples"] | None = None,
     ) -> Scored:
         """What the scores of new examples say.
 
@@ -133,15 +143,22 @@ class Calibrated:
             nll: under every draw.
             groups: the group of each example; None without.
             log_odds: how far labels move those of each; None where nothing was learned from labels.
+            novelty: of each; None where the model cannot tell.
         """
         compared = nll if self.origin is None else _above(self.origin, nll)
-        p = self._probability(compared, groups)
+        conformal, rarity = conformal_of(self.reference, compared, groups), None
+        if self.false_alarms is not None:
+            rarity = Rarity(p_value=conformal.p_value, smallest=conformal.smallest, rate=self.false_alarms)
+            if conformal.pooled is not None and groups is not None:
+                rarity = self._among_all(rarity, conformal.pooled, groups)
+        p, unsure = judged(self.conversion, self.by_group, compared, groups, rarity)
         if self.correction is not None and log_odds is not None:
             p = self.correction.corrected(p, log_odds)
         return Scored(
             nll=mean_nll(nll),
-            part_nll=None if self.reference is None else self.reference.part_means(compared),
-            uncertainty=self.quantified(p, nll, groups),
+            conformal=conformal,
+            uncertainty=self.quantified(p, nll, groups, unsure),
+            novelty=np.full(nll.shape[1], np.nan) if novelty is None else novelty,
             notes=None if self.by_group is None or groups is None else self.by_group.notes(groups),
         )
 
@@ -150,10 +167,11 @@ class Calibrated:
         p: Float[np.ndarray, "draws examples"],
         nll: Float[np.ndarray, "draws examples"],
         groups: Shaped[np.ndarray, " examples"] | None = None,
+        log_odds_variance: Float[np.ndarray, "draws examples"] | None = None,
     ) -> Uncertainty:
         """Uncertainties of examples with these probabilities and scores."""
         compared = nll if self.origin is None else _above(self.origin, nll)
-        found = quantify(p, compared, self.largest, self.n_reference)
+        found = quantify(p, compared, self.largest, self.n_reference, log_odds_variance)
         if self.origin is not None:  # those of the draws differ, and the variance is that of the scores themselves
             found = replace(found, var_nll=var_nll(nll))
         if self.by_group is None or groups is None or self.reference is None:
@@ -188,25 +206,28 @@ class Calibrated:
         rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
         compared = _above(self.origin, nll)
         theirs = None if groups is None else groups[rows]
-        unseen = self._probability(compared, groups)
+        rarity = self._own_rarity(compared, plan)
+        unseen, unsure = judged(self.conversion, self.by_group, compared, groups, rarity)
         if len(plan.parts) == 1:
-            return self.quantified(unseen[:, rows], nll[:, rows], theirs)
+            unsure = None if unsure is None else unsure[:, rows]
+            return self.quantified(unseen[:, rows], nll[:, rows], theirs, unsure)
         conversion = self.conversion.conversion
         seen = [compared[draws][:, part.trained] for draws, part in plan.slices()]
-        p = conversion.fit(np.concatenate(seen)).probability(compared)
+        among_seen = None
         if self.by_group is not None and groups is not None:
             members = [groups[part.trained] for part in plan.parts]
             among_seen = GroupConversions.fit(conversion, seen, members, self.by_group.smallest)
-            p = among_seen.put_into(p, compared, groups)
+        p, _ = judged(conversion.fit(np.concatenate(seen)), among_seen, compared, groups, rarity)
         for draws, part in plan.slices():
             p[draws, part.calibrated] = unseen[draws, part.calibrated]
-        found = self.quantified(p[:, rows], nll[:, rows], theirs)
-        return self._by_unseen_draws(found, unseen, nll, plan, rows, groups) if remembered else found
+        kept = None if unsure is None else unsure[:, rows]
+        found = self.quantified(p[:, rows], nll[:, rows], theirs, kept)
+        return self._by_unseen_draws(found, (unseen, unsure), nll, plan, rows, groups) if remembered else found
 
     def _by_unseen_draws(
         self,
         found: Uncertainty,
-        p: Float[np.ndarray, "draws examples"],
+        unseen: tuple[Float[np.ndarray, "draws examples"], Float[np.ndarray, "draws examples"] | None],
         nll: Float[np.ndarray, "draws examples"],
         plan: Plan,
         rows: Int[np.ndarray, " reference"],
@@ -216,17 +237,33 @@ class Calibrated:
         values = {name: getattr(found, name).copy() for name in ("probability", "aleatoric", "total", "exceed")}
         for draws, part in plan.slices():
             own, theirs = part.calibrated, None if groups is None else groups[part.calibrated]
-            judged = self.quantified(p[draws][:, own], nll[draws][:, own], theirs)
+            p, unsure = unseen
+            kept = None if unsure is None else unsure[draws][:, own]
+            by_these = self.quantified(p[draws][:, own], nll[draws][:, own], theirs, kept)
             for name, all_values in values.items():
-                all_values[np.searchsorted(rows, own)] = getattr(judged, name)
+                all_values[np.searchsorted(rows, own)] = getattr(by_these, name)
         return replace(found, **values)
 
-    def _probability(
-        self, compared: Float[np.ndarray, "draws examples"], groups: Shaped[np.ndarray, " examples"] | None
-    ) -> Float[np.ndarray, "draws examples"]:
-        """What the CDFs say, of their own group where it has one."""
-        p = self.conversion.probability(compared)
-        return p if self.by_group is None else self.by_group.put_into(p, compared, groups)
+    def _among_all(
+        self,
+        rarity: Rarity,
+        pooled: tuple[Float[np.ndarray, " examples"], float],
+        groups: Shaped[np.ndarray, " examples"],
+    ) -> Rarity:
+        """P-values among the examples that probabilities are made of: all groups, where a group has none of its own."""
+        own = np.isin(groups.astype(str), () if self.by_group is None else self.by_group.names)
+        p_value, smallest = np.where(own, rarity.p_value, pooled[0]), np.where(own, rarity.smallest, pooled[1])
+        return replace(rarity, p_value=p_value, smallest=smallest)
+
+    def _own_rarity(self, compared: Float[np.ndarray, "draws examples"], plan: Plan) -> Rarity | None:
+        """The same for the reference examples, each among those of its part; NaN for other rows."""
+        if self.false_alarms is None or self.reference is None or not self.reference.unseen:
+            return None
+        p_value = np.full(compared.shape[1], np.nan)
+        for place, (draws, part) in enumerate(plan.slices()):
+            scores = mean_nll(compared[draws][:, part.calibrated])
+            p_value[part.calibrated] = self.reference.rank_in_part(place, scores)
+        return Rarity(p_value=p_value, smallest=1 / self.reference.scores.shape[1], rate=self.false_alarms)
 
 
 def needed_groups(groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"]:

@@ -20,6 +20,7 @@ from indubio.errors import ConfigError, DataError
 from indubio.inputs import Prepared, Rows
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction
@@ -35,6 +36,7 @@ class FittedChain:
         scorer: prepared rows -> scores under every draw.
         calibrated: scores -> probabilities and uncertainties.
         decider: these -> verdicts.
+        familiarity: what is familiar among prepared rows; None for models that were saved before it was kept.
         good: uncertainties of good examples, which a referral rule is fitted on.
         drift_reference: the distributions of the training data, which new data is compared with; None for models that
             were saved before it was kept.
@@ -45,6 +47,7 @@ class FittedChain:
     scorer: Scorer
     calibrated: Calibrated
     decider: Decider
+    familiarity: Familiarity | None
     good: Uncertainty
     drift_reference: DriftReference | None
     n_training: int
@@ -63,7 +66,10 @@ class FittedChain:
         groups: Shaped[np.ndarray, " examples"] | None,
         smallest_group: int | None,
         drift_reference: DriftReference,
+        familiarity: Familiarity | None,
+        novelty_limit: float | None,
         n_training: int,
+        false_alarms: float,
         origin: Float[np.ndarray, " draws"] | None = None,
         remembered: bool = False,
     ) -> "FittedChain":
@@ -71,7 +77,13 @@ class FittedChain:
         if smallest_group is not None:
             refuse_ranks(rule)
         calibrated = Calibrated.fit(
-            nll, plan, conversion=conversion, groups=groups, smallest_group=smallest_group, origin=origin
+            nll,
+            plan,
+            conversion=conversion,
+            groups=groups,
+            smallest_group=smallest_group,
+            origin=origin,
+            false_alarms=false_alarms,
         )
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
@@ -85,7 +97,9 @@ class FittedChain:
                 anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
                 reference=calibrated.reference,
                 n_reference=calibrated.n_reference,
+                novelty_limit=novelty_limit,
             ),
+            familiarity=familiarity,
             good=good,
             drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
             n_training=n_training,
@@ -128,13 +142,18 @@ class FittedChain:
         )
         return replace(self, decider=decider)
 
+    def limited_by(self, novelty_limit: float | None) -> "FittedChain":
+        """The same with another bound on novelty."""
+        return replace(self, decider=replace(self.decider, novelty_limit=novelty_limit))
+
     def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "FittedChain":
         """The same with another rule, fitted on these examples; on the reference examples where there are none."""
         if self.calibrated.by_group is not None:
             refuse_ranks(rule)
-        if y is not None and not (rule.NEEDS_LABELS and X is not None):
-            raise ConfigError(f"{type(rule).__name__} takes no labels: pass good examples alone, or nothing.")
-        new = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
+        if y is not None and not (rule.takes_labels and X is not None):
+            raise ConfigError(
+                f"{type(rule).__name__} takes no labels, set as it is: pass good examples alone, or nothing."
+            )
         good, labelled = self.good, None
         if X is not None:
             prepared = self.inputs.prepared(X, groups)
@@ -142,9 +161,12 @@ class FittedChain:
             if y is None:
                 good = scored.uncertainty
             else:
+                anomaly = checked_labels(y, len(scored.nll))
+                rule = rule.at_prevalence(float(anomaly.sum() + 0.5) / (len(anomaly) + 1))
+                new = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
                 evidence = new.decider.evidence(scored, prepared.beside.days)
-                labelled = Labelled(evidence=evidence, wrong=evidence.prediction != checked_labels(y, len(evidence)))
-        return new.deciding_by(rule, anomaly_threshold, rule.fit(good, labelled))
+                labelled = Labelled(evidence=evidence, wrong=evidence.prediction != anomaly)
+        return self.deciding_by(rule, anomaly_threshold, rule.fit(good, labelled))
 
     def corrected_by(
         self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
@@ -159,13 +181,20 @@ class FittedChain:
             spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
             anomaly_threshold: an anomaly has at least this mean probability.
         """
-        rule = self.decider.rule
         plain = replace(self, calibrated=replace(self.calibrated, correction=None))
         prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
         before = plain.scored(prepared).uncertainty.probability
-        units = self.inputs.in_units_of_the_range(prepared.values)
-        correction = Correction.fit(units, before, checked_labels(y, len(before)), spread)
+        correction = Correction.fit(
+            self.inputs.in_units_of_the_range(prepared.values),
+            before,
+            checked_labels(y, len(before)),
+            spread,
+            recent=self.inputs.in_units_of_the_range(like_new.values),
+            recent_probability=plain.scored(like_new).uncertainty.probability,
+        )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
+        assert correction.prevalence is not None
+        rule = self.decider.rule.at_prevalence(correction.prevalence)
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
 
@@ -176,10 +205,14 @@ class FittedChain:
 
     def scored_block(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
         """What the scores of a block of the examples say."""
-        moved, groups = None, prepared.beside.groups
-        if self.calibrated.correction is not None:
-            moved = self.calibrated.correction.log_odds(self.inputs.in_units_of_the_range(prepared.values[block]))
-        return self.calibrated.scored(nll, None if groups is None else groups[block], moved)
+        moved, novelty, groups = None, None, prepared.beside.groups
+        if self.calibrated.correction is not None or self.familiarity is not None:
+            values = self.inputs.in_units_of_the_range(prepared.values[block])
+            if self.calibrated.correction is not None:
+                moved = self.calibrated.correction.log_odds(values)
+            if self.familiarity is not None:
+                novelty = self.familiarity.novelty(values)
+        return self.calibrated.scored(nll, None if groups is None else groups[block], moved, novelty)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,7 +248,7 @@ class Watched:
             decision = chain.decider.decision(scored)
             self.decisions.append(decision)
             bad = inspected.bad[block] | inspected.outside[block]
-            yield values, decision.prediction | decision.uncertain | bad
+            yield values, decision.prediction | decision.uncertain | decision.novel | bad
 
     def assessment(self) -> Assessment:
         """What was found, once all blocks were seen."""

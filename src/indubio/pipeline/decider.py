@@ -7,11 +7,12 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from indubio.assessment import Assessment
-from indubio.conformal import Reference, conformal_of
+from indubio.conformal import Reference
 from indubio.decision import Evidence, Referral, judged, predictions
 from indubio.inputs.notes import joined_notes
 from indubio.inputs.preparation import Beside, Inspected
 from indubio.pipeline.calibrated import Scored
+from indubio.pipeline.familiarity import UNFAMILIAR
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,20 +22,20 @@ class Decision:
     Args:
         prediction: True for what would be called an anomaly.
         uncertain: which of these verdicts are referred for their doubt.
+        novel: which are referred for their novelty.
     """
 
     prediction: Bool[np.ndarray, " examples"]
     uncertain: Bool[np.ndarray, " examples"]
+    novel: Bool[np.ndarray, " examples"]
 
     @classmethod
     def joined(cls, blocks: Sequence["Decision"]) -> "Decision":
         """Blocks of examples as one."""
         if len(blocks) == 1:
             return blocks[0]
-        return cls(
-            prediction=np.concatenate([block.prediction for block in blocks]),
-            uncertain=np.concatenate([block.uncertain for block in blocks]),
-        )
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,6 +48,7 @@ class Decider:
         anomaly_threshold: an anomaly has at least this mean probability.
         reference: scores that p-values are made from; None where there are none.
         n_reference: how many reference examples there are.
+        novelty_limit: what is more novel is referred; None refers nothing for that.
     """
 
     rule: Referral
@@ -54,6 +56,7 @@ class Decider:
     anomaly_threshold: float
     reference: Reference | None
     n_reference: int
+    novelty_limit: float | None = None
 
     def evidence(self, scored: Scored, days: Shaped[np.ndarray, " examples"] | None = None) -> Evidence:
         """What the referral rule gets to see.
@@ -63,8 +66,9 @@ class Decider:
             days: the calendar day of each example, for a rule that counts by day.
         """
         below = None
-        if self.rule.NEEDS_RANKS and self.reference is not None and scored.part_nll is not None:
-            below = self.reference.below(scored.part_nll)
+        part_nll = scored.conformal.part_nll
+        if self.rule.NEEDS_RANKS and self.reference is not None and part_nll is not None:
+            below = self.reference.below(part_nll)
         return Evidence(
             uncertainty=scored.uncertainty,
             prediction=predictions(scored.uncertainty.probability, self.anomaly_threshold),
@@ -76,7 +80,11 @@ class Decider:
     def decision(self, scored: Scored, days: Shaped[np.ndarray, " examples"] | None = None) -> Decision:
         """What each example would be called, and which of these are too uncertain."""
         evidence = self.evidence(scored, days)
-        return Decision(prediction=evidence.prediction, uncertain=self.rule.refers(evidence, self.referral_threshold))
+        return Decision(
+            prediction=evidence.prediction,
+            uncertain=self.rule.refers(evidence, self.referral_threshold),
+            novel=np.asarray(scored.novelty > (np.inf if self.novelty_limit is None else self.novelty_limit)),
+        )
 
     def assessment(
         self, scored: Scored, inspected: Inspected, beside: Beside, decisions: Sequence[Decision] = ()
@@ -91,9 +99,15 @@ class Decider:
         """
         decision = Decision.joined(decisions) if decisions else self.decision(scored, beside.days)
         verdict, reason = judged(
-            decision.prediction, decision.uncertain, scored.uncertainty, inspected.bad, inspected.outside
+            decision.prediction,
+            decision.uncertain,
+            scored.uncertainty,
+            bad=inspected.bad,
+            outside=inspected.outside,
+            novel=decision.novel,
+            unfamiliar=np.asarray(scored.novelty > UNFAMILIAR),
         )
-        p_values = conformal_of(self.reference, scored.part_nll, len(verdict), beside.groups)
+        p_values = scored.conformal
         notes = inspected.notes
         for more in (p_values.notes, scored.notes):
             if more is not None:
@@ -103,6 +117,7 @@ class Decider:
             reason=reason,
             prediction=decision.prediction,
             nll=scored.nll,
+            novelty=scored.novelty,
             p_value=p_values.p_value,
             smallest_p=p_values.smallest,
             promise=p_values.promise,

@@ -31,7 +31,8 @@ from indubio.pipeline.chain import FittedChain, Watched
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
-from indubio.settings import Settings
+from indubio.probability.even_odds import FALSE_ALARMS
+from indubio.settings import Fraction, Settings
 from indubio.uncertainty import Uncertainty
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
@@ -43,6 +44,7 @@ class ChainSettings(Settings):
 
     conversion: Conversion
     referral: Referral
+    false_alarms: Fraction
 
 
 class _Parameters(Protocol):
@@ -60,10 +62,12 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
+        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
         anomaly_threshold: an anomaly has at least this mean probability.
         smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
             of their own; None judges all by the same.
         range_margin: refer examples with a value further outside its training range than this many ranges.
+        novelty_limit: refer examples whose novelty is above this.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
@@ -73,9 +77,11 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     referral: Referral | None
     missing: Missing
     unseen: Unseen
+    false_alarms: float | None
     anomaly_threshold: float
     smallest_group: int | None
     range_margin: float | None = None
+    novelty_limit: float | None
     seed: int
 
     chain_: FittedChain
@@ -146,12 +152,11 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             rule: the new rule.
             X: examples that were not trained on, to fit the rule on: good ones without `y`. None takes the reference
                 examples.
-            y: their labels, 1 or True for an anomaly, for a rule that needs them.
+            y: their labels, 1 or True for an anomaly, for a rule that learns from them: of examples as they come, with
+                as many anomalies among them as there are.
             groups: as for `assess`.
         """
-        new = copy.copy(self)
-        new.referral = rule
-        return new._keep(self._in_use().referring_by(rule, X, y, groups, self.anomaly_threshold))
+        return self._with_rule_of(self._in_use().referring_by(rule, X, y, groups, self.anomaly_threshold))
 
     def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
         """A new detector that has learned from labels, good ones and anomalies; this one stays as it is.
@@ -160,11 +165,12 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
 
         Args:
-            X: all examples that people have labelled, whatever they were chosen by; what was learned before is replaced
-                and not built upon.
+            X: all examples that people have labelled, chosen by what was known of them before (uncertainty, score) or
+                at random, and not by their label; what was learned before is replaced and not built upon.
             y: 1 or True for an anomaly; both kinds are needed.
-            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. The referral
-                rule is fitted on these again, since all uncertainties change; a budget is then a share of such.
+            recent: examples as they come, labelled or not, that were not trained on: the last batch, say. They tell how
+                common anomalies are. The referral rule is fitted on these again, since all uncertainties change; a
+                budget is then a share of such.
             groups: of X and then of `recent`, as for `assess`.
             spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
         """
@@ -176,12 +182,19 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
                 "(`refer_by`), learn, and then fit it again, on labelled examples that were not learned from."
             )
         both = (None, None) if groups is None else (groups[: len(X)], groups[len(X) :])
-        return self.of_chain(chain.corrected_by(X, y, recent, both, spread, self.anomaly_threshold))
+        learned = chain.corrected_by(X, y, recent, both, spread, self.anomaly_threshold)
+        return self.of_chain(learned) if learned.decider.rule is rule else self._with_rule_of(learned)
 
     def read_by(self, reading: Reading) -> Self:
         """A new detector that also knows how the files were read that it was fitted on."""
         chain = self._in_use()
         return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
+
+    def _with_rule_of(self, chain: FittedChain) -> Self:
+        """A new detector of this chain, with its rule among the settings."""
+        new = copy.copy(self)
+        new.referral = chain.decider.rule
+        return new._keep(chain)
 
     def of_chain(self, chain: FittedChain) -> Self:
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
@@ -320,15 +333,28 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         if self._kept[0] != now:
             rule, fitted = self.settings_in_use().referral, self.chain_
             chain = fitted.deciding_by(rule, self.anomaly_threshold, fitted.decider.referral_threshold)
+            chain = chain.limited_by(self.novelty_limit)
             self._kept = now, chain
         return self._kept[1]
+
+    def _with_defaults(self) -> dict[str, Any]:
+        """The parameters with a default, and the rate of false alarms, which the conversion goes by too."""
+        found = super()._with_defaults()
+        conversion = found["conversion"]
+        if not isinstance(conversion, Conversion):
+            return found | {"false_alarms": FALSE_ALARMS}  # refused where all settings are checked
+        given = (rate for rate in (self.false_alarms, conversion.own_rate, FALSE_ALARMS) if rate is not None)
+        rate = next(given)
+        return found | {"conversion": conversion.at_rate(rate), "false_alarms": rate}
 
     def _check_scalars(self) -> None:
         Scalars(
             missing=self.missing,
             unseen=self.unseen,
+            false_alarms=self.false_alarms,
             anomaly_threshold=self.anomaly_threshold,
             range_margin=self.range_margin,
+            novelty_limit=self.novelty_limit,
             smallest_group=self.smallest_group,
         )
 

@@ -170,6 +170,8 @@ class Inputs:
     def in_units_of_the_range(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """Prepared values in units of the training range."""
         scaling = self.intake.scaling
+        if self.scaled and scaling.unit is None:  # they are in these units already
+            return values
         return scaling.in_ranges(values if self.scaled else scaling.scaled(values))
 
     def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:

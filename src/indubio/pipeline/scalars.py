@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from indubio.decision import ANOMALY_THRESHOLD
 from indubio.inputs import Missing, Unseen
-from indubio.settings import AtLeastTwo, NotNegative, Settings, Share
+from indubio.settings import AtLeastTwo, Fraction, NotNegative, Positive, Settings, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +13,8 @@ class Scalars(Settings):
 
     missing: Missing = "error"
     unseen: Unseen = "refer"
+    false_alarms: Fraction | None = None
     anomaly_threshold: Share = ANOMALY_THRESHOLD
     range_margin: NotNegative | None = None
+    novelty_limit: Positive | None = None
     smallest_group: AtLeastTwo | None = None

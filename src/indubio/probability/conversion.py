@@ -37,6 +37,23 @@ class Conversion(Settings, ABC):
         """Whether the customised scaling follows the CDF."""
         return False
 
+    @property
+    def own_rate(self) -> float | None:
+        """The rate of false alarms that it was given itself; None where it was given none."""
+        return None
+
+    def at_rate(self, false_alarms: float) -> "Conversion":  # noqa: ARG002 - for those that know a rate
+        """The same for a rate of false alarms, where it goes by one."""
+        return self
+
+    def log_odds_variance(
+        self,
+        p: Float[np.ndarray, "draws examples"],  # noqa: ARG002 - for those that know it
+        reference: int,  # noqa: ARG002
+    ) -> Float[np.ndarray, "draws examples"] | None:
+        """How unsure the log-odds of each probability are, since so few reference scores tell it; None if not known."""
+        return None
+
     @abstractmethod
     def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
         """Parameters of the probability of one draw, from its training scores."""
@@ -139,7 +156,8 @@ class FittedConversion:
         if len(scores) != self.draws:
             raise ShapeError(f"this conversion was fitted on {self.draws} draws, got {_shape(scores)}.")
         # NaN fails this comparison too. A likelihood that is infinite is a broken model, not a very normal example.
-        _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
+        if not (scores > -np.inf).all():
+            _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
         if scores.shape[1] <= BLOCK:
             return self._block_probability(scores.astype(np.float64, copy=False))
         probability = np.empty(scores.shape)

@@ -4,18 +4,26 @@ r"""What people say of examples, learned: a correction of the log-odds of an ano
 
 with x scaled to the training range, so that g begins at 0, the detector's own opinion, and moves as far as the labels
 carry it: (w, c) is the most probable correction given the labels, a ridge-regularised logistic regression whose offset
-is the unsupervised log-odds. Both kinds of labels count, the good and the anomalous, each kind half of the whole: the
-probability goes on to mean what it did, an anomaly's against a good example's, and 1/2 goes on to be the threshold,
-however rare anomalies are.
+is the unsupervised log-odds.
 
-Examples that are reviewed for their uncertainty need no reweighting: they were chosen by what the detector knew of x,
-and g is learned given x. The labels themselves are not kept, and D + 1 numbers are.
+A probability is an anomaly's against a good example's, as if both were equally common. So each kind of label counts as
+it would if both were: by one over how common the kind is among the examples that come, and not among the labelled. With
+pi the share of anomalies,
+
+    weight = 1 / pi of an anomaly, 1 / (1 - pi) of a good example, the mean of all 1
+    pi = mean of P(anomaly | x) over recent examples,    logit P(anomaly | x) = logit p'(x) + logit pi
+
+and the pi is found, with (w, c), for which this agrees with itself. It then does not matter by what the labelled
+examples were chosen, by their uncertainty, their score or at random, as long as it was by what was known of x and not
+by the label; and 1/2 goes on to be the threshold, however rare anomalies are. The labels themselves are not kept, and
+D + 2 numbers are.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from indubio.errors import ConfigError, DataError, ShapeError
@@ -34,12 +42,15 @@ class Correction:
         constant: of every example.
         reviewed: how many labels it was learned from.
         anomalies: how many of these are anomalies.
+        prevalence: how common anomalies are among recent examples, by what was learned; None for models that were saved
+            before it was kept.
     """
 
     weights: Float[np.ndarray, " values"]
     constant: float
     reviewed: int
     anomalies: int
+    prevalence: float | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 1 or not len(self.weights):
@@ -48,6 +59,8 @@ class Correction:
             raise DataError("`weights` and `constant` must be finite.")
         if not 0 < self.anomalies < self.reviewed:
             raise DataError("there must be labels of good examples and of anomalies.")
+        if self.prevalence is not None and not 0 < self.prevalence < 1:
+            raise DataError(f"`prevalence` must be between 0 and 1, got {self.prevalence}.")
 
     @classmethod
     def fit(
@@ -56,6 +69,9 @@ class Correction:
         probability: Float[np.ndarray, " examples"],
         anomaly: Bool[np.ndarray, " examples"],
         spread: float,
+        *,
+        recent: Float[np.ndarray, "recent ..."],
+        recent_probability: Float[np.ndarray, " recent"],
     ) -> "Correction":
         """The most probable correction, given the labels.
 
@@ -64,6 +80,8 @@ class Correction:
             probability: mean probability of each example, not corrected.
             anomaly: what people say.
             spread: how far the log-odds may move, as a standard deviation, before the labels are seen.
+            recent: values of examples as they come, likewise.
+            recent_probability: theirs.
         """
         if not 0 < spread < np.inf:
             raise ConfigError(f"`spread` must be above 0, got {spread}.")
@@ -72,17 +90,28 @@ class Correction:
                 f"labels of both kinds are needed, and all {len(anomaly)} are "
                 f"{'anomalies' if anomaly.any() else 'good'}. Review more, or use `update` for good examples alone."
             )
-        values = _values(scaled)
-        design = np.concatenate([values, np.ones((len(values), 1))], axis=1)
-        share = anomaly.mean()
-        weight = np.where(anomaly, 0.5 / share, 0.5 / (1 - share))
-        offset = logit(np.clip(probability, 1 - SUREST, SUREST))
-        found = _most_probable(design, anomaly.astype(np.float64), offset, weight, 1 / spread**2)
+        labels = _Labels(_design(scaled), anomaly, _log_odds(probability), 1 / spread**2)
+        values, offset = _design(recent), _log_odds(recent_probability)
+
+        def rarer(common: float) -> float:
+            """How much rarer anomalies are thought to be than they then are among recent examples, in log-odds."""
+            expected = expit(offset + values @ labels.most_probable(common) + common)
+            return float(logit(expected.mean()) - common)
+
+        rarest = float(logit(0.5 / (len(values) + 1)))  # so many examples cannot tell more
+        if rarer(rarest) <= 0:
+            common = rarest
+        elif rarer(-rarest) >= 0:
+            common = -rarest
+        else:
+            common = float(brentq(rarer, rarest, -rarest, xtol=TOLERANCE))
+        found = labels.most_probable(common)
         return cls(
             weights=found[:-1],
             constant=float(found[-1]),
             reviewed=len(anomaly),
             anomalies=int(anomaly.sum()),
+            prevalence=float(expit(common)),
         )
 
     def log_odds(self, scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " examples"]:
@@ -105,34 +134,60 @@ def _values(scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "exa
     return np.asarray(np.clip(4 * (flat - 0.5), -FARTHEST, FARTHEST) / np.sqrt(flat.shape[1]))
 
 
-def _most_probable(
-    design: Float[np.ndarray, "examples terms"],
-    y: Float[np.ndarray, " examples"],
-    offset: Float[np.ndarray, " examples"],
-    weight: Float[np.ndarray, " examples"],
-    ridge: float,
-) -> Float[np.ndarray, " terms"]:
-    """Newton's method on the penalised logistic loss, within the space that the examples span: fast for few examples.
+def _design(scaled: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples terms"]:
+    values = _values(scaled)
+    return np.concatenate([values, np.ones((len(values), 1))], axis=1)
 
-    The loss is convex; a step is halved until it goes down, so it cannot be overshot.
+
+def _log_odds(probability: Float[np.ndarray, " examples"]) -> Float[np.ndarray, " examples"]:
+    return np.asarray(logit(np.clip(probability, 1 - SUREST, SUREST)))
+
+
+class _Labels:
+    """Labelled examples to learn from, by Newton's method within the space that they span: fast for few examples.
+
+    Args:
+        design: values and a constant.
+        anomaly: what people say.
+        offset: log-odds to start from.
+        ridge: of the penalty.
     """
-    u, s, vt = np.linalg.svd(design, full_matrices=False)
-    within = u * s
-    b = np.zeros(within.shape[1])
 
-    def loss(b: Float[np.ndarray, " rank"]) -> float:
-        moved = offset + within @ b
-        return float(weight @ (np.logaddexp(0, moved) - y * moved) + ridge / 2 * b @ b)
+    def __init__(
+        self,
+        design: Float[np.ndarray, "examples terms"],
+        anomaly: Bool[np.ndarray, " examples"],
+        offset: Float[np.ndarray, " examples"],
+        ridge: float,
+    ) -> None:
+        u, s, self._vt = np.linalg.svd(design, full_matrices=False)
+        self._within, self._anomaly, self._offset, self._ridge = u * s, anomaly, offset, ridge
+        self._last = np.zeros(len(s))  # what was found before, to start from
 
-    now = loss(b)
-    for _ in range(STEPS):
-        p = expit(offset + within @ b)
-        gradient = within.T @ (weight * (p - y)) + ridge * b
-        curvature = within.T @ ((weight * p * (1 - p))[:, None] * within) + ridge * np.eye(len(b))
-        step = np.linalg.solve(curvature, gradient)
-        while loss(b - step) > now and np.abs(step).max() > TOLERANCE:
-            step = step / 2
-        b, before, now = b - step, now, loss(b - step)
-        if before - now <= TOLERANCE * max(1.0, abs(now)):
-            break
-    return np.asarray(vt.T @ b)
+    def most_probable(self, common: float) -> Float[np.ndarray, " terms"]:
+        """The correction, if these are the log-odds of an anomaly among all examples.
+
+        The loss is convex; a step is halved until it goes down, so it cannot be overshot.
+        """
+        within, offset, ridge, b = self._within, self._offset, self._ridge, self._last
+        y = self._anomaly.astype(np.float64)
+        weight = np.where(self._anomaly, 1 / expit(common), 1 / expit(-common))
+        weight = weight / weight.mean()
+
+        def loss(b: Float[np.ndarray, " rank"]) -> float:
+            moved = offset + within @ b
+            return float(weight @ (np.logaddexp(0, moved) - y * moved) + ridge / 2 * b @ b)
+
+        now = loss(b)
+        for _ in range(STEPS):
+            p = expit(offset + within @ b)
+            gradient = within.T @ (weight * (p - y)) + ridge * b
+            curvature = within.T @ ((weight * p * (1 - p))[:, None] * within) + ridge * np.eye(len(b))
+            step = np.linalg.solve(curvature, gradient)
+            while loss(b - step) > now and np.abs(step).max() > TOLERANCE:
+                step = step / 2
+            b, before, now = b - step, now, loss(b - step)
+            if before - now <= TOLERANCE * max(1.0, abs(now)):
+                break
+        self._last = b
+        return np.asarray(self._vt.T @ b)

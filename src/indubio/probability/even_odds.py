@@ -6,6 +6,9 @@ A score that a good example reaches with the chosen rate has probability 1/2, so
 is called an anomaly. Scores that tie count as reached: what good examples often have is never an anomaly. Beyond the
 largest score s falls as a Pareto tail does, s(x) = 1/2 / (N + 1) / (1 + (nll - largest) / excess), with the mean excess
 of the highest tenth: far outliers stay in order, and nothing has probability 0 or 1.
+
+N scores tell s only so well: s ~ Beta((N + 1) s, (N + 1) (1 - s)), so that the log-odds have the variance
+steepness^2 (1 - s) / (s (N + 2)), to first order. It is part of the epistemic uncertainty: see `uncertainty`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from indubio.errors import ConfigError
 from indubio.probability.conversion import Conversion
 from indubio.probability.ecdf import rounded_down
 from indubio.probability.ranks import places
@@ -24,6 +28,8 @@ from indubio.settings import Fraction, Positive
 TENTH = 0.1  # of the scores, the highest, that the tail is fitted on
 SMALLEST_EXCESS = 1e-3  # of the size of the largest score: a tail that falls faster is not known from so few scores
 SUREST = 1 - 2.0**-40  # the largest probability of a finite score
+FALSE_ALARMS = 0.1  # docs/verdicts.md: what was tried
+LARGEST_VARIANCE = 4.9  # of the logarithm of s where no score is reached: that of Beta(1/2, N), whatever N
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +38,7 @@ class Odds(Conversion):
 
     Args:
         false_alarms: the share of good examples that may be called anomalies: at this rarity the probability is 1/2.
+            None is the detector's `false_alarms`, and 0.1 without a detector.
         steepness: how fast the probability changes with the rarity.
 
     Example:
@@ -45,8 +52,34 @@ class Odds(Conversion):
 
     PARAMETERS: ClassVar[Mapping[str, int]] = {"scores": 2, "excess": 1}
 
-    false_alarms: Fraction = 0.1
+    false_alarms: Fraction | None = None
     steepness: Positive = 1.0
+
+    @property
+    def own_rate(self) -> float | None:
+        """As the settings say."""
+        return self.false_alarms
+
+    def at_rate(self, false_alarms: float) -> "Odds":
+        """The same for this rate; refused where it has another."""
+        if self.false_alarms not in (None, false_alarms):
+            raise ConfigError(
+                f"`false_alarms` is {false_alarms:g}, and {self.false_alarms:g} in the conversion: leave one of them "
+                "out."
+            )
+        return self.replaced(false_alarms=false_alarms)
+
+    def log_odds_variance(
+        self, p: Float[np.ndarray, "draws examples"], reference: int
+    ) -> Float[np.ndarray, "draws examples"]:
+        """What follows from the Beta distribution of s; no score beyond all others is less known than the first."""
+        odds = (1 - p) / p
+        if self.steepness != 1:
+            odds = odds ** (1 / self.steepness)
+        s = np.minimum((self.false_alarms or FALSE_ALARMS) * odds, 1.0)
+        with np.errstate(divide="ignore"):
+            variance = (1 - s) / (s * (reference + 2))
+        return np.asarray(self.steepness**2 * np.minimum(variance, LARGEST_VARIANCE))
 
     def fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
         """The sorted scores, and the mean excess of the highest tenth."""
@@ -76,7 +109,7 @@ class Odds(Conversion):
                 reached = count - places(known["scores"], below[draw], "left")
                 beyond = np.maximum(least[draw] - known["scores"][-1], 0.0) / known["excess"]
                 rarity[draw] = (reached + 0.5) / (count + 1) / (1 + beyond)
-        odds = rarity / self.false_alarms
+        odds = rarity / (self.false_alarms or FALSE_ALARMS)
         if self.steepness != 1:  # powers are not rounded the same on every processor
             odds **= self.steepness
         probability = np.minimum(1 / (1 + odds), SUREST)

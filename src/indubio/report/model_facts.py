@@ -135,7 +135,8 @@ def _referral(subject: Subject) -> str:
     rule, threshold = subject.referral, subject.detector.referral_threshold_
     if isinstance(rule, NoReferral) or np.isinf(threshold):
         return "nothing is referred for uncertainty"
-    if not rule.by_threshold:
+    referred = rule.in_words(threshold)
+    if referred is None:
         return _in_words(rule)
     match rule:
         case Budget():
@@ -144,7 +145,7 @@ def _referral(subject: Subject) -> str:
             kind = "a fixed threshold"
         case _:
             kind = _in_words(rule)
-    return f"{rule.by} uncertainty above {number(threshold)} ({kind})"
+    return f"{referred} ({kind})"
 
 
 def _in_words(settings: Settings) -> str:

@@ -100,9 +100,11 @@ def _call(settings: dict[str, Any]) -> str:
 def _referral(detector: Detector, rule: dict[str, Any]) -> str:
     if not np.isfinite(detector.referral_threshold_):
         return "nothing for its uncertainty"
-    if not detector.settings_in_use().referral.by_threshold:
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by")
-    found = f"{rule['by']} uncertainty above {detector.referral_threshold_:.6g}"
+    found = detector.settings_in_use().referral.in_words(detector.referral_threshold_)
+    if found is None:
+        return ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by" and value is not None
+        )
     return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
 
 

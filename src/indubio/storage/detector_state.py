@@ -21,13 +21,14 @@ from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
+from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
+from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.migrations import Stored
 from indubio.storage.tree import flattened, rebuilt
-from indubio.storage.uncertainty_ranks import UncertaintyRanks
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
@@ -42,7 +43,7 @@ FITTED: dict[str, Any] = {
     "n_training_": int,
     "n_reference_": int,
     "largest_reference_nll_": float,
-    "reference_uncertainty_": UncertaintyRanks,
+    "reference_uncertainty_": KeptUncertainty,
     "reference_": Reference | None,
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
@@ -53,12 +54,13 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
+    "familiarity_": Familiarity,
 }
 # where the training data had names, where it was read from files, where something was learned
 # from labels, where groups have probabilities of their own, where examples can be added to sums, and where
 # draws are of chains
 OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_", "mixing_"}
-LATER = {"typical_nll_", "drift_reference_"}  # what models that were saved by earlier versions lack
+LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
@@ -108,7 +110,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "n_training_": chain.n_training,
         "n_reference_": calibrated.n_reference,
         "largest_reference_nll_": calibrated.largest,
-        "reference_uncertainty_": UncertaintyRanks.of(chain.good, detector.settings_in_use().referral, threshold),
+        "reference_uncertainty_": KeptUncertainty.of(chain.good),
         "reference_": calibrated.reference,
         "referral_threshold_": threshold,
         "typical_nll_": detector.typical_nll_,
@@ -119,6 +121,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
+        "familiarity_": chain.familiarity,
     }
 
 
@@ -209,6 +212,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             n_reference=known["n_reference_"],
             by_group=known["group_conversions_"],
             correction=known["correction_"],
+            false_alarms=detector.false_alarms,
         ),
         decider=Decider(
             rule=rule,
@@ -216,8 +220,10 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             anomaly_threshold=rule.anomaly_threshold(detector.anomaly_threshold),
             reference=known["reference_"],
             n_reference=known["n_reference_"],
+            novelty_limit=detector.novelty_limit,
         ),
-        good=known["reference_uncertainty_"].expanded(),
+        familiarity=known["familiarity_"],
+        good=known["reference_uncertainty_"].uncertainty,
         drift_reference=known["drift_reference_"],
         n_training=known["n_training_"],
     )
@@ -294,6 +300,8 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),
+        "`familiarity_` must be of such values": attributes["familiarity_"] is None
+        or attributes["familiarity_"].centres.shape[1] == math.prod(values),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]

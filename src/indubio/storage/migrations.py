@@ -45,8 +45,27 @@ def with_calibration(stored: Stored) -> Stored:
 
 
 def without_spectra(stored: Stored) -> Stored:
-    """2 -> 3: windows were taken as they are."""
-    return replace(stored, settings=stored.settings | {"spectra": False})
+    """2 -> 3: windows were taken as they are, alarms and inliers referred alike, uncertainties kept by rank."""
+    settings = stored.settings | {"spectra": False}
+    referral = settings.get("referral")
+    if isinstance(referral, dict) and referral.get("kind") in ("budget", "at_most"):
+        settings["referral"] = {"inlier_weight": 1.0} | referral
+    return _with_whole_uncertainties(replace(stored, settings=settings))
+
+
+def _with_whole_uncertainties(stored: Stored) -> Stored:
+    place = "reference_uncertainty_"
+    summary, ranks = stored.fitted.get(place), stored.arrays.get(f"{place}.rank")
+    if not isinstance(summary, dict) or ranks is None or not isinstance(summary.get("examples"), int):
+        return stored  # refused where it is read
+    times = np.diff(ranks, append=summary["examples"])
+    names = [name for name in summary if name not in ("class", "examples", "rank")]
+    arrays = {name: values for name, values in stored.arrays.items() if name != f"{place}.rank"}
+    if not (times > 0).all() or any(len(arrays.get(f"{place}.{name}", ())) != len(times) for name in names):
+        return stored
+    whole = {f"{place}.{name}": np.repeat(arrays[f"{place}.{name}"], times)[::-1].copy() for name in names}
+    told = {name: {"array": [summary["examples"]], "dtype": "float64"} for name in names}
+    return replace(stored, fitted=stored.fitted | {place: {"class": "kept_uncertainty"} | told}, arrays=arrays | whole)
 
 
 # Version -> what turns it into the next one. A new version comes with its line here and a golden model in the tests.

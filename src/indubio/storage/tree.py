@@ -25,9 +25,10 @@ from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.quality import QualityLimits
+from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
-from indubio.storage.uncertainty_ranks import UncertaintyRanks
+from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
@@ -42,7 +43,8 @@ CLASSES: dict[str, type[Any]] = {
     "reference": Reference,
     "correction": Correction,
     "group_conversions": GroupConversions,
-    "summary": UncertaintyRanks,
+    "kept_uncertainty": KeptUncertainty,
+    "familiarity": Familiarity,
     "drift_reference": DriftReference,
     "kept_sums": KeptSums,
     "kept_rows": KeptRows,

@@ -48,22 +48,32 @@ def evidence(probability, epistemic=None, aleatoric=None, **known) -> Evidence:
 
 def verdicts_of(rule, found: Evidence, threshold: float | None = None):
     threshold = rule.fit(found.uncertainty) if threshold is None else threshold
-    none = np.zeros(len(found), dtype=bool)
-    return judged(found.prediction, rule.refers(found, threshold), found.uncertainty, none, none)[0]
+    return judged(found.prediction, rule.refers(found, threshold), found.uncertainty, **nothing(len(found)))[0]
+
+
+def nothing(examples: int, **flags) -> dict[str, np.ndarray]:
+    """What could be wrong with the examples, but for what is given."""
+    none = np.zeros(examples, dtype=bool)
+    return dict.fromkeys(("bad", "outside", "novel", "unfamiliar"), none) | flags
+
+
+def alike(share, **given) -> Budget:
+    """A budget that reviews inliers as readily as alarms."""
+    return Budget(share=share, inlier_weight=1.0, **given)
 
 
 @given(TIED_VALUES, SHARES)
 def test_a_budget_is_never_exceeded_on_the_examples_it_was_fitted_on(values, share):
     total = np.array(values)
-    threshold = Budget(share=share).fit({"total": total})
-    found = verdicts_of(Budget(share=share), evidence(np.zeros_like(total), total), threshold)
+    threshold = alike(share).fit({"total": total})
+    found = verdicts_of(alike(share), evidence(np.zeros_like(total), total), threshold)
     assert np.mean(found == Verdict.REFER) <= share
 
 
 @given(TIED_VALUES, SHARES)
 def test_a_budget_is_used_as_far_as_ties_allow(values, share):
     total = np.array(values)
-    threshold = Budget(share=share).fit({"total": total})
+    threshold = alike(share).fit({"total": total})
     assert threshold in total
     for lower in total[total < threshold]:
         assert np.mean(total > lower) > share
@@ -74,17 +84,17 @@ def test_a_budget_of_k_in_n_refers_k_of_n_different_examples(examples, referred)
     # k / n is rounded: the budget must neither lose nor gain an example by it.
     referred = min(referred, examples - 1)
     total = np.random.default_rng(examples).permutation(examples) / examples
-    threshold = Budget(share=referred / examples).fit({"total": total})
+    threshold = alike(referred / examples).fit({"total": total})
     assert np.count_nonzero(total > threshold) == referred
 
 
 def test_examples_that_all_tie_are_not_referred():
-    assert Budget(share=0.5).fit({"total": np.full(10, 0.1)}) == 0.1
+    assert alike(0.5).fit({"total": np.full(10, 0.1)}) == 0.1
 
 
 def test_an_infinite_uncertainty_is_referred_first():
     values = np.array([np.inf, 1.0, 2.0, 3.0])
-    threshold = Budget(share=0.25, by="var_nll").fit({"var_nll": values})
+    threshold = alike(0.25, by="var_nll").fit({"var_nll": values})
     assert threshold == 3.0
 
 
@@ -92,7 +102,7 @@ def test_an_infinite_uncertainty_is_referred_first():
 def test_a_rule_goes_by_the_uncertainty_it_names(by):
     rng = np.random.default_rng(0)
     found = quantify(rng.uniform(size=(5, 100)), rng.gamma(2.0, size=(5, 100)), 3.0, 10)
-    threshold = Budget(share=0.1, by=by).fit(found)
+    threshold = alike(0.1, by=by).fit(found)
     assert threshold in getattr(found, by)
     assert np.mean(getattr(found, by) > threshold) <= 0.1
 
@@ -158,7 +168,7 @@ def test_values_that_are_not_one_per_example_are_refused():
 
 def test_a_budget_without_examples_is_refused():
     with pytest.raises(DataError, match="at least one example"):
-        Budget().fit({"total": np.empty(0)})
+        Budget().fit({"total": np.empty(0), "probability": np.empty(0)})
 
 
 def test_an_uncertainty_that_is_not_there_is_refused():
@@ -192,8 +202,8 @@ def test_a_referral_threshold_that_is_missing_is_refused():
 
 def test_the_larger_part_of_the_uncertainty_names_the_doubt():
     found = evidence([0.5, 0.5, 0.5], epistemic=[0.2, 0.05, 0.2], aleatoric=[0.05, 0.2, 0.05])
-    none = np.zeros(3, dtype=bool)
-    verdict, given = judged(found.prediction, np.array([True, True, False]), found.uncertainty, none, none)
+    uncertain = np.array([True, True, False])
+    verdict, given = judged(found.prediction, uncertain, found.uncertainty, **nothing(3))
     assert list(given) == [Reason.EPISTEMIC, Reason.ALEATORIC, ""]
     assert list(verdict) == [Verdict.REFER, Verdict.REFER, Verdict.ANOMALY]
 
@@ -201,9 +211,46 @@ def test_the_larger_part_of_the_uncertainty_names_the_doubt():
 def test_bad_input_comes_before_a_value_out_of_range_and_that_before_doubt():
     found = evidence(np.full(4, 0.5), epistemic=np.full(4, 0.2))
     uncertain, outside, bad = (np.array(flags, dtype=bool) for flags in ([1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 0]))
-    verdict, given = judged(found.prediction, uncertain, found.uncertainty, bad, outside)
+    verdict, given = judged(found.prediction, uncertain, found.uncertainty, **nothing(4, bad=bad, outside=outside))
     assert list(given) == ["uncertain-epistemic", "out_of_range", "bad_input", "out_of_range"]
     assert (verdict == Verdict.REFER).all()
+
+
+def test_what_is_unfamiliar_explains_a_doubt_and_is_referred_where_novelty_is():
+    found = evidence(np.full(5, 0.5), epistemic=np.full(5, 0.2))
+    uncertain, unfamiliar, novel = (
+        np.array(flags, dtype=bool) for flags in ([1, 1, 0, 0, 1], [0, 1, 1, 1, 1], [0, 0, 0, 1, 0])
+    )
+    flags = nothing(5, unfamiliar=unfamiliar, novel=novel, outside=np.array([False] * 4 + [True]))
+    verdict, given = judged(found.prediction, uncertain, found.uncertainty, **flags)
+    assert list(given) == ["uncertain-epistemic", "unfamiliar", "", "unfamiliar", "out_of_range"]
+    assert list(verdict) == ["REFER", "REFER", "ANOMALY", "REFER", "REFER"]
+
+
+# ----- alarms first
+
+
+def test_alarms_are_reviewed_before_inliers_of_the_same_doubt():
+    found = evidence([0.49, 0.51, 0.2, 0.8], aleatoric=[0.2499, 0.2499, 0.16, 0.16])
+    assert list(Budget(inlier_weight=0.5).doubt(found)) == [0.12495, 0.2499, 0.08, 0.16]
+    assert list(AtMost(count=2).refers(found, 0.0)) == [False, True, False, True]
+    assert list(AtMost(count=2, inlier_weight=1.0).refers(found, 0.0)) == [True, True, False, False]
+
+
+def test_a_budget_with_alarms_first_is_never_exceeded():
+    random = np.random.default_rng(0)
+    for share, weight in ((0.05, 0.5), (0.1, 0.0), (0.3, 0.9)):
+        p = random.uniform(size=1000) ** 3
+        found = evidence(p, aleatoric=p * (1 - p))
+        rule = Budget(share=share, inlier_weight=weight)
+        assert 0.9 * share <= np.mean(rule.refers(found, rule.fit(found.uncertainty))) <= share
+
+
+def test_what_a_rule_refers_is_told_in_words():
+    assert alike(0.05).in_words(0.2) == "total uncertainty above 0.2"
+    assert Budget().in_words(0.1) == "total uncertainty of an alarm above 0.1, of others above 0.2"
+    assert Budget().in_words(0.2) == "total uncertainty of an alarm above 0.2"
+    assert Cost(missed_anomaly=1, false_alarm=1, review=1).in_words(1.0) is None
 
 
 # ----- at most so many
@@ -212,7 +259,7 @@ def test_bad_input_comes_before_a_value_out_of_range_and_that_before_doubt():
 @given(TIED_VALUES, st.integers(0, 10))
 def test_no_batch_refers_more_than_it_may_and_ties_stand_together(values, count):
     total = np.array(values)
-    referred = AtMost(count=count).refers(evidence(np.zeros_like(total), total), 0.0)
+    referred = AtMost(count=count, inlier_weight=1.0).refers(evidence(np.zeros_like(total), total), 0.0)
     assert referred.sum() <= count
     if referred.any():
         assert total[referred].min() > total[~referred].max(initial=0.0)
@@ -226,7 +273,7 @@ def test_every_day_has_its_own_count():
 
 
 def test_a_quiet_day_refers_nothing_that_is_certain():
-    rule = AtMost(count=5, least=0.1)
+    rule = AtMost(count=5, least=0.1, inlier_weight=1.0)
     found = evidence(np.zeros(3), [0.0, 0.1, 0.2])
     assert list(rule.refers(found, rule.fit(found.uncertainty))) == [False, False, True]
 
@@ -239,15 +286,26 @@ def test_counting_by_day_needs_days():
 # ----- cost
 
 
-@given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.01, 50))
-def test_costs_choose_the_cheapest_of_three_verdicts(missed, alarm, review):
-    rule = Cost(missed_anomaly=missed, false_alarm=alarm, review=review)
+@given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.01, 50), st.none() | st.floats(0.001, 0.999))
+def test_costs_choose_the_cheapest_of_three_verdicts(missed, alarm, review, prevalence):
+    rule = Cost(missed_anomaly=missed, false_alarm=alarm, review=review, prevalence=prevalence)
     p = np.linspace(0.003, 0.997, 101)
     found = evidence(p, prediction=p >= rule.anomaly_threshold(0.5))
-    costs = np.stack([p * missed, (1 - p) * alarm, np.full_like(p, review)])
+    odds = p / (1 - p) * (1 if prevalence is None else prevalence / (1 - prevalence))  # Bayes
+    q = odds / (1 + odds)
+    costs = np.stack([q * missed, (1 - q) * alarm, np.full_like(q, review)])
     names = np.array([Verdict.INLIER, Verdict.ANOMALY, Verdict.REFER])
     chosen = np.array([costs[list(names).index(verdict), i] for i, verdict in enumerate(verdicts_of(rule, found))])
-    np.testing.assert_allclose(chosen, costs.min(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(chosen, costs.min(axis=0), rtol=1e-9)
+
+
+def test_a_prevalence_is_put_in_where_none_was_given():
+    costs = {"missed_anomaly": 10.0, "false_alarm": 1.0, "review": 0.3}
+    assert Cost(**costs).at_prevalence(0.2) == Cost(**costs, prevalence=0.2)
+    assert Cost(**costs, prevalence=0.1).at_prevalence(0.2) == Cost(**costs, prevalence=0.1)
+    assert Budget().at_prevalence(0.2) == Budget()
+    with pytest.raises(ConfigError, match="`prevalence` must be"):
+        Cost(**costs, prevalence=1.0)
 
 
 # ----- rules of the literature

@@ -63,29 +63,73 @@ def test_all_labels_are_given_again_and_the_order_is_nothing(detector, learned):
 
 def test_it_is_the_logistic_regression_of_scikit_learn_from_the_unsupervised_log_odds_on():
     scaled, anomaly = RNG.uniform(size=(80, 6)), RNG.uniform(size=80) < 0.2
-    spread = 1.7
-    ours = Correction.fit(scaled, np.full(80, 0.5), anomaly, spread)  # log-odds of 0: no offset, which theirs has not
+    spread, half = 1.7, np.full(80, 0.5)  # log-odds of 0: no offset, which theirs has not
+    ours = Correction.fit(scaled, half, anomaly, spread, recent=scaled, recent_probability=half)
     values = np.column_stack([4 * (scaled - 0.5) / np.sqrt(6), np.ones(80)])
-    theirs = LogisticRegression(
-        C=spread**2, fit_intercept=False, class_weight="balanced", tol=1e-10, max_iter=10_000
-    ).fit(values, anomaly)
+    theirs = LogisticRegression(C=spread**2, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
+        values, anomaly, sample_weight=counted(anomaly, ours.prevalence)
+    )
     np.testing.assert_allclose([*ours.weights, ours.constant], theirs.coef_[0], atol=1e-4)
+    expected = expit(values @ theirs.coef_[0] + logit(ours.prevalence))
+    assert expected.mean() == pytest.approx(ours.prevalence, abs=1e-4)
+
+
+def counted(anomaly: np.ndarray, prevalence: float) -> np.ndarray:
+    """How much each label counts."""
+    weight = np.where(anomaly, 1 / prevalence, 1 / (1 - prevalence))
+    return weight / weight.mean()
 
 
 @pytest.mark.parametrize("width", [3, 400])  # fewer values than examples, and more
 def test_no_other_correction_is_more_probable(width):
     scaled, anomaly = RNG.uniform(size=(50, width)), RNG.uniform(size=50) < 0.3
     p = RNG.uniform(size=50)
-    ours = Correction.fit(scaled, p, anomaly, 2.0)
+    ours = Correction.fit(scaled, p, anomaly, 2.0, recent=scaled, recent_probability=p)
+    weight = counted(anomaly, ours.prevalence)
 
     def loss(weights: np.ndarray, constant: float) -> float:
         moved = logit(np.clip(p, 1 - SUREST, SUREST)) + 4 * (scaled - 0.5) / np.sqrt(width) @ weights + constant
-        weight = np.where(anomaly, 0.5 / anomaly.mean(), 0.5 / (1 - anomaly.mean()))
         return weight @ np.log1p(np.exp(np.where(anomaly, -moved, moved))) + (weights @ weights + constant**2) / 8
 
     best = loss(ours.weights, ours.constant)
     for _ in range(50):
         assert loss(ours.weights + 0.01 * RNG.normal(size=width), ours.constant + 0.01 * RNG.normal()) > best
+
+
+REPETITIONS, REVIEWED = 12, 400
+
+
+def test_by_what_the_labelled_were_chosen_is_nothing_to_what_is_learned():
+    # The truth is the detector's own opinion and a correction that is linear in the values; it is known exactly.
+    random = np.random.default_rng(8)
+    detector = Detector(seed=1).fit(random.normal(size=(200, 3)))
+    rows = random.normal(size=(8000, 3)) * 1.3
+    found = detector.assess(rows)
+    units = detector.chain_.inputs.in_units_of_the_range(detector.chain_.inputs.prepared(rows).values)
+    offset = logit(np.clip(found.probability, 1 - SUREST, SUREST))
+    odds = offset + 4 * (units - 0.5) @ [1.5, -1.0, 0.0] / np.sqrt(3) - 2.0
+    share = expit(odds).mean()  # of anomalies among what comes
+    constant = -2.0 - logit(share)
+    by_chance = np.random.default_rng(0)
+    ways = {
+        "at random": lambda: by_chance.permutation(8000)[:REVIEWED],
+        "most uncertain": lambda: np.argsort(-found.total * by_chance.uniform(0.7, 1, size=8000))[:REVIEWED],
+        "highest": lambda: np.argsort(-found.nll * by_chance.uniform(0.3, 1, size=8000))[:REVIEWED],
+    }
+    new = rows[:500]
+    truth = expit(odds[:500] - logit(share))
+    for way, chosen_by in ways.items():
+        constants, shares, errors = [], [], []
+        for _ in range(REPETITIONS):
+            chosen = chosen_by()
+            says = by_chance.uniform(size=REVIEWED) < expit(odds[chosen])
+            learned = detector.learn(rows[chosen], says, recent=rows, spread=20.0)
+            constants.append(learned.correction_.constant)
+            shares.append(logit(learned.correction_.prevalence))
+            errors.append((learned.assess(new).probability - truth).mean())
+        for values, true in ((constants, constant), (shares, logit(share)), (errors, 0.0)):
+            noise = np.std(values, ddof=1) / np.sqrt(REPETITIONS)
+            assert abs(np.mean(values) - true) < 3 * noise + 0.02, (way, np.mean(values), true, noise)
 
 
 def test_a_tight_spread_leaves_the_detector_its_opinion(detector):

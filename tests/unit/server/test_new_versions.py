@@ -1,10 +1,12 @@
 """New versions from people's labels: other rules, and new training; both versions measured side by side."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from indubio import Detector
@@ -51,10 +53,15 @@ def test_a_rule_by_cost_refers_where_a_look_is_cheaper(reviewed: tuple[Running, 
     costs = {"missed_anomaly": 20.0, "false_alarm": 5.0, "review": 1.0}
     found = make_version(order(reviewed, tmp_path / "new", rule="cost", settings=costs), told)
     new = load(tmp_path / "new")
-    assert new.referral == Cost(**costs)
-    assert new.decision_threshold == 0.2
+    common = (ANOMALIES + 0.5) / (SIZE + 1)  # learned from the reviews, which are of all verdicts
+    assert new.referral == Cost(**costs, prevalence=common)
+    assert new.decision_threshold == pytest.approx(5 * (1 - common) / (5 * (1 - common) + 20 * common))
     assert (found["cases"], found["anomalies"]) == (SIZE, ANOMALIES)
     assert found["present"].keys() == found["new"].keys()
+    make_version(order(reviewed, tmp_path / "said", rule="cost", settings=costs | {"prevalence": 0.5}), told)
+    assert load(tmp_path / "said").decision_threshold == 0.2
+    with pytest.raises(ConfigError, match="Or say the prevalence"):
+        make_version(order(reviewed, tmp_path / "no", rule="cost", settings=costs, control_share=0.0), told)
 
 
 def test_a_target_risk_is_fitted_on_cases_as_they_come(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
@@ -62,12 +69,52 @@ def test_a_target_risk_is_fitted_on_cases_as_they_come(reviewed: tuple[Running, 
     found = make_version(order(reviewed, tmp_path / "new", rule="target_risk", settings=wanted), told)
     new = load(tmp_path / "new")
     assert new.referral == TargetRisk(**wanted)
+    rows, anomaly, held_out = all_reviewed(reviewed)
+    by_hand = load(reviewed[1] / "press").refer_by(new.referral, read_table(rows[held_out]), anomaly[held_out])
+    assert new.referral_threshold_ == by_hand.referral_threshold_
     accepted = 1 - found["new"]["referred"]
     assert found["new"]["wrong_accepted"] <= 0.3 * accepted
     with pytest.raises(ConfigError, match="--control-share"):
         make_version(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted, control_share=0.0), told)
-    with pytest.raises(DataError, match="at least"):
+    needed = TargetRisk(alpha=0.001).fewest
+    with pytest.raises(DataError, match=f"at least {needed} .* there are {held_out.sum()}: of {SIZE} reviewed ones"):
         make_version(order(reviewed, tmp_path / "no", rule="target_risk", settings=wanted | {"alpha": 0.001}), told)
+
+
+def all_reviewed(reviewed: tuple[Running, Path]) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """The rows of all cases, what people said, and which of them never teach."""
+    rows = good_rows(SIZE, seed=5)
+    rows.iloc[:ANOMALIES] += 6.0
+    references = [case.reference for case in reviewed[0].store.read(chosen_cases)]
+    return rows, np.arange(SIZE) < ANOMALIES, np.array([int(one[:8], 16) % 3 == 0 for one in references])
+
+
+def test_a_risk_after_learning_is_promised_on_cases_that_taught_nothing(
+    reviewed: tuple[Running, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, pd.DataFrame]] = []
+    learn, refer_by = Detector.learn, Detector.refer_by
+
+    def learned(self: Detector, X: Any, y: Any, **more: Any) -> Detector:
+        seen.append(("taught", X.features.to_pandas()))
+        return learn(self, X, y, **more)
+
+    def referring(self: Detector, rule: Any, X: Any = None, y: Any = None, **more: Any) -> Detector:
+        if y is not None:
+            seen.append(("promised on", X.features.to_pandas()))
+        return refer_by(self, rule, X, y, **more)
+
+    monkeypatch.setattr(Detector, "learn", learned)
+    monkeypatch.setattr(Detector, "refer_by", referring)
+    make_version(order(reviewed, tmp_path / "learned", kind="learn"), told)
+    again = {"path": str(tmp_path / "learned"), "rule": "target_risk", "settings": {"alpha": 0.3, "delta": 0.1}}
+    found = make_version(order(reviewed, tmp_path / "new", **again), told)
+    _, _, held_out = all_reviewed(reviewed)
+    assert [what for what, _ in seen] == ["taught", "promised on"]
+    (_, taught), (_, promised) = seen
+    assert (len(taught), len(promised)) == ((~held_out).sum(), held_out.sum())
+    assert not set(taught.itertuples(index=False)) & set(promised.itertuples(index=False))
+    assert found["cases"] == held_out.sum()
 
 
 def test_new_training_is_an_update_with_the_confirmed_inliers(reviewed: tuple[Running, Path], tmp_path: Path) -> None:
@@ -99,14 +146,11 @@ def test_a_rule_that_needs_labels_is_fitted_again_after_new_training(
 def test_a_version_learns_from_both_kinds_of_labels_and_is_compared_on_others(
     reviewed: tuple[Running, Path], tmp_path: Path
 ) -> None:
-    server, folder = reviewed
     found = make_version(order(reviewed, tmp_path / "new", kind="learn"), told)
-    cases = server.store.read(chosen_cases)
-    held_out = np.array([int(case.reference[:8], 16) % 3 == 0 for case in cases])
-    rows = good_rows(SIZE, seed=5)
-    rows.iloc[:ANOMALIES] += 6.0
-    anomaly = np.arange(SIZE) < ANOMALIES
-    by_hand = load(folder / "press").learn(read_table(rows[~held_out]), anomaly[~held_out], recent=read_table(rows))
+    rows, anomaly, held_out = all_reviewed(reviewed)
+    by_hand = load(reviewed[1] / "press").learn(
+        read_table(rows[~held_out]), anomaly[~held_out], recent=read_table(rows)
+    )
     new, other = load(tmp_path / "new"), read_table(good_rows(9, seed=6)[list(NAMES)])
     np.testing.assert_allclose(new.assess(other).probability, by_hand.assess(other).probability, rtol=1e-6)
     assert new.referral_threshold_ == pytest.approx(by_hand.referral_threshold_)
@@ -149,6 +193,7 @@ def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) 
         ({"rule": "luck"}, "must be one of"),
         ({"rule": "cost", "missed_anomaly": "1", "false_alarm": "much", "review": "1"}, "must be a number"),
         ({"rule": "cost", "missed_anomaly": "1", "false_alarm": "-1", "review": "1"}, "false_alarm"),
+        ({"rule": "cost", "missed_anomaly": "1", "false_alarm": "1", "review": "1", "prevalence": "150"}, "prevalence"),
         ({"rule": "target_risk", "alpha": "500", "confidence": "90"}, "alpha"),
     ],
 )
@@ -159,3 +204,13 @@ def test_a_rule_that_cannot_be_is_refused_before_a_job_begins(
         answer = eve.post("/review/models/press/recalibrate", data={"token": token(eve), **form})
     assert answer.status_code == 400
     assert why in answer.text
+
+
+def test_the_page_asks_how_common_anomalies_are_and_shows_what_a_rule_by_cost_goes_by(tmp_path: Path) -> None:
+    form = {"rule": "cost", "missed_anomaly": "20", "false_alarm": "5", "review": "1", "prevalence": "2"}
+    with running(table_model(tmp_path / "fitted"), tmp_path) as server, logged_in(server, "eve") as eve:
+        assert 'name="prevalence"' in eve.get("/review/models").text
+        eve.post("/review/models/press/recalibrate", data={"token": token(eve), **form})
+        while 'class="job running"' in (page := eve.get("/review/models").text):
+            time.sleep(0.1)
+    assert "false alarm 5, anomalies 2% of all" in page

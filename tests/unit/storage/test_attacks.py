@@ -301,9 +301,8 @@ def test_weights_that_do_not_fit_the_settings(change, model):
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(4)}),
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros((3, 1))}),
         lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(3, np.float32)}),
-        lambda arrays: arrays.update(
-            {"reference_uncertainty_.rank": arrays["reference_uncertainty_.rank"][::-1].copy()}
-        ),
+        lambda arrays: arrays.update({"reference_uncertainty_.total": arrays["reference_uncertainty_.total"][1:]}),
+        lambda arrays: arrays.update({"familiarity_.centres": np.zeros((2, 9), np.float32)}),
     ],
 )
 def test_arrays_that_do_not_fit_the_manifest(change, model):

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
@@ -20,8 +18,8 @@ from indubio.errors import ConfigError, ModelFileError
 from indubio.probability import Gaussian
 from indubio.storage import FORMAT, MIGRATIONS, read_manifest
 from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
-from indubio.storage.uncertainty_ranks import NAMES, UncertaintyRanks
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty
+from indubio.storage.kept_uncertainty import MOST, NAMES, KeptUncertainty
+from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 from tests.golden.make import parts
 from tests.stored_models import ROWS, TINY, assert_same, data_file, reseal, tiny
 
@@ -67,7 +65,9 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
     save(detector.fit(rows), tmp_path / "model")
     weights = 4 * sum(weight.size for weight in detector.draws_.weights.values())
     scores = 8 * detector.n_reference_
-    assert sum(map(len, contents(tmp_path / "model").values())) < weights + scores + 38_000
+    uncertainties = 8 * len(NAMES) * min(detector.n_reference_, MOST)
+    size = sum(map(len, contents(tmp_path / "model").values()))
+    assert size < weights + scores + uncertainties + 38_000
 
 
 def test_the_card_says_what_the_model_is(tmp_path):
@@ -332,49 +332,32 @@ def test_a_model_that_brings_its_architecture_takes_no_other(model):
 # ----- the uncertainties of the training examples
 
 
-def uncertainties(values: np.ndarray) -> Uncertainty:
-    return Uncertainty(**dict.fromkeys(NAMES, values))
+def uncertainties(count: int) -> Uncertainty:
+    random = np.random.default_rng(count)
+    p = random.uniform(size=(3, count)) ** 2
+    return quantify(p, random.gamma(2.0, size=(3, count)), 3.0, 100)
 
 
-def test_the_summary_has_every_uncertainty():
-    assert {*UNCERTAINTIES, "probability"} == {*NAMES}
-    assert {*NAMES, "examples", "rank"} == set(UncertaintyRanks.__dataclass_fields__)
+def test_every_uncertainty_is_kept():
+    assert {*UNCERTAINTIES, "probability"} == {*NAMES} == set(KeptUncertainty.__dataclass_fields__)
 
 
-WHOLE_PERCENTS = [Budget(share=percent / 100) for percent in (0, 1, 5, 7, 29, 57, 58, 99, 100)]
+def test_of_few_examples_all_are_kept_as_they_are():
+    full = uncertainties(MOST)
+    kept = KeptUncertainty.of(full).uncertainty
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(kept, name), getattr(full, name))
 
 
-@given(st.integers(1, 20_000), st.integers(0, 10), st.integers(0, 2**32 - 1), st.floats(0, 1))
-def test_a_summary_keeps_the_threshold_of_its_rule_and_of_whole_percents(examples, digits, seed, share):
-    values = np.random.default_rng(seed).random(examples).round(digits)  # few digits make ties
-    full, rule = uncertainties(values), Budget(share=share)
-    found = UncertaintyRanks.of(full, rule, rule.fit(full)).expanded()
-    assert all(each.fit(found) == each.fit(full) for each in (rule, *WHOLE_PERCENTS))
-
-
-@pytest.mark.parametrize("examples", [99_999, 100_001, 314_159])
-@pytest.mark.parametrize("share", [0.0333, 0.00007, 0.61803])
-def test_a_summary_keeps_them_for_many_examples_too(examples, share):
-    full, rule = uncertainties(np.random.default_rng(0).random(examples)), Budget(share=share)
-    found = UncertaintyRanks.of(full, rule, rule.fit(full)).expanded()
-    below_all = WHOLE_PERCENTS[:-1]
-    assert all(each.fit(found) == each.fit(full) for each in (rule, *below_all))
-
-
-@given(st.integers(1, 20_000), st.integers(0, 2**32 - 1), st.floats(0, 1))
-def test_a_summary_never_exceeds_a_budget_and_hardly_falls_short_of_it(examples, seed, share):
-    values = np.random.default_rng(seed).random(examples)
-    full, rule = uncertainties(values), Budget(share=share)
-    found = UncertaintyRanks.of(full, Budget(), Budget().fit(full)).expanded()
-    referred, allowed = (np.count_nonzero(values > rule.fit(each)) for each in (found, full))
-    assert allowed / 1.05 - 1 <= referred <= allowed
-
-
-def test_the_size_of_a_summary_does_not_grow_with_the_training_data():
-    many = uncertainties(np.random.default_rng(0).random(1_000_000))
-    kept = UncertaintyRanks.of(many, Budget(), Budget().fit(many))
-    assert len(kept.rank) < 310
-    assert len(kept.expanded().total) == 100_000
+@pytest.mark.parametrize("examples", [MOST + 1, 99_999, 314_159])
+@pytest.mark.parametrize("rule", [Budget(share=0.05), Budget(share=0.0333, by="epistemic"), Budget(inlier_weight=1.0)])
+def test_of_many_some_are_kept_whole_and_a_budget_holds_among_all(examples, rule):
+    full = uncertainties(examples)
+    kept = KeptUncertainty.of(full).uncertainty
+    np.testing.assert_allclose(kept.total, kept.probability * (1 - kept.probability), atol=1e-12)
+    assert len(kept.total) == MOST
+    referred = np.mean(rule.doubt(full) > rule.fit(kept))
+    assert abs(referred - rule.share) < 4 * np.sqrt(rule.share / MOST)
 
 
 # ----- versions

@@ -159,7 +159,8 @@ def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: floa
         )
     return {
         "anomaly_threshold": anomaly_threshold,
-        "referral": {"kind": type(referral).__name__} | asdict(referral),
+        "referral": {"kind": type(referral).__name__}
+        | {name: value for name, value in asdict(referral).items() if value is not None},
         "referral_threshold": str(referral_threshold),
     }
 

@@ -112,7 +112,8 @@ def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
         compared_on = None if reviewed is None else reviewed.held_out
     else:
         new, trained_on = recalibrated(order, present, reviewed), 0
-        compared_on = None if reviewed is None else np.ones(len(reviewed), dtype=bool)
+        taught = present.correction_ is not None
+        compared_on = None if reviewed is None else reviewed.held_out | (not taught)
     told(0.93, "comparing both versions on the reviewed cases")
     measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
     told(0.97, "saving")
@@ -122,23 +123,33 @@ def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
 
 
 def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
-    """The detector with the rule of the order, fitted on the reviewed cases where the rule needs labels."""
+    """The detector with the rule of the order, fitted on the reviewed cases where the rule learns from labels."""
     if order.rule is None:
         raise ConfigError("a new rule needs `rule`.")
     rule = REFERRALS[order.rule](**order.settings)
-    return _labelled(detector, rule, reviewed, order.control_share) if rule.NEEDS_LABELS else detector.refer_by(rule)
+    return _labelled(detector, rule, reviewed, order.control_share) if rule.takes_labels else detector.refer_by(rule)
 
 
 def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, share: float) -> Detector:
-    """Fit a rule that promises something about examples as they come, on cases that are as they come."""
+    """Fit a rule that says something about examples as they come, on cases that are as they come.
+
+    One that promises something about errors sees none that may have taught this version or one before.
+    """
+    name, way_out = type(rule).__name__, "" if rule.NEEDS_LABELS else " Or say the prevalence."
     if not share:
         raise ConfigError(
-            f"{type(rule).__name__} promises something about all verdicts, and only referrals are kept. Start the "
-            "server with --control-share, and have those cases reviewed too."
+            f"{name} is fitted on verdicts as they come, and only referrals are kept. Start the server with "
+            f"--control-share, and have those cases reviewed too.{way_out}"
         )
     if reviewed is None or not reviewed.control.any():
-        raise ConfigError("no reviewed case was chosen for control yet: the rule has nothing to be fitted on.")
-    on = reviewed.control
+        raise ConfigError(f"no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}")
+    on = reviewed.kept_apart().control if rule.NEEDS_LABELS else reviewed.control
+    if on.sum() < rule.fewest:
+        raise DataError(
+            f"{name} as it is set needs at least {rule.fewest} reviewed cases that were kept for control and never "
+            f"teach the model, and there are {on.sum()}: of {reviewed.control.sum()} reviewed ones that were kept for "
+            f"control, about one in {HELD_OUT} never teaches. Have more of them reviewed, or ask for less."
+        )
     return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
 
 
@@ -159,7 +170,7 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
         recent=reviewed.data.select(reviewed.control),
         groups=np.concatenate([reviewed.machine[known], reviewed.machine[reviewed.control]]),
     )
-    return _labelled(learned, rule, reviewed.kept_apart(), share) if rule.NEEDS_LABELS else learned
+    return _labelled(learned, rule, reviewed, share) if rule.NEEDS_LABELS else learned
 
 
 def training_data(detector: Detector, path: str) -> Table | Windows:
@@ -270,7 +281,7 @@ def _retrained(
     if present.correction_ is not None:  # labels that taught the present version teach the new one too
         new = _learned(new, reviewed, order.control_share)
     if rule.NEEDS_LABELS:
-        new = _labelled(new, rule, None if reviewed is None else reviewed.kept_apart(), order.control_share)
+        new = _labelled(new, rule, reviewed, order.control_share)
     return new, len(confirmed)
 
 

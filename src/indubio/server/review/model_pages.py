@@ -86,7 +86,8 @@ def _threshold(page: PageRequest, name: str, by: UncertaintyName) -> Referral:
 
 def _cost(page: PageRequest, name: str, by: UncertaintyName) -> Referral:  # noqa: ARG001 - as every rule
     names = ("missed_anomaly", "false_alarm", "review")
-    return Cost(by=by, **{one: _number(page, one) for one in names})
+    prevalence = _number(page, "prevalence") / 100 if page.text("prevalence") else None
+    return Cost(by=by, **{one: _number(page, one) for one in names}, prevalence=prevalence)
 
 
 def _target_risk(page: PageRequest, name: str, by: UncertaintyName) -> Referral:  # noqa: ARG001
