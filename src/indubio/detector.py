@@ -67,7 +67,8 @@ class Detector(ChainEstimator):
             for tables and spectra, and `Conv1d()` for windows as they are, with an output that suits the scaling.
         likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
             sigma = 1.
-        training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`.
+        training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
+            for those that are computed.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
             `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
@@ -315,7 +316,7 @@ class Detector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
         inputs = self._inputs(examples, plan, settings)
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names, seed=self.seed)
         warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
@@ -446,7 +447,9 @@ class Detector(ChainEstimator):
             ),
             detector=type(self).__name__,
         )
-        drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(
+            inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names, seed=self.seed
+        )
         order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
@@ -548,6 +551,11 @@ class Detector(ChainEstimator):
         require_device(self.device)
         if settings.architecture is not None:
             settings.posterior.check_architecture(settings.architecture)
+        if self.training is not None and not settings.posterior.TRAINED:
+            raise ConfigError(
+                f"`training` is for posteriors that are trained, and {type(settings.posterior).__name__} is computed: "
+                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
+            )
         if settings.likelihood.unit_interval and not settings.scaling.bounded:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."

@@ -72,6 +72,10 @@ class DataWarning(UserWarning):
     """The training data is odd in a way that a model of it should not be relied on; the message says how."""
 
 
+class MixingWarning(UserWarning):
+    """The chain of a posterior has not forgotten its beginning; the message says what follows, and the way out."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
 

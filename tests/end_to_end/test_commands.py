@@ -299,6 +299,25 @@ def test_a_configuration_and_flags_are_put_together_and_flags_win(folder):
     settings = json.loads(run("inspect", folder / "configured", "--json").stdout)["settings"]
     assert (settings["seed"], settings["posterior"]["kind"], settings["posterior"]["draws"]) == (5, "mc_dropout", 6)
     assert settings["training"]["epochs"] == 2
+    auto = ("--posterior", "deterministic", "--epochs", "auto", "--id", "case")
+    run("fit", folder / "good.csv", "-o", folder / "auto", *auto)
+    assert json.loads(run("inspect", folder / "auto", "--json").stdout)["settings"]["training"]["epochs"] == "auto"
+
+
+def test_flags_and_tables_of_training_are_refused_where_nothing_is_trained(folder):
+    refused = run("fit", folder / "good.csv", "--id", "case", "-o", folder / "no", "--epochs", "5", code=1)
+    said = " ".join(refused.stderr.split())
+    assert "--epochs is for posteriors that are trained, and `prototypes` is computed" in said
+    assert "--posterior anchored_ensemble" in said
+    path = folder / "computed.toml"
+    path.write_text("posterior = 'random_features'\n[training]\nepochs = 3\n")
+    refused = run("fit", folder / "good.csv", "--id", "case", "-o", folder / "no", "--config", path, code=1)
+    assert "`training` is for posteriors that are trained, and RandomFeatures is computed" in " ".join(
+        refused.stderr.split()
+    )
+    flags = ("--id", "case", "-o", folder / "no", "--posterior", "deterministic", "--epochs", "many")
+    assert '--epochs must be a number, such as 100, or "auto"' in run("fit", folder / "good.csv", *flags, code=1).stderr
+    assert not (folder / "no").exists()
 
 
 # ----- windows
@@ -413,7 +432,7 @@ def test_anomalies_are_selected_over_the_whole_file_at_a_false_discovery_rate(fo
 
 
 def test_a_model_calibrated_on_training_scores_has_no_p_values_and_selects_nothing(folder):
-    arguments = ("--id", "case", "--draws", "2", "--epochs", "2", "--calibration", "train")
+    arguments = ("--id", "case", "--draws", "2", "--calibration", "train")
     shown = run("fit", folder / "good.csv", "--out", folder / "paper", *arguments)
     assert "no p-values" in shown.stdout
     new, out = folder / "new.csv", folder / "none.csv"
@@ -425,7 +444,7 @@ def test_a_model_calibrated_on_training_scores_has_no_p_values_and_selects_nothi
 
 def test_at_most_so_many_are_referred_of_a_file_however_it_is_cut(folder):
     (folder / "most.toml").write_text('[referral]\nkind = "at_most"\ncount = 5\n')
-    arguments = ("--id", "case", "--draws", "2", "--epochs", "2", "--config", folder / "most.toml")
+    arguments = ("--id", "case", "--draws", "2", "--config", folder / "most.toml")
     run("fit", folder / "good.csv", "--out", folder / "most", *arguments)
     told = run(
         "assess", folder / "new.csv", "-m", folder / "most", "-o", folder / "m.csv", "--pass", "malignant", "--json"
@@ -463,7 +482,7 @@ def test_verdicts_are_by_group_where_it_is_asked_for(folder):
     good.to_csv(folder / "machines.csv", index=False)
     run(
         "fit", folder / "machines.csv", "-o", folder / "by machine", "--group", "machine", "--id", "case",
-        "--smallest-group", "20", "--epochs", "5",
+        "--smallest-group", "20",
     )  # fmt: skip
     new = pd.read_csv(folder / "new.csv").drop(columns="malignant").assign(machine="A")
     new.loc[:2, "machine"] = "C"

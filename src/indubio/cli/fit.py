@@ -112,8 +112,11 @@ def fit(
         int | None, typer.Option(min=1, help="Draws, or members of the ensemble.", rich_help_panel=MODEL)
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(min=0, help="Of posteriors that are trained; prototypes are computed.", rich_help_panel=MODEL),
+        str | None,
+        typer.Option(
+            help='Of posteriors that are trained, or "auto": until held-out loss no longer falls.',
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     conversion: Annotated[
         str | None,
@@ -187,7 +190,7 @@ def fit(
     from indubio.cli.standard_input import named_source
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
-    from indubio.errors import ModelFileError, data_warnings_told_otherwise
+    from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
     from indubio.io.sinks import sink
     from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
@@ -200,7 +203,7 @@ def fit(
     count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
-        "training": {"epochs": epochs},
+        "training": {"epochs": _epochs(epochs)},
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},
@@ -218,6 +221,11 @@ def fit(
         if window is not None
         else {"table": _roles(columns, ids, time, group, label, anomaly, categorical)},
     }
+    if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
+        raise ConfigError(
+            f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
+            "trained, such as --posterior anchored_ensemble."
+        )
     settings = merged(given, flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
@@ -260,6 +268,16 @@ def _in_memory(data: "Table | Windows | ExampleStream", flag: str) -> "Table | W
     if not data.fits:
         raise ConfigError(f"{flag} is for examples that fit into memory, and these are streamed: pass --no-stream.")
     return data.read()
+
+
+def _epochs(text: str | None) -> int | str | None:
+    from indubio.errors import ConfigError
+
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal():
+        raise ConfigError(f'--epochs must be a number, such as 100, or "auto", got {text!r}.')
+    return int(text)
 
 
 def _share(text: str) -> float:

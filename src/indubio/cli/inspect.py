@@ -53,6 +53,8 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "largest score": f"{detector.largest_reference_nll_:.4g}",
         "refers above": str(detector.referral_threshold_),
     }
+    if detector.draws_.mixing is not None:
+        training["chains"] = str(detector.draws_.mixing)
     spectra = detector.intake_.spectra
     if spectra is not None:
         training["features of one"] = f"{spectra.count}, {spectra.per_sensor} of each sensor"

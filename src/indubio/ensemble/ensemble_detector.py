@@ -183,7 +183,7 @@ class EnsembleDetector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, judges.scores(rows))
         inputs = self._inputs(examples, plan, self.scaling)
         rows = _flat_rows(inputs, given)
-        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names, seed=self.seed)
         scorer = self._member_scorer(settings, plan, rows)
         if self.one_by_one is None:
             scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))

@@ -30,6 +30,7 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.kept_uncertainty import KeptUncertainty
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {
@@ -49,6 +50,7 @@ CLASSES: dict[str, type[Any]] = {
     "drift_reference": DriftReference,
     "kept_sums": KeptSums,
     "kept_rows": KeptRows,
+    "mixing": Mixing,
 }
 
 CLASS = "class"  # no field can have this name

@@ -23,6 +23,7 @@ from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
 from indubio.settings import Settings
 
+CAME_LATER = {"SGHMC": {"chains": 1}}  # settings that were added, with the value that changes nothing
 REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
 NO_SENSORS = "-"  # tables have none to choose
 
@@ -203,8 +204,10 @@ def _known(word: str, asked: Iterable[str] | None, there_are: Iterable[str]) -> 
 
 
 def _chosen(value: Any) -> Any:
-    """What differs from the defaults."""
+    """What differs from the defaults, or of settings that came later, from what they mean for runs of before."""
     if not isinstance(value, Settings):
         return value
-    fields = ((field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value))
-    return {"": type(value).__name__} | {name: _chosen(now) for name, now, default in fields if now != default}
+    name = type(value).__name__
+    usual = {field.name: field.default for field in dataclasses.fields(value)} | CAME_LATER.get(name, {})
+    now = {field: getattr(value, field) for field in usual}
+    return {"": name} | {field: _chosen(now[field]) for field in usual if now[field] != usual[field]}
