@@ -1,5 +1,7 @@
 """Small tables and windows for the tests of explanations and reports, and detectors that are fitted in a moment."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -37,7 +39,14 @@ def windows(values: np.ndarray, *, rate=None, **report) -> Windows:
 
 def quick(**settings) -> Detector:
     """A detector that takes a moment to fit; for windows give it `SMALL_NETWORK`."""
-    return Detector(**({"posterior": AnchoredEnsemble(members=4), "training": Training(epochs=20)} | settings))
+    return Detector(
+        **trained_if_so({"posterior": AnchoredEnsemble(members=4), "training": Training(epochs=20)} | settings)
+    )
+
+
+def trained_if_so(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, without `training` where the posterior is computed: it is refused there."""
+    return settings if settings["posterior"].TRAINED else settings | {"training": None}
 
 
 SMALL_NETWORK = Conv1d(linear=(20,))

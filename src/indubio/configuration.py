@@ -142,10 +142,15 @@ def detector_to_plain(detector: Detector) -> dict[str, Any]:
 
 def detector_from_plain(plain: object) -> Detector:
     """An unfitted detector from what `detector_to_plain` gave, or a user wrote."""
+    return Detector(**parameters_from_plain(plain))
+
+
+def parameters_from_plain(plain: object) -> dict[str, Any]:
+    """Its parameters by name."""
     if isinstance(plain, Mapping):
         plain = {name: _with_kind(value) if name in FAMILIES else value for name, value in plain.items()}
     given = from_plain(Parameters, plain)
-    return Detector(**{name: getattr(given, name) for name in PARAMETERS})
+    return {name: getattr(given, name) for name in PARAMETERS}
 
 
 def _explained(details: list[ErrorDetails], plain: object, place: str) -> str:

@@ -22,6 +22,7 @@ from indubio.fitting.on_workers import Order
 from indubio.fitting.streams import ScaledRows, Split, survey
 from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
 from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
+from indubio.inputs.data_findings import data_findings
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
@@ -66,7 +67,8 @@ class Detector(ChainEstimator):
             for tables and spectra, and `Conv1d()` for windows as they are, with an output that suits the scaling.
         likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
             sigma = 1.
-        training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`.
+        training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
+            for those that are computed.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
             `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
@@ -114,6 +116,7 @@ class Detector(ChainEstimator):
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
         reading_: how the files were read that it was fitted on; after `read_by`.
+        findings_: what was odd about the training data, as the warning of `fit` says it.
         input_shape_: shape of one example.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
@@ -206,8 +209,8 @@ class Detector(ChainEstimator):
                 here.
         """
         if isinstance(X, ExampleStream):
-            return self._fit_stream(X, groups, progress, workers)
-        return self._fit(X, groups, progress, workers=workers)
+            return self._fit_stream(X, groups, progress, workers)._with_warning()
+        return self._fit(X, groups, progress, workers=workers)._with_warning()
 
     def update(
         self,
@@ -243,7 +246,7 @@ class Detector(ChainEstimator):
         """
         start = self.draws_
         if training_data is None:
-            return self._extended(confirmed, groups, epochs, progress)
+            return self._extended(confirmed, groups, epochs, progress)._with_warning()
         if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
             raise ConfigError(
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
@@ -251,7 +254,8 @@ class Detector(ChainEstimator):
             )
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
-        return new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
+        new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
+        return new._with_warning()
 
     def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
         """The detector after examples were added to the sums of its draws."""
@@ -312,7 +316,7 @@ class Detector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
         inputs = self._inputs(examples, plan, settings)
         scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names, seed=self.seed)
         warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
         training = settings.training
         if warm_epochs is not None:
@@ -434,9 +438,18 @@ class Detector(ChainEstimator):
             intake=known.intake,
             input_shape=outline.shape,
             names=outline.schema.encoded_names,
+            findings=data_findings(
+                known.sample,
+                outline.schema,
+                by_range=settings.scaling.by_range,
+                quality=known.intake.quality,
+                examples=outline.examples,
+            ),
             detector=type(self).__name__,
         )
-        drift = DriftReference.fit(inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(
+            inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names, seed=self.seed
+        )
         order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
         draws = fit_orders(
             [order],
@@ -538,6 +551,11 @@ class Detector(ChainEstimator):
         require_device(self.device)
         if settings.architecture is not None:
             settings.posterior.check_architecture(settings.architecture)
+        if self.training is not None and not settings.posterior.TRAINED:
+            raise ConfigError(
+                f"`training` is for posteriors that are trained, and {type(settings.posterior).__name__} is computed: "
+                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
+            )
         if settings.likelihood.unit_interval and not settings.scaling.bounded:
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."

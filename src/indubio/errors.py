@@ -3,7 +3,9 @@
 A message says the parameter or place, the rule, the value and the way out.
 """
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class IndubioError(Exception):
@@ -66,8 +68,24 @@ class CalibrationWarning(UserWarning):
     """Probabilities are worth less than they could be; the message says why, and the way out."""
 
 
+class DataWarning(UserWarning):
+    """The training data is odd in a way that a model of it should not be relied on; the message says how."""
+
+
+class MixingWarning(UserWarning):
+    """The chain of a posterior has not forgotten its beginning; the message says what follows, and the way out."""
+
+
 class PerformanceWarning(UserWarning):
     """It works, but slower than it could; the message says why."""
+
+
+@contextmanager
+def data_warnings_told_otherwise() -> Iterator[None]:
+    """Fit without `DataWarning`: what it says is in `findings_` too, and said from there, or of no use to anybody."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
 
 
 def quoted(names: Iterable[object]) -> str:

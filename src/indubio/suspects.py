@@ -45,10 +45,10 @@ def suspects(
 
     Example:
         >>> import numpy as np
-        >>> from indubio import Detector, Training
+        >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(60, 3))
         >>> rows[17] = 30
-        >>> found = suspects(Detector(training=Training(epochs=10)), rows, most=2)
+        >>> found = suspects(Detector(), rows, most=2)
         >>> found.column_names, found["x0"][0].as_py()
         (['suspect', 'bad', 'score', 'x0', 'x1', 'x2'], 30.0)
     """

@@ -134,6 +134,7 @@ def test_global_random_state_and_the_base_are_left_as_they_were(case):
     assert not hasattr(base, "decision_scores_")
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # on training scores some call too many anomalies
 @pytest.mark.parametrize("conversion", CONVERSIONS)
 @pytest.mark.parametrize("name", ["isolation forest", "one-class SVM", "Gaussian mixture"])  # 0 to 1, negative, both
 def test_every_conversion_works_on_scores_of_any_sign(name, conversion):
@@ -152,6 +153,7 @@ def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # ionosphere has a constant column
 @pytest.mark.parametrize("bootstrap", [True, "subsample"])
 @pytest.mark.parametrize("name", ["isolation forest", "local outlier factor", "PyOD's KNN"])
 def test_refits_do_as_well_as_the_detector_itself_on_public_tables(name, bootstrap, data_folder):

@@ -18,6 +18,7 @@ from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import read_table
 from indubio.posteriors import POSTERIORS, TrainedPosterior
 from indubio.probability import Ecdf
+from tests.small_examples import trained_if_so
 
 SHARED_FILES = {"__init__", "calibration"}
 FILES = {"train": "train_scores", "holdout": "hold_out", "cross": "cross_fit"}
@@ -34,7 +35,7 @@ def quick(**settings) -> Detector:
         "architecture": Dense(widths=(6,)),
         "training": Training(epochs=5),
     }
-    return Detector(**usual | settings)
+    return Detector(**trained_if_so(usual | settings))
 
 
 @pytest.fixture(params=CALIBRATIONS)
@@ -359,3 +360,16 @@ def test_overlapping_windows_keep_their_promise_in_order_and_break_it_at_random(
     # Windows are alike over 56 samples, so 2000 of them are worth about 36, and a rate of 0.1 has a deviation of 0.05.
     assert alarms["in order"] <= 0.1 + 2 * 0.05
     assert alarms["random"] > 2 * (0.1 + 2 * 0.05)
+
+
+@pytest.mark.slow  # 300 detectors
+@pytest.mark.parametrize("rows", [20, 100])
+def test_cross_fitted_p_values_keep_the_bound_they_promise_and_are_near_the_level(rows):
+    repetitions, level, rates = 300, 0.1, []
+    for seed in range(repetitions):
+        random = np.random.default_rng(seed)
+        detector = Detector(calibration=CrossFit(), seed=seed).fit(random.normal(size=(rows, 4)))
+        rates.append((detector.assess(random.normal(size=(200, 4))).p_value <= level).mean())
+    error = np.std(rates, ddof=1) / np.sqrt(repetitions)
+    assert np.mean(rates) <= detector.reference_.bound(level)
+    assert abs(np.mean(rates) - level) <= 0.2 * level + 2 * error  # what is seen: a fifth more, with 20 rows

@@ -15,6 +15,7 @@ from tests import skeletons
 
 SHARED_FILES = {
     "agreement",
+    "judgement",
     "__init__",
     "by_group",
     "conversion",
@@ -336,3 +337,29 @@ def test_the_stages_after_the_network_work_where_torch_is_absent():
         "import sys; sys.modules['torch'] = None\nimport indubio.probability, indubio.uncertainty, indubio.decision"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_odds_of_the_scores_that_it_was_fitted_on_are_those_among_the_others():
+    scores = np.random.default_rng(0).gamma(2.0, size=(2, 60))
+    fitted = Odds().fit(scores)
+    own = fitted.own_probability(scores)
+    for place in range(0, 60, 7):
+        others = Odds().fit(np.delete(scores, place, axis=1))
+        # The mean excess of the highest tenth is that of all scores, so only what lies beyond the others differs.
+        within = scores[:, place] <= np.delete(scores, place, axis=1).max(axis=1)
+        alone = others.probability(scores[:, [place]])[:, 0]
+        np.testing.assert_allclose(own[within, place], alone[within], rtol=1e-12)
+    top = scores.argmax(axis=1)
+    assert (own[[0, 1], top] > fitted.probability(scores)[[0, 1], top]).all()
+
+
+def test_what_few_scores_tell_of_a_draw_s_odds_is_the_spread_of_a_beta_distribution():
+    random, count = np.random.default_rng(0), 400
+    for steepness in (1.0, 2.0):
+        conversion = Odds(false_alarms=0.1, steepness=steepness)
+        for s in (0.05, 0.1, 0.3, 0.8):
+            p = 1 / (1 + (s / 0.1) ** steepness)
+            drawn = random.beta(s * (count + 1), (1 - s) * (count + 1), size=200_000)
+            log_odds = -steepness * np.log(drawn / 0.1)
+            told = conversion.log_odds_variance(np.array([[p]]), count)[0, 0]
+            assert told == pytest.approx(log_odds.var(), rel=0.08)

@@ -18,7 +18,8 @@ OWN = {
 
 
 def quick(**settings) -> Detector:
-    return Detector(training=Training(epochs=20), **settings)
+    training = Training(epochs=20) if "posterior" in settings else None
+    return Detector(training=training, **settings)
 
 
 @pytest.mark.parametrize("chosen", [[name] for name in OWN] + [list(OWN)], ids=" and ".join)

@@ -41,6 +41,12 @@ def signals_for(name: str) -> Conv1d | None:
     return SIGNALS if name in TRAINED else None
 
 
+def small_detector(name: str, *, epochs: int, **settings) -> Detector:
+    """With a small posterior, trained for so many epochs where it is."""
+    training = Training(epochs=epochs) if name in TRAINED else None
+    return Detector(posterior=SMALL[name], training=training, **settings)
+
+
 @pytest.fixture(scope="module")
 def good() -> np.ndarray:
     found = load_breast_cancer()
@@ -69,7 +75,7 @@ def test_a_small_model_is_the_committed_one_on_any_machine_and_instruction_set(n
     golden = json.loads(GOLDEN.read_text())[name]
     for one in instruction_sets():
         instructions(one)
-        detector = Detector(posterior=SMALL[name], training=Training(epochs=5)).fit(good)
+        detector = small_detector(name, epochs=5).fit(good)
         assert bits_of(detector, good) == golden, one
 
 
@@ -101,9 +107,7 @@ def test_windows_train_to_the_same_bits_on_every_instruction_set(name, instructi
     found = []
     for one in instruction_sets():
         instructions(one)
-        detector = Detector(posterior=SMALL[name], architecture=signals_for(name), training=Training(epochs=2)).fit(
-            windows
-        )
+        detector = small_detector(name, architecture=signals_for(name), epochs=2).fit(windows)
         found.append(bits_of(detector, windows))
     assert all(bits == found[0] for bits in found)
 
@@ -142,15 +146,14 @@ def test_the_number_of_threads_changes_no_bit(good):
 
 @pytest.fixture(scope="module", params=SMALL)
 def fitted(request, good) -> Detector:
-    return Detector(posterior=SMALL[request.param], training=Training(epochs=2)).fit(good[:200])
+    return small_detector(request.param, epochs=2).fit(good[:200])
 
 
 @pytest.fixture(scope="module", params=SMALL)
 def fitted_windows(request) -> tuple[Detector, np.ndarray]:
     windows = np.random.default_rng(1).normal(size=(310, 24, 2))
-    return Detector(
-        posterior=SMALL[request.param], architecture=signals_for(request.param), training=Training(epochs=1)
-    ).fit(windows[:60]), windows
+    network = signals_for(request.param)
+    return small_detector(request.param, architecture=network, epochs=1).fit(windows[:60]), windows
 
 
 def check_cuts_and_orders(detector: Detector, examples: np.ndarray) -> None:

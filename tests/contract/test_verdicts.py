@@ -55,6 +55,7 @@ def contradictions(found, rate):
     return (found.prediction & (found.p_value > limit)) | (~found.prediction & (found.p_value <= rate / 2))
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # on training scores some call half of the rows anomalies
 @pytest.mark.filterwarnings("ignore::indubio.errors.CalibrationWarning")
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize("conversion", CONVERSIONS)

@@ -73,6 +73,42 @@ def test_verdicts_come_with_ids_reasons_and_top_features(folder):
     assert found["reason"].fillna("").str.startswith("uncertain").equals(found["verdict"] == "REFER")
 
 
+@pytest.fixture(scope="module")
+def odd(folder) -> Path:
+    """A table with an id, a label and the same measurement twice."""
+    good = pd.read_csv(folder / "good.csv").drop(columns="case").iloc[:, :3]
+    good["serial"], good["is_bad"], good["radius in inch"] = range(len(good)), 0, good["mean radius"] / 25.4
+    good.to_csv(folder / "odd.csv", index=False)
+    return folder / "odd.csv"
+
+
+def test_fit_says_what_is_odd_about_the_data_and_the_flags_that_help(odd, folder):
+    done = run("fit", odd, "--out", folder / "odd")
+    assert done.stderr == ""  # no warning of Python's beside it
+    told = done.stdout.partition("Before you rely on it:")[2].strip().split("\n")
+    assert len(told) == 3
+    assert "--label is_bad" in told[0]
+    assert "--id serial" in told[1]
+    assert '"radius in inch" repeats "mean radius"' in told[2]
+    assert "--id 'radius in inch'" in told[2]
+    shown = run("inspect", folder / "odd").stdout
+    assert "Before you rely on it" in shown
+    flags = ["--label", "is_bad", "--id", "serial", "--id", "radius in inch"]
+    assert "Before you rely" not in run("fit", odd, "--out", folder / "mended", *flags).stdout
+    assert "Before you rely" not in run("inspect", folder / "mended").stdout
+
+
+def test_fit_gives_its_findings_as_json(odd, folder):
+    told = json.loads(run("fit", odd, "--out", folder / "odd", "--overwrite", "--json").stdout)
+    assert [(one["kind"], one["columns"]) for one in told["findings"]] == [
+        ("label", ["is_bad"]),
+        ("id", ["serial"]),
+        ("repeated", ["radius in inch"]),
+    ]
+    assert all(one["what"] and one["follows"] and one["way_out"] for one in told["findings"])
+    assert 0 <= told["reference_anomalies"] <= told["calibration_examples"] == 250
+
+
 def test_contributions_are_columns_that_add_up_for_what_needs_a_look(folder):
     target = folder / "why.parquet"
     run("assess", folder / "new.csv", "-m", folder / "model", "-o", target, "--pass", "malignant", "--contributions")
@@ -199,6 +235,24 @@ def test_inspect_shows_settings_columns_and_checksums(folder):
     for word in ("prototypes", "mean radius", "250", "sha256"):
         assert word in shown
     assert "epochs" not in shown  # prototypes are not trained
+    assert "10 % of good examples" in shown
+
+
+def test_a_limit_of_novelty_refers_what_was_never_seen_and_is_told(folder):
+    flags = ("--id", "case", "--label", "malignant", "--novelty-limit", "1.5", "--false-alarms", "0.05")
+    run("fit", folder / "good.csv", "--out", folder / "limited", *flags)
+    shown, card = run("inspect", folder / "limited").stdout, (folder / "limited" / "README.md").read_text()
+    assert all(word in shown for word in ("5 % of good examples", "novelty limit", "1.5"))
+    assert "rate of false alarms: 5 %" in card
+    assert "novelty above 1.5" in card
+    run("assess", folder / "new.csv", "-m", folder / "limited", "-o", folder / "limited.csv")
+    run("assess", folder / "new.csv", "-m", folder / "limited", "-o", folder / "limited.parquet")
+    found = pd.read_csv(folder / "limited.csv", keep_default_na=False)
+    novel = found["novelty"] > 1.5
+    assert novel.any()
+    assert set(found["reason"][novel]) == {"unfamiliar"}
+    assert set(found["verdict"][novel]) == {"REFER"}
+    np.testing.assert_array_equal(pd.read_parquet(folder / "limited.parquet")["novelty"], found["novelty"])
 
 
 def test_what_is_trained_says_so_in_inspect_card_and_report(folder):
@@ -263,6 +317,25 @@ def test_a_configuration_and_flags_are_put_together_and_flags_win(folder):
     settings = json.loads(run("inspect", folder / "configured", "--json").stdout)["settings"]
     assert (settings["seed"], settings["posterior"]["kind"], settings["posterior"]["draws"]) == (5, "mc_dropout", 6)
     assert settings["training"]["epochs"] == 2
+    auto = ("--posterior", "deterministic", "--epochs", "auto", "--id", "case")
+    run("fit", folder / "good.csv", "-o", folder / "auto", *auto)
+    assert json.loads(run("inspect", folder / "auto", "--json").stdout)["settings"]["training"]["epochs"] == "auto"
+
+
+def test_flags_and_tables_of_training_are_refused_where_nothing_is_trained(folder):
+    refused = run("fit", folder / "good.csv", "--id", "case", "-o", folder / "no", "--epochs", "5", code=1)
+    said = " ".join(refused.stderr.split())
+    assert "--epochs is for posteriors that are trained, and `prototypes` is computed" in said
+    assert "--posterior anchored_ensemble" in said
+    path = folder / "computed.toml"
+    path.write_text("posterior = 'random_features'\n[training]\nepochs = 3\n")
+    refused = run("fit", folder / "good.csv", "--id", "case", "-o", folder / "no", "--config", path, code=1)
+    assert "`training` is for posteriors that are trained, and RandomFeatures is computed" in " ".join(
+        refused.stderr.split()
+    )
+    flags = ("--id", "case", "-o", folder / "no", "--posterior", "deterministic", "--epochs", "many")
+    assert '--epochs must be a number, such as 100, or "auto"' in run("fit", folder / "good.csv", *flags, code=1).stderr
+    assert not (folder / "no").exists()
 
 
 # ----- windows
@@ -377,7 +450,7 @@ def test_anomalies_are_selected_over_the_whole_file_at_a_false_discovery_rate(fo
 
 
 def test_a_model_calibrated_on_training_scores_has_no_p_values_and_selects_nothing(folder):
-    arguments = ("--id", "case", "--draws", "2", "--epochs", "2", "--calibration", "train")
+    arguments = ("--id", "case", "--draws", "2", "--calibration", "train")
     shown = run("fit", folder / "good.csv", "--out", folder / "paper", *arguments)
     assert "no p-values" in shown.stdout
     new, out = folder / "new.csv", folder / "none.csv"
@@ -389,7 +462,7 @@ def test_a_model_calibrated_on_training_scores_has_no_p_values_and_selects_nothi
 
 def test_at_most_so_many_are_referred_of_a_file_however_it_is_cut(folder):
     (folder / "most.toml").write_text('[referral]\nkind = "at_most"\ncount = 5\n')
-    arguments = ("--id", "case", "--draws", "2", "--epochs", "2", "--config", folder / "most.toml")
+    arguments = ("--id", "case", "--draws", "2", "--config", folder / "most.toml")
     run("fit", folder / "good.csv", "--out", folder / "most", *arguments)
     told = run(
         "assess", folder / "new.csv", "-m", folder / "most", "-o", folder / "m.csv", "--pass", "malignant", "--json"
@@ -427,7 +500,7 @@ def test_verdicts_are_by_group_where_it_is_asked_for(folder):
     good.to_csv(folder / "machines.csv", index=False)
     run(
         "fit", folder / "machines.csv", "-o", folder / "by machine", "--group", "machine", "--id", "case",
-        "--smallest-group", "20", "--epochs", "5",
+        "--smallest-group", "20",
     )  # fmt: skip
     new = pd.read_csv(folder / "new.csv").drop(columns="malignant").assign(machine="A")
     new.loc[:2, "machine"] = "C"

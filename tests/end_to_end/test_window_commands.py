@@ -107,7 +107,7 @@ def test_a_report_of_a_recording(folder):
 
 
 def test_raw_windows_have_scores_of_their_own_time_steps(folder):
-    quick = ("--window", "32", "--step", "16", "--time", "time", "--group", "run", "--draws", "2", "--epochs", "2")
+    quick = ("--window", "32", "--step", "16", "--time", "time", "--group", "run", "--draws", "2")
     run("fit", folder / "good.csv", "-o", folder / "raw", *quick, "--no-spectra", "--calibration", "train")
     run(
         "assess", folder / "new.csv", "-m", folder / "raw", "-o", folder / "found.csv",
@@ -139,7 +139,7 @@ def test_spectra_in_a_configuration(folder):
 
 def test_rows_have_no_runs_and_workers_give_none(folder):
     recording(1, 3)[["vibration", "pressure"]].to_csv(folder / "rows.csv", index=False)
-    run("fit", folder / "rows.csv", "-o", folder / "rows", "--draws", "2", "--epochs", "1")
+    run("fit", folder / "rows.csv", "-o", folder / "rows", "--draws", "2")
     refused = run(
         "assess",
         folder / "rows.csv",

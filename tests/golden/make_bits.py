@@ -4,19 +4,14 @@ import json
 
 from sklearn.datasets import load_breast_cancer
 
-from indubio import Detector
-from indubio.posteriors import Training
-from tests.contract.test_same_bits import GOLDEN, SMALL, bits_of
+from tests.contract.test_same_bits import GOLDEN, SMALL, bits_of, small_detector
 
 
 def main() -> None:
     """One model per posterior."""
     found = load_breast_cancer()
     good = found.data[found.target == 1]
-    made = {
-        name: bits_of(Detector(posterior=posterior, training=Training(epochs=5)).fit(good), good)
-        for name, posterior in SMALL.items()
-    }
+    made = {name: bits_of(small_detector(name, epochs=5).fit(good), good) for name in SMALL}
     GOLDEN.write_text(json.dumps(made, indent=2) + "\n")
 
 

@@ -173,7 +173,7 @@ def test_a_detector_without_sums_says_what_it_needs(posterior):
 
 
 def test_what_only_training_can_do_is_refused():
-    table = pa.table({"x": np.arange(60.0), "colour": np.repeat(["red", "blue"], 30)})
+    table = pa.table({"x": np.arange(60.0) % 7, "colour": np.repeat(["red", "blue"], 30)})
     known = {"colour": None}
     detector = Detector(posterior=PLAIN).fit(Table(features=table, categorical=known))
     with pytest.raises(ConfigError, match="categories"):

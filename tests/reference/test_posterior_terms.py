@@ -110,10 +110,10 @@ def test_the_kl_of_the_code_on_torch_is_that_of_torch():
 
 
 def test_the_kick_of_sghmc_is_that_of_its_temperature():
-    chain = SGHMC(step_size=0.01, friction=0.1, temperature=0.5, prior_scale=0.25).chain(examples=50)
+    chain = SGHMC(step_size=0.01, friction=0.1).chain(examples=50, temperature=0.5, prior_scale=0.25)
     assert chain.spread == pytest.approx(math.sqrt(2 * 0.1 * 0.01 * 0.5 / 50))
     assert (chain.step_size, chain.friction, chain.prior_scale) == (0.01, 0.1, 0.25)
-    assert SGHMC(temperature=0).chain(examples=50).spread == 0
+    assert SGHMC().chain(examples=50, temperature=0.0, prior_scale=0.25).spread == 0
 
 
 @pytest.mark.parametrize(("burn_in", "thinning"), [(0, 1), (5, 3), (2, 11)])
@@ -142,7 +142,10 @@ def test_a_draw_of_sghmc_is_where_the_chain_is_after_so_many_moves(burn_in, thin
     monkeypatch.setitem(ENGINES, "moves", Engine)
     run_on("moves", monkeypatch)
     case = Case(Dense(), (4,))
-    posterior, training = SGHMC(draws=4, burn_in=burn_in, thinning=thinning), Training(epochs=1, batch_size=10)
+    posterior, training = (
+        SGHMC(draws=4, burn_in=burn_in, thinning=thinning, chains=1),
+        Training(epochs=1, batch_size=10),
+    )
     draws = posterior.fit(case.autoencoder, case.rows(), training=training, seed=0)
     expected = burn_in + thinning * np.arange(1, 5)
     np.testing.assert_array_equal(draws.weights["encoder.0.weight"][:, 0, 0], expected)

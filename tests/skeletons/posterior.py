@@ -38,7 +38,7 @@ class NoisyWeights(TrainedPosterior):
         start from. `fit_network` sees to all of these. Random numbers come from the stream it gives back; the global
         generators of numpy and torch are never touched. Everything has the precision of the rows.
         """
-        weights, stream = fit_network(PointWeights(prior_scale=self.prior_scale), context)
+        weights, stream = fit_network(PointWeights(prior_scale=self.prior_scale_for(context)), context)
         noise = stream.normal((self.draws, weights.shape[1])).astype(weights.dtype)
         copies = weights * (1 + self.spread * noise)
         return Draws(context.autoencoder, self.draws, context.autoencoder.named(copies))

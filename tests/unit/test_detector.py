@@ -23,7 +23,7 @@ from indubio import (
     Verdict,
 )
 from indubio.calibration import TrainScores
-from indubio.errors import ConfigError, DataError, IndubioError, ShapeError
+from indubio.errors import ConfigError, DataError, DataWarning, IndubioError, ShapeError
 from indubio.inputs import MinMax
 from indubio.networks import BernoulliLikelihood
 from indubio.probability import CONVERSIONS
@@ -263,7 +263,8 @@ def test_every_refusal_is_one_of_ours(detector):
 
 
 def test_one_row_is_enough_to_fit():
-    detector = quick().fit(TABLE[:1])
+    with pytest.warns(DataWarning, match="a single training example"):
+        detector = quick().fit(TABLE[:1])
     assert detector.assess(TABLE[:1]).verdict[0] == Verdict.INLIER
     assert detector.assess(TABLE[:1] + 100).prediction[0]
 
@@ -290,7 +291,8 @@ def test_training_values_beyond_a_float_are_refused():
 
 def test_a_constant_column_does_no_harm():
     with_constant = np.column_stack([TABLE, np.full(60, 7.0)])
-    detector = quick().fit(with_constant)
+    with pytest.warns(DataWarning, match="never changes"):
+        detector = quick().fit(with_constant)
     found = detector.assess(with_constant)
     assert np.isfinite(found.nll).all()
     assert np.mean(found.prediction) < 0.5
@@ -301,7 +303,8 @@ def test_a_constant_column_does_no_harm():
 
 def test_noise_of_rounding_errors_in_a_constant_column_is_not_blown_up():
     jitter = 7 + 4e-16 * np.sign(RNG.normal(size=60))
-    detector = quick().fit(np.column_stack([TABLE, jitter]))
+    with pytest.warns(DataWarning, match="never changes"):
+        detector = quick().fit(np.column_stack([TABLE, jitter]))
     slightly_off = np.column_stack([TABLE, np.full(60, 7 + 1e-12)])
     expected = detector.assess(np.column_stack([TABLE, np.full(60, 7.0)])).probability
     np.testing.assert_allclose(detector.assess(slightly_off).probability, expected)

@@ -35,6 +35,7 @@ from indubio.report import html_report
 from indubio.server.store import ServerStore
 from indubio.storage import read_manifest
 from tests.served import serving
+from tests.small_examples import trained_if_so
 from tests.stored_models import assert_same, reseal
 
 RNG = np.random.default_rng(0)
@@ -60,7 +61,7 @@ BAD = READING.read(recording(64 * 30, 3, fault=True))
 
 def made(**settings) -> Detector:
     quick = {"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=30), "spectra": Spectra(bands=8)}
-    return Detector(**(quick | settings))
+    return Detector(**trained_if_so(quick | settings))
 
 
 @pytest.fixture(scope="module")

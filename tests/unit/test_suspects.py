@@ -111,7 +111,7 @@ def test_a_stream_has_no_suspects(file):
 
 
 def test_by_commands_suspects_are_written_labelled_and_left_out(file, tmp_path):
-    common = [file, "--id", "serial", "--draws", "2", "--epochs", "20"]
+    common = [file, "--id", "serial", "--draws", "2"]
     said = run("fit", *common, "--out", tmp_path / "first", "--suspects", "4").stdout
     path = tmp_path / "first-suspects.csv"
     assert "first-suspects.csv" in said.replace("\n", "")

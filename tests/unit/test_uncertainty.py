@@ -213,3 +213,17 @@ def test_what_is_not_a_probability_is_refused(p, nll, bad):
     p[3, 4] = bad
     with pytest.raises(DataError, match=r"within \[0, 1\]"):
         quantify(p, nll, 2.0, 1000)
+
+
+def test_what_the_conversion_does_not_know_is_epistemic_and_the_total_stays():
+    random = np.random.default_rng(0)
+    p, nll, variance = random.uniform(size=(4, 50)), random.gamma(2.0, size=(4, 50)), random.uniform(0, 0.2, (4, 50))
+    plain, told = quantify(p, nll, 2.0, 1000), quantify(p, nll, 2.0, 1000, variance)
+    np.testing.assert_allclose(told.total, plain.total, rtol=1e-12)
+    assert (told.epistemic > plain.epistemic).all()
+    assert (told.aleatoric >= 0).all()
+    # By hand: draws of draws, whose log-odds are normal around those of each draw.
+    log_odds = np.log(p / (1 - p))[..., None] + np.sqrt(variance)[..., None] * random.normal(size=(4, 50, 20_000))
+    drawn = 1 / (1 + np.exp(-log_odds))
+    spread = drawn.mean(axis=2).var(axis=0) + drawn.var(axis=2).mean(axis=0)
+    np.testing.assert_allclose(told.epistemic, spread, rtol=0.12, atol=1e-4)

@@ -4,7 +4,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from indubio.assessment import Assessment
 from indubio.benchmark.contender import Contender
 from indubio.benchmark.measures import Measures, model_bytes, of_assessment, of_scores
 from indubio.benchmark.one_class import OneClass, OneClassRows
@@ -25,12 +26,14 @@ from indubio.collections import (
     own_files,
     own_table,
 )
+from indubio.decision import Evidence, Referral
 from indubio.ensemble.contained_randomness import own_randomness
 from indubio.ensemble.member_scores import score_of, scores
 from indubio.errors import ConfigError, IndubioError, TrainingError, quoted
 from indubio.io.json_text import json_text
+from indubio.uncertainty import Uncertainty
 
-REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
+REVISION = 2  # of what a cell computes: raised when old results must not be mixed with new ones
 PUBLIC = ("odds", "adbench")
 
 
@@ -272,10 +275,19 @@ def _measured(cell: BenchmarkCell, rows: OneClassRows) -> Measures:
         fitted = time.process_time()
         assessed = detector.assess(test)
         done = time.process_time()
-        found = of_assessment(rows.anomalous, assessed)
+        settings = detector.settings_in_use()
+        found = of_assessment(rows.anomalous, assessed, _doubt(settings.referral, assessed), settings.false_alarms)
     return Measures(
         **found, fit_seconds=fitted - started, score_seconds=done - fitted, model_bytes=model_bytes(detector)
     )
+
+
+def _doubt(rule: Referral, found: Assessment) -> Float[np.ndarray, " test"]:
+    """What the rule goes by; the total uncertainty for one that ranks an example among the reference examples."""
+    known = Uncertainty(**{field.name: getattr(found, field.name) for field in fields(Uncertainty)})
+    if rule.NEEDS_RANKS:
+        return known.total
+    return rule.doubt(Evidence(uncertainty=known, prediction=found.prediction, below=None, reference=1))
 
 
 def _z_scores(

@@ -38,6 +38,9 @@ class Measures:
         error: share of the predictions that are wrong.
         error_accepted: the same among those that are not referred.
         errors_referred: share of the wrong predictions that are referred.
+        errors_in_5: share of the wrong predictions among the 5 % of the rows that the rule would refer first.
+        errors_in_10: the same of 10 %.
+        rate: of false alarms that the verdict is given for.
         certain_wrong: share of the anomalies with a probability and a total uncertainty below 0.05.
         log_loss: of the probability, mean over the two classes; clipped to the precision of a float.
         extreme: whether a probability is exactly 0 or 1 (1, else 0).
@@ -58,6 +61,9 @@ class Measures:
     error: float = NAN
     error_accepted: float = NAN
     errors_referred: float = NAN
+    errors_in_5: float = NAN
+    errors_in_10: float = NAN
+    rate: float = NAN
     certain_wrong: float = NAN
     log_loss: float = NAN
     extreme: float = NAN
@@ -77,8 +83,17 @@ def of_scores(anomalous: Bool[np.ndarray, " test"], scores: Float[np.ndarray, " 
     return {"auroc": auroc(anomalous, scores), "aupr": float(average_precision_score(anomalous, finite))}
 
 
-def of_assessment(anomalous: Bool[np.ndarray, " test"], found: Assessment) -> dict[str, float]:
-    """How good verdicts, probabilities and uncertainties are."""
+def of_assessment(
+    anomalous: Bool[np.ndarray, " test"], found: Assessment, doubt: Float[np.ndarray, " test"], rate: float = NAN
+) -> dict[str, float]:
+    """How good verdicts, probabilities and uncertainties are.
+
+    Args:
+        anomalous: the truth.
+        found: what is judged.
+        doubt: what the referral rule goes by.
+        rate: of false alarms that the verdict is given for.
+    """
     judged = evaluate(anomalous, found.prediction, found.total)
     wrong, referred = found.prediction != anomalous, found.verdict == Verdict.REFER
     inlier, sure = ~anomalous, (found.probability < SURE) & (found.total < SURE)
@@ -94,10 +109,31 @@ def of_assessment(anomalous: Bool[np.ndarray, " test"], found: Assessment) -> di
         "error": float(wrong.mean()),
         "error_accepted": _share(wrong, ~referred),
         "errors_referred": _share(referred, wrong),
+        "errors_in_5": found_first(wrong, doubt, 0.05),
+        "errors_in_10": found_first(wrong, doubt, 0.1),
+        "rate": rate,
         "certain_wrong": _share(sure, anomalous),
         "log_loss": balanced_log_loss(anomalous, found.probability),
         "extreme": float(np.isin(found.probability, [0, 1]).any()),
     }
+
+
+def found_first(wrong: Bool[np.ndarray, " test"], doubt: Float[np.ndarray, " test"], share: float) -> float:
+    """Share of the errors among this share of the rows, the most doubtful; of rows that tie as many as are needed.
+
+    Example:
+        >>> import numpy as np
+        >>> wrong = np.array([True, False, True, False])
+        >>> found_first(wrong, np.array([0.9, 0.5, 0.5, 0.1]), 0.5)  # the first, and one of two that tie
+        0.75
+    """
+    if not wrong.any():
+        return NAN
+    wanted = round(share * len(doubt))
+    bound = np.sort(doubt)[::-1][max(wanted - 1, 0)]
+    above, tied = doubt > bound, doubt == bound
+    of_ties = (wanted - np.count_nonzero(above)) / np.count_nonzero(tied)
+    return float((wrong[above].sum() + of_ties * wrong[tied].sum()) / wrong.sum())
 
 
 def balanced_log_loss(anomalous: Bool[np.ndarray, " test"], probability: Float[np.ndarray, " test"]) -> float:

@@ -10,6 +10,7 @@ ranked have a number. Two leagues, because a plain detector has no uncertainty:
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -146,21 +147,24 @@ class Standings:
             for one, p in zip(found, corrected, strict=True)
         ]
 
-    def within_noise(self, detector: str) -> tuple[int, int]:
-        """Cells whose false alarms by p-value are as many as promised, and all cells that have p-values.
+    def within_noise(self, detector: str, of: Literal["p-value", "verdict"]) -> tuple[int, int]:
+        """Cells whose false alarms are as many as they should be, and all cells that say how many.
 
-        Noise is that of a share of the test inliers, and of the calibration by at most the training rows:
-        two standard deviations, sqrt(0.05 x 0.95 (1 / inliers + 1 / train)).
+        Of p-values these are 5 %, of verdicts the rate that was asked for. Noise is that of a share of the test
+        inliers, and of the calibration by at most the training rows: two standard deviations,
+        sqrt(rate (1 - rate) (1 / inliers + 1 / train)).
         """
         within = total = 0
         for record in self.records:
             outcome = record.outcome
             if record.detector != detector or outcome.measures is None:
                 continue
-            share = outcome.measures.false_alarms_p
-            if np.isfinite(share) and outcome.inliers:
-                noise = NOISE * np.sqrt(NOMINAL * (1 - NOMINAL) * (1 / outcome.inliers + 1 / outcome.train))
-                within, total = within + (abs(share - NOMINAL) <= noise), total + 1
+            share, rate = outcome.measures.false_alarms_p, NOMINAL
+            if of == "verdict":
+                share, rate = outcome.measures.false_alarms, outcome.measures.rate
+            if np.isfinite(share) and np.isfinite(rate) and outcome.inliers:
+                noise = NOISE * np.sqrt(rate * (1 - rate) * (1 / outcome.inliers + 1 / outcome.train))
+                within, total = within + (abs(share - rate) <= noise), total + 1
         return within, total
 
     def better_when_sure(self, detector: str) -> tuple[int, int]:

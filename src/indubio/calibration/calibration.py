@@ -99,6 +99,6 @@ def strata(order: Int[np.ndarray, " examples"], groups: Groups | None) -> list[I
     return [order[names == name] for name in np.unique(names)]
 
 
-def shuffled(examples: int, seed: int) -> Int[np.ndarray, " examples"]:
-    """The rows in random order."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,))).permutation(examples)
+def shuffled(examples: int, seed: int, purpose: int = SPLIT) -> Int[np.ndarray, " examples"]:
+    """The rows in a random order, another one for every purpose."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,))).permutation(examples)

@@ -112,8 +112,11 @@ def fit(
         int | None, typer.Option(min=1, help="Draws, or members of the ensemble.", rich_help_panel=MODEL)
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(min=0, help="Of posteriors that are trained; prototypes are computed.", rich_help_panel=MODEL),
+        str | None,
+        typer.Option(
+            help='Of posteriors that are trained, or "auto": until held-out loss no longer falls.',
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     conversion: Annotated[
         str | None,
@@ -193,7 +196,7 @@ def fit(
     from indubio.cli.standard_input import named_source
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
-    from indubio.errors import ModelFileError
+    from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
     from indubio.io.sinks import sink
     from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
@@ -206,7 +209,7 @@ def fit(
     count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
-        "training": {"epochs": epochs},
+        "training": {"epochs": _epochs(epochs)},
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},
@@ -225,6 +228,11 @@ def fit(
         if window is not None
         else {"table": _roles(columns, ids, time, group, label, anomaly, categorical)},
     }
+    if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
+        raise ConfigError(
+            f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
+            "trained, such as --posterior anchored_ensemble."
+        )
     settings = merged(given, flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
@@ -236,7 +244,7 @@ def fit(
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands
-        with fit_bar() as report:
+        with fit_bar() as report, data_warnings_told_otherwise():
             detector.fit(data, progress=report, workers=sent)
         if suspects is not None:
             with fit_bar() as report:
@@ -267,6 +275,16 @@ def _in_memory(data: "Table | Windows | ExampleStream", flag: str) -> "Table | W
     if not data.fits:
         raise ConfigError(f"{flag} is for examples that fit into memory, and these are streamed: pass --no-stream.")
     return data.read()
+
+
+def _epochs(text: str | None) -> int | str | None:
+    from indubio.errors import ConfigError
+
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal():
+        raise ConfigError(f'--epochs must be a number, such as 100, or "auto", got {text!r}.')
+    return int(text)
 
 
 def _share(text: str) -> float:
@@ -353,8 +371,10 @@ def _windows(
 def _tell(
     detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
+    import numpy as np
     from rich.console import Console
 
+    from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.windows import Windows
     from indubio.io.json_text import json_text
@@ -362,6 +382,7 @@ def _tell(
     streamed = isinstance(data, ExampleStream) and not data.fits
     cut = data.report if isinstance(data, Windows) else None
     cut = data.outline.report if isinstance(data, ExampleStream) else cut
+    own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
     told = {
         "model": str(out),
         "examples": detector.n_training_,
@@ -374,7 +395,9 @@ def _tell(
         "streamed": streamed,
         "read": None if cut is None else str(cut),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
+        "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
+        "findings": [finding.to_plain() for finding in detector.findings_],
     }
     if as_json:
         typer.echo(json_text(told))
@@ -399,6 +422,12 @@ def _tell(
         )
     else:
         console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
+    console.print(
+        f"It would call {own} of the {detector.n_reference_} {what} that it compares with anomalies "
+        f"({own / detector.n_reference_:.1%}).",
+        highlight=False,
+        soft_wrap=True,
+    )
     if told["left_out_of_calibration"]:
         console.print(
             f"{told['left_out_of_calibration']} {what} were left out of calibration as likely anomalies.",
@@ -413,3 +442,8 @@ def _tell(
         )
     if told["read"]:
         console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)
+    if detector.findings_:
+        console.print("Before you rely on it:", style="bold", highlight=False)
+    for finding in detector.findings_:
+        text = f"- {finding.what} {finding.follows} {finding.flags}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)

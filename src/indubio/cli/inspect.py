@@ -16,6 +16,7 @@ def inspect(
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Column, Table
 
     from indubio.io.json_text import json_text
@@ -32,7 +33,7 @@ def inspect(
     for title, rows in _sections(manifest, detector).items():
         table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, value in rows.items():
-            table.add_row(name, value)
+            table.add_row(escape(name), escape(value))
         console.print(f"[bold]{title}[/]")
         console.print(table, highlight=False)
 
@@ -59,6 +60,8 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "refers above": str(detector.referral_threshold_),
         "novelty limit": "none" if limit is None else f"{limit:g}",
     }
+    if detector.draws_.mixing is not None:
+        training["chains"] = str(detector.draws_.mixing)
     spectra = detector.intake_.spectra
     if spectra is not None:
         training["features of one"] = f"{spectra.count}, {spectra.per_sensor} of each sensor"
@@ -69,6 +72,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "checksum": manifest.checksum,
         "runs here on": engine_for(detector.draws_.autoencoder).name,
     }
+    findings = {one.kind: f"{one.what} {one.follows} {one.flags}" for one in detector.findings_}
     reading = {"files": _words(fitted["reading_"])} if "reading_" in fitted else {}
     return {
         "Model": about,
@@ -76,6 +80,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "Columns": columns,
         "Training": training | reading,
         "Verdicts": verdicts,
+        **({"Before you rely on it": findings} if findings else {}),
         "Files": files,
     }
 

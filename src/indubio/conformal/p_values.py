@@ -6,8 +6,8 @@ If x is exchangeable with calibration examples that no draw was trained on, then
 the network: raising an alarm at p <= 0.05 raises it for at most 5 % of good examples, on average over calibration sets
 (Vovk et al. 2005; Bates et al. 2023). Scores that tie count as "at least as high", which errs on the safe side. The
 smallest p there can be is 1 / (n + 1). With cross-fitted draws x is compared with fold k by the draws that did not see
-fold k, and what is proven is P(p <= a) <= 2a (see `calibration.cross_fit`). Against training scores nothing is proven,
-and no p-value is given.
+fold k, and what is proven is a bound above 2a, 2a + 2 (1 - a) (K - 1) / (n + K) for K folds (see
+`calibration.cross_fit`). Against training scores nothing is proven, and no p-value is given.
 
 With groups (machines, products) an example is compared with its own group alone, so that the promise holds within every
 group (Mondrian: Vovk et al. 2005) and not only on average over them.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -10,6 +11,7 @@ from indubio.errors import DataError, ShapeError
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 
+LEVEL = 0.05  # for which the bound is told in numbers
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
 
@@ -167,6 +169,24 @@ class Reference:
             smallest[members] = 1 / (compared + 1)
         return p, smallest
 
+    def bound(self, level: float) -> float:
+        """What P(p <= level) of a good example is proven to be at most, in the smallest group; NaN without p-values.
+
+        a + (1 - a) m / (n + m + 1) with one part, 2a + 2 (1 - a) (K - 1 + m) / (n + m + K) with K of them: n examples
+        are compared with and m were left out, which may all have been good and of this group. See
+        `calibration.cross_fit`.
+
+        >>> import numpy as np
+        >>> five = Reference.of(np.zeros((5, 20)), part=np.arange(5), unseen=True)
+        >>> round(five.bound(0.05), 3)
+        0.172
+        """
+        if not self.unseen:
+            return float("nan")
+        parts, dropped = len(self.scores), self.dropped
+        share = (1 - level) * (parts - 1 + dropped) / (self.fewest + dropped + parts)
+        return min(1.0, (level + share) * (1 if parts == 1 else 2))
+
     def pooled_p_values(
         self, part_nll: Float[np.ndarray, "parts examples"]
     ) -> tuple[Float[np.ndarray, " examples"], float]:
@@ -187,13 +207,13 @@ class Reference:
                 'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
             )
         within = "" if self.groups is None else f" within each of the {len(self.groups)} groups"
-        more = f" + {self.dropped / (self.examples + self.dropped + 1):.2g}" if self.dropped else ""
+        more = f" + {self.dropped / (self.fewest + self.dropped + 1):.2g}" if self.dropped else ""
         if len(self.scores) == 1:
             proven = f"P(p <= a) <= a{more}{within}"
-        elif not self.dropped:
-            proven = f"P(p <= a) is near a, and proven to be at most about 2a{within}"
         else:
-            proven = f"P(p <= a) is near a, at most about a{more}{within}, and proven to be at most about twice that"
+            usual = f"usually near a, or up to a{more}" if more else "usually near a"
+            bound = ceil(1000 * self.bound(LEVEL)) / 1000  # a bound is rounded up
+            proven = f"P(p <= a) is {usual}{within}; what is proven is a bound, of {bound:.3f} for a = {LEVEL}"
         return (
             f"For good examples {proven}, over {self.examples} calibration examples that were not trained on"
             f"{f', without the {self.dropped} highest as likely anomalies' if self.dropped else ''}; "

@@ -19,7 +19,7 @@ from indubio.settings import NotNegativeInt
 
 @dataclass(frozen=True, kw_only=True)
 class AtMost(LimitedReviews):
-    """Refer at most so many examples, the most uncertain of each day or batch.
+    """Refer at most so many examples, the most uncertain of each day or batch, alarms first.
 
     Args:
         count: largest number to refer.
@@ -36,7 +36,7 @@ class AtMost(LimitedReviews):
         >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)
         >>> rule = AtMost(count=1)
         >>> rule.refers(found, rule.fit(sure))
-        array([False,  True, False, False])
+        array([False, False,  True, False])
     """
 
     OVER_BATCH: ClassVar[bool] = True

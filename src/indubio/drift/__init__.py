@@ -21,8 +21,9 @@ its conformal p-value, so there is no score series for a model without calibrati
 parts of the draws the rank is the mean of ranks that are each 1/2 on average; n is then the size of one part. P-values
 count ties against the example, so only rising scores are bet on. Windows that overlap, or a process that wanders
 slowly, are not independent: they raise more alarms, and rightly so if the training data did not cover the wandering.
-Bins: edges come from every fifth reference row, counts from the others, so that the edges are fixed when the counts are
-taken; within a bin the rank is the middle one, which takes nothing from the above.
+Bins: edges come from a random fifth of the reference rows, counts from the others, so that the edges are fixed when the
+counts are taken; within a bin the rank is the middle one, which takes nothing from the above. Rows that come in turns,
+such as those of several stations, may do so: over a turn their ranks average what those of the reference do.
 
 Ville 1939; Vovk, Gammerman & Shafer 2005 (martingales of ranks); Shafer & Vovk 2019 (testing by betting).
 """

@@ -1,6 +1,7 @@
 """DriftReference: what the training data was, series by series, as histograms that new values are ranked in.
 
-Edges come from every fifth reference row, counts from the others: they are fixed when the counts are taken.
+Edges come from a random fifth of the reference rows, counts from the others: they are fixed when the counts are taken.
+At random, since rows often come in turns: every fifth of a machine with five stations would be of one station.
 """
 
 from dataclasses import dataclass, replace
@@ -9,12 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from indubio.calibration.calibration import shuffled
 from indubio.errors import DataError, ShapeError
 
 Kind = Literal["value", "scatter", "within", "score"]
 
 EDGES = 15  # 16 bins: ranks lose 1/256 of their variance, and models stay small
-EDGE_ROWS = 5  # every fifth reference row
+EDGE_ROWS = 5  # one of so many reference rows
+EDGES_OF_DRIFT = 11  # marks the random stream of their choice; 0 to 10 have others
 AT_ONCE = 1024  # examples; what is in between stays in the cache
 
 
@@ -50,16 +53,20 @@ class DriftReference:
             raise DataError("the edges of a drift reference must ascend.")
 
     @classmethod
-    def fit(cls, values: Float[np.ndarray, "examples ..."], names: tuple[str, ...]) -> "DriftReference":
+    def fit(
+        cls, values: Float[np.ndarray, "examples ..."], names: tuple[str, ...], *, seed: int = 0
+    ) -> "DriftReference":
         """The series of training examples.
 
         Args:
             values: rows (N, D) or windows (N, L, K) as they came in; NaN where a value is missing.
             names: of the D features or K sensors.
+            seed: of the choice of rows that the edges come from.
         """
+        order = shuffled(len(values), seed, EDGES_OF_DRIFT)
         with np.errstate(over="ignore"):
-            centre = _column_medians(_levels(values)[::EDGE_ROWS])
-        edges, counts = _histograms(_series(values, centre))
+            centre = _column_medians(_levels(values[order[: -(-len(order) // EDGE_ROWS)]]))
+        edges, counts = _histograms(_series(values, centre)[order])
         return cls(features=names, windows=values.ndim == 3, centre=centre, edges=edges, counts=counts)
 
     def with_scores(self, examples: int) -> "DriftReference":
@@ -150,12 +157,12 @@ def _column_medians(values: Float[np.ndarray, "examples features"]) -> Float[np.
 def _histograms(
     series: Float[np.ndarray, "examples series"],
 ) -> tuple[Float[np.ndarray, "series edges"], Int[np.ndarray, "series bins"]]:
+    """Edges from the first known values of each series, counts from the others; rows must be in random order."""
     edges = np.empty((series.shape[1], EDGES))
     counts = np.empty((series.shape[1], EDGES + 1), dtype=np.int32)
     for place, one in enumerate(series.T):
         known = one[~np.isnan(one)]
-        first = np.zeros(len(known), dtype=bool)
-        first[::EDGE_ROWS] = True
-        edges[place] = np.quantile(known[first], np.linspace(0, 1, EDGES), method="lower") if len(known) else 0.0
-        counts[place] = np.bincount(np.searchsorted(edges[place], known[~first], side="right"), minlength=EDGES + 1)
+        first, others = np.split(known, [-(-len(known) // EDGE_ROWS)])
+        edges[place] = np.quantile(first, np.linspace(0, 1, EDGES), method="lower") if len(known) else 0.0
+        counts[place] = np.bincount(np.searchsorted(edges[place], others, side="right"), minlength=EDGES + 1)
     return edges, counts

@@ -98,6 +98,7 @@ class EnsembleDetector(ChainEstimator):
         reference_uncertainty_: probability and uncertainties of the reference examples: those that calibrate, or the
             training examples.
         schema_: names, kinds, ranges and categories of the training columns.
+        findings_: what was odd about the training data, as the warning of `fit` says it.
         n_features_in_: features of a table, or the length of a window.
         feature_names_in_: column names, when the training data had them.
         offset_: `decision_function` is `score_samples` minus this.
@@ -182,7 +183,7 @@ class EnsembleDetector(ChainEstimator):
             plan = settings.trimming.trained(plan, halves, judges.scores(rows))
         inputs = self._inputs(examples, plan, self.scaling)
         rows = _flat_rows(inputs, given)
-        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names)
+        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names, seed=self.seed)
         scorer = self._member_scorer(settings, plan, rows)
         if self.one_by_one is None:
             scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))
@@ -214,7 +215,7 @@ class EnsembleDetector(ChainEstimator):
                 n_training=len(given),
                 origin=_origins(scores),
             )
-        )
+        )._with_warning()
 
     def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling | None) -> Inputs:
         """What is learned of the rows that some member is fitted on, before any is."""

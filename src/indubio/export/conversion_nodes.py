@@ -11,7 +11,7 @@ from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, Fi
 from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
-from indubio.probability.even_odds import FALSE_ALARMS, LARGEST_VARIANCE
+from indubio.probability.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE
 from indubio.probability.even_odds import SUREST as SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
 from indubio.probability.ties import upper_tie as reference_ties
@@ -47,15 +47,16 @@ def probability(graph: Graph, fitted: FittedConversion, nll: str) -> str:
 def _odds(graph: Graph, conversion: Odds, parameters: dict[str, np.ndarray], nll: str) -> str:
     """The odds of the rarity against the rate of false alarms."""
     scores, one = parameters["scores"], graph.constant(1.0)
-    count, least = scores.shape[1], lower_tie(graph, nll)
+    count, least, rate = scores.shape[1], lower_tie(graph, nll), conversion.false_alarms or FALSE_ALARMS
+    itself = HALF * (1 + max(0.0, 1 - rate * (count + 1)))
     below = graph.cast(_counted(graph, scores, least, "Less"), TensorProto.DOUBLE)
-    reached = graph.add("Div", graph.add("Sub", graph.constant(count + 0.5), below), graph.constant(count + 1.0))
+    reached = graph.add("Div", graph.add("Sub", graph.constant(count + itself), below), graph.constant(count + 1.0))
     over = graph.add("Sub", least, graph.constant(scores[:, -1:].astype(np.float64)))
     beyond = graph.add(
         "Div", graph.add("Max", over, graph.constant(0.0)), graph.constant(parameters["excess"][:, None])
     )
     rarity = graph.add("Div", reached, graph.add("Add", beyond, one))
-    odds = graph.add("Div", rarity, graph.constant(conversion.false_alarms or FALSE_ALARMS))
+    odds = graph.add("Div", rarity, graph.constant(rate))
     if conversion.steepness != 1:
         odds = graph.add("Pow", odds, graph.constant(conversion.steepness))
     return graph.add("Min", graph.add("Div", one, graph.add("Add", odds, one)), graph.constant(SUREST_ODDS))

@@ -67,7 +67,7 @@ def fit_orders(
 ) -> Draws:
     """The draws of some fits, here or by workers; see `fit_parts`."""
     if workers is not None and start is None:
-        return fit_spread(orders, autoencoder, rows, training=training, workers=workers, report=report)
+        return _told(fit_spread(orders, autoencoder, rows, training=training, workers=workers, report=report))
     fitted = [
         order.posterior.fit(
             autoencoder,
@@ -79,7 +79,14 @@ def fit_orders(
         )
         for place, order in enumerate(orders)
     ]
-    return joined(fitted)
+    return _told(joined(fitted))
+
+
+def _told(draws: Draws) -> Draws:
+    """The draws; a warning if they are of chains that did not mix."""
+    if draws.mixing is not None:
+        draws.mixing.warn()
+    return draws
 
 
 def orders_of(posterior: Posterior, plan: Plan, seed: int) -> list[Order]:

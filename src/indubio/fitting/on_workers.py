@@ -25,6 +25,7 @@ from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, SeparateDraws
 from indubio.posteriors.random_features import RandomFeatures
 from indubio.training.loop import Progress, Report, Training
+from indubio.training.mixing import Mixing
 from indubio.training.network_fits import FitContext
 from indubio.training.normal_equations import KeptSums, NormalEquations, spans
 from indubio.training.rows import TrainingRows
@@ -95,6 +96,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
     masks = [part.masks for part in parts if part.masks is not None]
     noise = [part.noise for part in parts if part.noise is not None]
     sums = [part.sums for part in parts if part.sums is not None]
+    mixing = [part.mixing for part in parts if part.mixing is not None]
     count, flat = sum(part.count for part in parts), [_weights(part) for part in parts]
     weights = np.concatenate(flat, out=np.empty((count, flat[0].shape[1]), flat[0].dtype))
     return Draws(
@@ -104,6 +106,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
         masks=tuple(np.concatenate(place) for place in zip(*masks, strict=True)) if masks else None,
         noise=np.concatenate(noise) if noise else None,
         sums=KeptSums.joined(sums) if sums else None,
+        mixing=Mixing.joined(mixing) if mixing else None,
     )
 
 
@@ -196,4 +199,5 @@ def _done(key: str, task: _Task) -> dict[str, Any] | list[list[NormalEquations]]
     else:
         draws = posterior.draws_of(context)
     weights = autoencoder.flat(draws.weights)
-    return {"count": draws.count, "weights": weights, "masks": draws.masks, "noise": draws.noise, "sums": draws.sums}
+    others = {name: getattr(draws, name) for name in ("masks", "noise", "sums", "mixing")}
+    return {"count": draws.count, "weights": weights} | others

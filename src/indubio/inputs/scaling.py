@@ -98,10 +98,10 @@ def _span(
             f"(from {np.nanmin(smallest):.3g} to {np.nanmax(largest):.3g}). Remove the extreme values or take "
             "logarithms."
         )
-    return np.where(_alike(smallest, largest), 1.0, span)
+    return np.where(alike(smallest, largest), 1.0, span)
 
 
-def _alike(low: Float[np.ndarray, " features"], high: Float[np.ndarray, " features"]) -> Bool[np.ndarray, " features"]:
+def alike(low: Float[np.ndarray, " features"], high: Float[np.ndarray, " features"]) -> Bool[np.ndarray, " features"]:
     """Whether a spread is of the size of rounding errors: dividing by it would blow noise up to signal."""
     rounding = 16 * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
     return np.asarray(high - low <= rounding)
@@ -120,6 +120,11 @@ class Scaling(Settings, ABC):
     def bounded(self) -> bool:
         """Whether all values do, new ones too."""
         return False
+
+    @property
+    def by_range(self) -> bool:
+        """Whether a few extreme training values change what all others become."""
+        return True
 
     def fit(self, rows: Float[np.ndarray, "examples ..."]) -> "FittedScaling":
         """Learn from the training rows; missing values (NaN) are passed over."""
@@ -175,7 +180,7 @@ class ZScore(Scaling):
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
         """From the mean and the deviation."""
         del sample
-        span, constant = _span(known.smallest, known.largest), _alike(known.smallest, known.largest)
+        span, constant = _span(known.smallest, known.largest), alike(known.smallest, known.largest)
         return FittedScaling(known.smallest, span, center=known.mean, unit=np.where(constant, 1.0, known.deviation))
 
 
@@ -202,12 +207,17 @@ class Robust(Scaling):
         if not self.quantiles[0] < self.quantiles[1]:
             raise ConfigError(f"`quantiles` must be a lower and a higher one, got {self.quantiles}.")
 
+    @property
+    def by_range(self) -> bool:
+        """Quantiles do not mind them."""
+        return False
+
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
         """From quantiles of the sample."""
         values, (lower, upper) = sample.reshape(-1, sample.shape[-1]), self.quantiles
         low, middle, high = np.nanquantile(values, (lower, 0.5, upper), axis=0)
         span = _span(known.smallest, known.largest)
-        return FittedScaling(known.smallest, span, center=middle, unit=np.where(_alike(low, high), span, high - low))
+        return FittedScaling(known.smallest, span, center=middle, unit=np.where(alike(low, high), span, high - low))
 
 
 @dataclass(frozen=True, eq=False)

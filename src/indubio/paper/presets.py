@@ -37,7 +37,7 @@ MODELS: dict[str, Posterior] = {
     "BAE-MCD": MCDropout(draws=100, dropout=0.01),
     "BAE-BBB": BayesByBackprop(draws=100, mixture=0.5, wide=1.0, narrow=0.1),
     "BAE-Ensemble": AnchoredEnsemble(members=10),
-    "BAE-SGHMC": SGHMC(),
+    "BAE-SGHMC": SGHMC(chains=1),
 }
 
 

@@ -14,6 +14,7 @@ from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference, conformal_of
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
+from indubio.probability.agreement import agreeing
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.judgement import Rarity, judged
 from indubio.uncertainty import Uncertainty, exceed, mean_nll, quantify, var_nll
@@ -207,7 +208,13 @@ class Calibrated:
         compared = _above(self.origin, nll)
         theirs = None if groups is None else groups[rows]
         rarity = self._own_rarity(compared, plan)
-        unseen, unsure = judged(self.conversion, self.by_group, compared, groups, rarity)
+        unseen, unsure = judged(self.conversion, self.by_group, compared, groups)
+        if self.by_group is None:
+            for draws, part in plan.slices():
+                own = self.conversion.own_probability(compared[:, part.calibrated])
+                unseen[draws, part.calibrated] = own[draws]
+        if rarity is not None:
+            unseen = agreeing(unseen, rarity.p_value, rarity.smallest, rarity.rate)
         if len(plan.parts) == 1:
             unsure = None if unsure is None else unsure[:, rows]
             return self.quantified(unseen[:, rows], nll[:, rows], theirs, unsure)

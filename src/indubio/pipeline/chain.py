@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.assessment import Assessment
 from indubio.calibration import Plan
-from indubio.decision import Labelled, Referral
+from indubio.decision import Labelled, Referral, predictions
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Prepared, Rows
@@ -23,7 +23,7 @@ from indubio.pipeline.decider import Decider, Decision
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
-from indubio.probability import Conversion, Correction
+from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty
 
 
@@ -87,6 +87,9 @@ class FittedChain:
         )
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
+        threshold = rule.anomaly_threshold(anomaly_threshold)
+        usual = usual_alarms(conversion, threshold, false_alarms)
+        inputs = inputs.with_own_anomalies(predictions(good.probability, threshold), usual)
         return cls(
             inputs=inputs,
             scorer=scorer,
@@ -94,7 +97,7 @@ class FittedChain:
             decider=Decider(
                 rule=rule,
                 referral_threshold=rule.fit(good),
-                anomaly_threshold=rule.anomaly_threshold(anomaly_threshold),
+                anomaly_threshold=threshold,
                 reference=calibrated.reference,
                 n_reference=calibrated.n_reference,
                 novelty_limit=novelty_limit,
@@ -254,6 +257,14 @@ class Watched:
         """What was found, once all blocks were seen."""
         scored, prepared = Scored.joined(self.scored), self.prepared
         return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
+
+
+def usual_alarms(conversion: Conversion, threshold: float, false_alarms: float) -> float:
+    """The share of good examples that are expected to have at least this mean probability."""
+    if not isinstance(conversion, Odds):
+        return false_alarms
+    odds = (1 - threshold) / max(threshold, float(np.finfo(np.float64).tiny))
+    return float(min(1.0, false_alarms * odds ** (1 / conversion.steepness)))
 
 
 def refuse_ranks(rule: Referral) -> None:

@@ -8,6 +8,7 @@ A fitted detector is never changed: `refer_by`, `learn` and `update` give a new 
 """
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,8 +25,9 @@ from indubio.assessment import Assessment
 from indubio.conformal import Reference
 from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, DataWarning
 from indubio.inputs import Intake, Missing, Schema, Unseen
+from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.pipeline.chain import FittedChain, Watched
 from indubio.pipeline.parameters import WithSettings
@@ -255,6 +257,11 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.inputs.reading
 
     @property
+    def findings_(self) -> tuple[DataFinding, ...]:
+        """What was odd about the training data: mostly nothing."""
+        return self.fitted_chain.inputs.findings
+
+    @property
     def conversion_(self) -> FittedConversion:
         """The conversion, fitted on the scores of the reference examples."""
         return self.fitted_chain.calibrated.conversion
@@ -313,6 +320,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """This detector, fitted."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
+        return self
+
+    def _with_warning(self) -> Self:
+        """This detector, after one warning that lists what is odd about the training data; none where nothing is."""
+        if self.findings_:
+            told = "\n".join(f"- {finding}" for finding in self.findings_)
+            warnings.warn(f"before you rely on this detector:\n{told}", DataWarning, stacklevel=3)
         return self
 
     @property

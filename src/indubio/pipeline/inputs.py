@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
 from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Table, Unseen
 from indubio.inputs.checks import require_numbers
+from indubio.inputs.data_findings import DataFinding, data_findings, own_anomalies
 from indubio.inputs.named_rows import groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.windows import Windows
@@ -68,6 +69,7 @@ class Inputs:
         names: of the features, where the training data came with names.
         scaled: whether values are scaled; else they stay in the units of the data.
         reading: how the files were read that it was fitted on; None where it was not fitted on files.
+        findings: what was odd about the training data.
         detector: whose, for messages.
     """
 
@@ -77,6 +79,7 @@ class Inputs:
     names: tuple[str, ...] | None
     scaled: bool = True
     reading: Reading | None = None
+    findings: tuple[DataFinding, ...] = ()
     detector: str = "Detector"
 
     @classmethod
@@ -106,22 +109,37 @@ class Inputs:
             scaled: whether values are scaled.
             detector: whose, for messages.
         """
+        rows = examples.rows.taken(trained)
+        intake = Intake.fit(
+            rows,
+            scaling=scaling,
+            missing=missing,
+            unseen=unseen,
+            margin=margin,
+            spectra=spectra,
+            rate=examples.rate,
+        )
+        by_range = scaled and scaling.by_range
         return cls(
             schema=examples.schema,
-            intake=Intake.fit(
-                examples.rows.taken(trained),
-                scaling=scaling,
-                missing=missing,
-                unseen=unseen,
-                margin=margin,
-                spectra=spectra,
-                rate=examples.rate,
-            ),
+            intake=intake,
             input_shape=examples.rows.values.shape[1:],
             names=examples.names,
             scaled=scaled,
+            findings=data_findings(rows.values, examples.schema, by_range=by_range, quality=intake.quality),
             detector=detector,
         )
+
+    def with_own_anomalies(self, called: Bool[np.ndarray, " reference"], usual: float) -> "Inputs":
+        """The same, with a finding where the detector calls too many of its own reference examples anomalies.
+
+        Args:
+            called: which of them it does.
+            usual: the share of good examples that are expected to be.
+        """
+        own = own_anomalies(int(np.count_nonzero(called)), len(called), usual)
+        others = tuple(finding for finding in self.findings if finding.kind != "own anomalies")
+        return replace(self, findings=others if own is None else (*others, own))
 
     @cached_property
     def value_shape(self) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ class AnchoredEnsemble(SeparateDraws, TrainedPosterior):
             return Beginning(values, anchors=fresh_weights(autoencoder, own, dtype))
 
         own = streams(context.seed, which.stop)[which.start :]
-        trained = fit_networks(PointWeights(prior_scale=self.prior_scale), begin, context, own)
+        trained = fit_networks(PointWeights(prior_scale=self.prior_scale_for(context)), begin, context, own)
         weights = np.empty((len(which), autoencoder.weight_count()), dtype)
         done = 0
         for part in trained:

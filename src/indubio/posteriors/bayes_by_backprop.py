@@ -21,6 +21,7 @@ from indubio.networks.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, Fraction, Positive
+from indubio.training.data_prior import temperature_without_prior
 from indubio.training.network_fits import Beginning, FitContext, fit_network, fresh_weights
 
 MIXTURE, WIDE, NARROW = 0.5, 1.0, 0.1  # pi, tau1, tau2: paper, appendix
@@ -37,7 +38,8 @@ class BayesByBackprop(TrainedPosterior):
         wide: tau1, its standard deviation.
         narrow: tau2, standard deviation of the other.
         initial_spread: standard deviation of the initial means.
-        initial_rho: initial rho; -3 makes sigma about 0.05.
+        initial_rho: initial rho; -3 makes sigma about 0.05, half of the initial means' spread. It moves by a learning
+            rate per step at most, so what starts far lower stays there: see docs/decisions/priors-and-chains.md.
 
     Example:
         One distribution of weights is trained; every draw is a sample of it.
@@ -72,7 +74,7 @@ class BayesByBackprop(TrainedPosterior):
         autoencoder = context.autoencoder
         trained, stream = fit_network(
             Variational(
-                prior_scale=self.prior_scale,
+                prior_scale=self.prior_scale_for(context),
                 samples=self.samples,
                 mixture=self.mixture,
                 wide=self.wide,
@@ -86,6 +88,12 @@ class BayesByBackprop(TrainedPosterior):
         sigma = np.logaddexp(0, rho.astype(np.float64)).astype(trained.dtype)
         weights = mean + sigma * stream.normal((self.draws, mean.shape[1])).astype(trained.dtype)
         return Draws(autoencoder, self.draws, autoencoder.named(weights))
+
+    def prior_scale_for(self, context: FitContext) -> float:
+        """Lambda; "auto" is T / N: the weight of the KL beside N / T mean NLLs."""
+        if self.prior_scale != "auto":
+            return self.prior_scale
+        return temperature_without_prior(context) / len(context.rows)
 
     def _begin(self, autoencoder: Autoencoder, streams: Sequence[Stream], dtype: np.dtype) -> Beginning:
         usual = autoencoder.named(fresh_weights(autoencoder, streams, dtype))

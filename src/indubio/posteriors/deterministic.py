@@ -39,7 +39,7 @@ class Deterministic(TrainedPosterior):
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network; it is the only draw."""
         weights, _ = fit_network(
-            PointWeights(prior_scale=self.prior_scale),
+            PointWeights(prior_scale=self.prior_scale_for(context)),
             context,
         )
         return Draws(context.autoencoder, 1, context.autoencoder.named(weights))

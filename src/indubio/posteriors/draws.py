@@ -14,6 +14,7 @@ from jaxtyping import Float
 from indubio.engine import DrawScorer, engine_for
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 
@@ -28,6 +29,7 @@ class Draws:
         masks: dropout masks (M, 1, units), one per place, for MC dropout.
         noise: code noise (M, 1, *latent), for the VAE.
         sums: over rows, that the weights follow from, for `RandomFeatures(keep_sums=True)`.
+        mixing: whether the chains mixed that the draws are of, for `SGHMC`; None where they are too few to tell.
     """
 
     autoencoder: Autoencoder
@@ -36,6 +38,7 @@ class Draws:
     masks: tuple[Float[np.ndarray, "draws 1 _"], ...] | None = None
     noise: Float[np.ndarray, "draws 1 ..."] | None = None
     sums: KeptSums | None = None
+    mixing: Mixing | None = None
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n"]:
         """Negative log-likelihood of every row under every draw."""

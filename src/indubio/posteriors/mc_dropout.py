@@ -55,7 +55,7 @@ class MCDropout(TrainedPosterior):
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network under dropout, then draw the masks."""
         weights, stream = fit_network(
-            PointWeights(prior_scale=self.prior_scale, dropout=self.dropout),
+            PointWeights(prior_scale=self.prior_scale_for(context), dropout=self.dropout),
             context,
         )
         autoencoder, keep = context.autoencoder, 1 - self.dropout

@@ -12,6 +12,7 @@ from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Shape
 from indubio.posteriors.draws import Draws
 from indubio.settings import NotNegative, Settings
+from indubio.training.data_prior import prior_scale_at, temperature_without_prior
 from indubio.training.loop import Report, Training, silent
 from indubio.training.network_fits import FitContext
 from indubio.training.rows import TrainingRows
@@ -95,10 +96,17 @@ class TrainedPosterior(Posterior, ABC):
     """A posterior whose networks are trained step by step.
 
     Args:
-        prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch.
+        prior_scale: lambda, the weight of the prior term beside the mean NLL of a batch; "auto" is what the number of
+            rows and their noise make it, see `data_prior`, for the cost of one more network.
     """
 
-    prior_scale: NotNegative = PRIOR_SCALE
+    prior_scale: NotNegative | Literal["auto"] = PRIOR_SCALE
+
+    def prior_scale_for(self, context: FitContext) -> float:
+        """Lambda, for these rows."""
+        if self.prior_scale != "auto":
+            return self.prior_scale
+        return prior_scale_at(context, temperature_without_prior(context))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,25 +7,32 @@ exp(-N L / T). The paper names the method and gives no settings: these are ours.
 
 T is the temperature. At T = 1 the posterior belongs to sigma = 1, ten to a hundred times the residuals of data scaled
 to [0, 1], and to one value per example (the paper's 1/D): so wide that the draws reconstruct nothing. The default is
-the order of residual variance / D, which is what the data say. The chain starts from a network trained by Adam like
-all the others.
+the order of residual variance / D, which is what the data say; "auto" is that of the residuals themselves.
+
+On a linear model the chain has the spread of the exact posterior (tests/reference/test_mixing.py). On networks it does
+not get there: most directions of the weights are so flat that it wanders along them for as long as it runs. `mixing` of
+the draws says so, and several chains, each from a network of its own that is trained by Adam like all the others, say
+what one cannot: docs/decisions/priors-and-chains.md.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import Field
 
-from indubio.engine import Chain, PointWeights, Stream, engine_for
+from indubio.engine import Chain, PointWeights, Stream, engine_for, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
+from indubio.training import mixing
+from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress, diverged, endless_orders
-from indubio.training.network_fits import FitContext, fit_network
+from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
+from indubio.training.rows import stretches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +45,8 @@ class SGHMC(TrainedPosterior):
         friction: a, the share of the momentum lost at every step.
         burn_in: steps before the first draw, after training.
         thinning: steps from one draw to the next.
-        temperature: T; 0 gives plain gradient descent with momentum.
+        temperature: T; 0 gives plain gradient descent with momentum, "auto" the T of the residuals, see `data_prior`.
+        chains: that share the draws, each from a network of its own.
 
     Example:
         The chain makes 10 moves, and 5 more before each draw.
@@ -58,7 +66,8 @@ class SGHMC(TrainedPosterior):
     friction: Annotated[float, Field(gt=0, le=1)] = 0.05
     burn_in: NotNegativeInt = 200
     thinning: AtLeastOne = 10
-    temperature: NotNegative = 1e-4
+    temperature: NotNegative | Literal["auto"] = 1e-4
+    chains: AtLeastOne = 4
 
     @property
     def count(self) -> int:
@@ -67,31 +76,58 @@ class SGHMC(TrainedPosterior):
 
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
-        trained, stream = fit_network(
-            PointWeights(prior_scale=self.prior_scale),
-            context,
-        )
+        lengths = [len(part) for part in np.array_split(np.arange(self.draws), min(self.chains, self.draws))]
+        own, autoencoder = streams(context.seed, len(lengths)), context.autoencoder
+        trained = self._trained(context, own, np.cumsum(lengths) - 1)
+        moves = self._moves(context, trained)
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
-        for draw, values in enumerate(self._chain(context, trained, stream)):
-            weights[draw] = values[0]
-        return Draws(context.autoencoder, self.draws, context.autoencoder.named(weights))
+        drawn = 0
+        for chain, length in enumerate(lengths):
+            for values in self._chain(
+                context, moves, trained[chain : chain + 1], own[chain], range(drawn, drawn + length)
+            ):
+                weights[drawn] = values[0]
+                drawn += 1
+        draws = Draws(autoencoder, self.draws, autoencoder.named(weights))
+        return replace(draws, mixing=_mixing(context, draws, weights, len(lengths), min(lengths)))
 
-    def chain(self, examples: int) -> Chain:
+    def chain(self, examples: int, temperature: float, prior_scale: float) -> Chain:
         """The settings of the chain's moves, for so many training rows."""
         return Chain(
-            prior_scale=self.prior_scale,
+            prior_scale=prior_scale,
             step_size=self.step_size,
             friction=self.friction,
-            spread=sqrt(2 * self.friction * self.step_size * self.temperature / examples),
+            spread=sqrt(2 * self.friction * self.step_size * temperature / examples),
         )
 
+    def _moves(self, context: FitContext, trained: Float[np.ndarray, "c p"]) -> Chain:
+        """The settings of the chain's moves, for these rows and trained networks."""
+        temperature = temperature_of(context, trained) if self.temperature == "auto" else self.temperature
+        prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
+        return self.chain(len(context.rows), temperature, prior)
+
+    def _trained(
+        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"]
+    ) -> Float[np.ndarray, "c p"]:
+        """The networks that the chains begin with; each starts where the chain of `start` ended."""
+        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
+        autoencoder, start = context.autoencoder, context.start
+        start = None if start is None else start[np.minimum(ends, len(start) - 1)]
+        runs = fit_networks(
+            PointWeights(prior_scale=scale),
+            lambda given: Beginning(fresh_weights(autoencoder, given, context.rows.dtype)),
+            replace(context, start=start),
+            own,
+        )
+        return np.concatenate(list(runs))
+
     def _chain(
-        self, context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream
+        self, context: FitContext, moves: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, which: range
     ) -> Iterator[Float[np.ndarray, "1 p"]]:
         rows, batch = context.rows, context.training.batch_rows(len(context.rows))
         denoising = context.training.denoising
         sampler = engine_for(context.autoencoder).sampler(
-            self.chain(len(rows)),
+            moves,
             values,
             stream,
             batch=batch,
@@ -106,10 +142,22 @@ class SGHMC(TrainedPosterior):
                 if due:
                     continue
                 if not np.isfinite(loss):
-                    moves = self.burn_in + (drawn + 1) * self.thinning
-                    raise diverged(np.array([loss]), moves, self.step_size)
+                    raise diverged(np.array([loss]), self.burn_in + (drawn + 1) * self.thinning, self.step_size)
                 drawn, due = drawn + 1, self.thinning
-                context.report(Progress(drawn, self.draws, loss, stage="sampling"))
+                context.report(Progress(which.start + drawn, self.draws, loss, stage="sampling"))
                 yield sampler.values()
-                if drawn == self.draws:
+                if drawn == len(which):
                     return
+
+
+def _mixing(
+    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], chains: int, length: int
+) -> mixing.Mixing | None:
+    """Whether the chains mixed, by some training rows and weights; of longer chains the first draws are left out."""
+    if length < mixing.FEWEST:
+        return None
+    rows = next(stretches(context.rows, 0, mixing.MOST_ROWS))
+    scores = draws.nll(rows[:: -(-len(rows) // mixing.MOST_ROWS)])
+    some = weights[:, :: -(-weights.shape[1] // mixing.MOST_WEIGHTS)]
+    kept = np.stack([part[-length:] for part in np.array_split(np.arange(draws.count), chains)])
+    return mixing.Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64))

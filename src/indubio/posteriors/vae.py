@@ -54,7 +54,7 @@ class VAE(TrainedPosterior):
         autoencoder = context.autoencoder
         values = prod(autoencoder.network.input_shape)
         weights, stream = fit_network(
-            PointWeights(prior_scale=self.prior_scale, kl_weight=self.kl_weight / values),
+            PointWeights(prior_scale=self.prior_scale_for(context), kl_weight=self.kl_weight / values),
             context,
         )
         noise = stream.normal((self.draws, 1, *autoencoder.network.latent_shape)).astype(weights.dtype)

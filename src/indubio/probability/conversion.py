@@ -70,6 +70,12 @@ class Conversion(Settings, ABC):
         """The same of every draw at its own scores; what is the same for all draws can be done once here."""
         return np.array([self.cdf(scores, known) for scores, known in zip(nll, parameters, strict=True)])
 
+    def own_cdfs(
+        self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
+    ) -> Float[np.ndarray, "draws examples"]:
+        """Of the very scores that it was fitted on, as new ones of the kind would have them, where it knows how."""
+        return self.cdfs(nll, parameters)
+
     def fit(self, nll: Float[np.ndarray, "draws examples"]) -> "FittedConversion":
         """The conversion fitted on training scores, every draw by itself."""
         scores = _scores(nll)
@@ -150,6 +156,11 @@ class FittedConversion:
         """Number of draws it was fitted on, M."""
         return len(next(iter(self.parameters.values())))
 
+    def own_probability(self, nll: Float[np.ndarray, "draws own"]) -> Float[np.ndarray, "draws own"]:
+        """The same of the scores that it was fitted on, in any order: each is compared with the others."""
+        scores = _scores(nll).astype(np.float64)
+        return self._scaled(self.conversion.own_cdfs(scores, self._by_draw), scores)
+
     def probability(self, nll: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, "draws examples"]:
         """Anomaly probability of every example under every draw, in [0, 1]; an infinite score has 1."""
         scores = _scores(nll)
@@ -159,11 +170,12 @@ class FittedConversion:
         if not (scores > -np.inf).all():
             _require(scores > -np.inf, scores, "scores must be numbers or +infinity")
         if scores.shape[1] <= BLOCK:
-            return self._block_probability(scores.astype(np.float64, copy=False))
+            scores = scores.astype(np.float64, copy=False)
+            return self._scaled(self.conversion.cdfs(scores, self._by_draw), scores)
         probability = np.empty(scores.shape)
         for start in range(0, scores.shape[1], BLOCK):
-            block = slice(start, start + BLOCK)
-            probability[:, block] = self._block_probability(scores[:, block].astype(np.float64))
+            block = scores[:, start : start + BLOCK].astype(np.float64)
+            probability[:, start : start + BLOCK] = self._scaled(self.conversion.cdfs(block, self._by_draw), block)
         return probability
 
     @cached_property
@@ -175,8 +187,9 @@ class FittedConversion:
     def _level_and_mean(self) -> tuple[Float[np.ndarray, "draws 1"], Float[np.ndarray, "draws 1"]]:
         return self.parameters["scaling_level"][:, None], self.parameters["training_mean"][:, None]
 
-    def _block_probability(self, nll: Float[np.ndarray, "draws block"]) -> Float[np.ndarray, "draws block"]:
-        cdf = self.conversion.cdfs(nll, self._by_draw)
+    def _scaled(
+        self, cdf: Float[np.ndarray, "draws block"], nll: Float[np.ndarray, "draws block"]
+    ) -> Float[np.ndarray, "draws block"]:
         if "scaling_level" not in self.parameters:
             return cdf
         level, mean = self._level_and_mean

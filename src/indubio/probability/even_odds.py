@@ -1,11 +1,12 @@
 r"""Odds: how rare such a score is among good examples, against a rate of false alarms.
 
-s(x) = (#{i: nll_i >= nll} + 1/2) / (N + 1),   p = 1 / (1 + (s / rate)^steepness)
+s(x) = (#{i: nll_i >= nll} + h) / (N + 1),   p = 1 / (1 + (s / rate)^steepness)
 
 A score that a good example reaches with the chosen rate has probability 1/2, so that about this share of good examples
-is called an anomaly. Scores that tie count as reached: what good examples often have is never an anomaly. Beyond the
-largest score s falls as a Pareto tail does, s(x) = 1/2 / (N + 1) / (1 + (nll - largest) / excess), with the mean excess
-of the highest tenth: far outliers stay in order, and nothing has probability 0 or 1.
+is called an anomaly. The example itself counts h = 1/2, and up to 1 where N + 1 scores cannot tell so small a rate,
+h = 1/2 + max(0, 1 - rate (N + 1)) / 2. Scores that tie count as reached: what good examples often have is never an
+anomaly. Beyond the largest score s falls as a Pareto tail does, s(x) = h / (N + 1) / (1 + (nll - largest) / excess),
+with the mean excess of the highest tenth: far outliers stay in order, and nothing has probability 0 or 1.
 
 N scores tell s only so well: s ~ Beta((N + 1) s, (N + 1) (1 - s)), so that the log-odds have the variance
 steepness^2 (1 - s) / (s (N + 2)), to first order. It is part of the epistemic uncertainty: see `uncertainty`.
@@ -25,6 +26,7 @@ from indubio.probability.ranks import places
 from indubio.probability.ties import lower_tie
 from indubio.settings import Fraction, Positive
 
+HALF = 0.5
 TENTH = 0.1  # of the scores, the highest, that the tail is fitted on
 SMALLEST_EXCESS = 1e-3  # of the size of the largest score: a tail that falls faster is not known from so few scores
 SUREST = 1 - 2.0**-40  # the largest probability of a finite score
@@ -96,20 +98,33 @@ class Odds(Conversion):
         """The probability of one draw."""
         return np.asarray(self.cdfs(nll[None], [parameters])[0])
 
-    def cdfs(
+    def own_cdfs(
         self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
     ) -> Float[np.ndarray, "draws examples"]:
-        """As `cdf`, for every draw; the ties are found once for all."""
-        count = len(parameters[0]["scores"])
+        """Of the scores that it was fitted on: each is compared with the others."""
+        return self.cdfs(nll, parameters, own=min(1, len(parameters[0]["scores"]) - 1))
+
+    def cdfs(
+        self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]], own: int = 0
+    ) -> Float[np.ndarray, "draws examples"]:
+        """As `cdf`, for every draw; the ties are found once for all.
+
+        Args:
+            nll: scores.
+            parameters: what was learned of each draw.
+            own: how many of the scores that are kept are the one itself.
+        """
+        count, rate = len(parameters[0]["scores"]), self.false_alarms or FALSE_ALARMS
+        itself = HALF * (1 + max(0.0, 1 - rate * (count - own + 1)))
         least = lower_tie(nll)
         below = -rounded_down(-least, parameters[0]["scores"].dtype)
         rarity = np.empty(nll.shape)
         with np.errstate(over="ignore"):  # an infinite score is infinitely rare
             for draw, known in enumerate(parameters):
-                reached = count - places(known["scores"], below[draw], "left")
-                beyond = np.maximum(least[draw] - known["scores"][-1], 0.0) / known["excess"]
-                rarity[draw] = (reached + 0.5) / (count + 1) / (1 + beyond)
-        odds = rarity / (self.false_alarms or FALSE_ALARMS)
+                reached = count - own - places(known["scores"], below[draw], "left")
+                beyond = np.maximum(least[draw] - known["scores"][-1 - own], 0.0) / known["excess"]
+                rarity[draw] = (reached + itself) / (count - own + 1) / (1 + beyond)
+        odds = rarity / rate
         if self.steepness != 1:  # powers are not rounded the same on every processor
             odds **= self.steepness
         probability = np.minimum(1 / (1 + odds), SUREST)

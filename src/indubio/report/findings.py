@@ -1,4 +1,4 @@
-"""What to know before believing a report: where the data is unlike the training data, or referral is idle."""
+"""What to know before believing a report: what was odd about the training data or has changed, and idle referral."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -47,6 +47,7 @@ def findings(subject: Subject, curve: RejectionCurve | None, known: Drift | None
         known: of drift; None where it could not be tested.
     """
     made = (
+        _of_training_data(subject),
         _unlike_training(subject, known),
         _unfamiliar(subject),
         _referral(subject, curve),
@@ -72,6 +73,17 @@ def drift_in_words(known: Drift | None) -> str:
     if known.alarm:
         return f"The data has changed since the training ({known.promise}); see below."
     return f"No drift was found in {count(known.examples, 'example')} ({known.promise})."
+
+
+def _of_training_data(subject: Subject) -> Finding | None:
+    known = subject.detector.findings_
+    if not known:
+        return None
+    return Finding(
+        title="The training data was odd",
+        text="This was seen when the model was fitted. Where it is not meant to be so, change it and fit again.",
+        details=tuple(f"{one.what} {one.follows}" for one in known),
+    )
 
 
 def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:

@@ -77,10 +77,15 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     settings = detector.settings_in_use()
     autoencoder = detector.draws_.autoencoder
     network = autoencoder.architecture or settings.architecture_for(detector.input_shape_, detector.n_training_)
-    weights = autoencoder.weight_count()
+    weights, mixing = autoencoder.weight_count(), detector.draws_.mixing
     return [
         ("Posterior", _in_words(settings.posterior)),
         ("Draws", count(detector.draws_.count)),
+        *(
+            []
+            if mixing is None
+            else [("Chains" if mixing.chains > 1 else "Chain", f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
+        ),
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
         ("Scaling", _in_words(settings.scaling)),
         ("Likelihood", _in_words(settings.likelihood)),

@@ -46,6 +46,7 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
         *([f"| and {left} more, see manifest.json | | |"] if left else []),
         "",
         *_spectra(detector),
+        *_findings(detector),
         "## How it decides",
         "",
         *_rate(detector),
@@ -90,6 +91,13 @@ def _spectra(detector: Detector) -> list[str]:
         f"bands and of {len(spectra.envelope_edges) - 1} bands of the envelope{rate}.",
         "",
     ]
+
+
+def _findings(detector: Detector) -> list[str]:
+    if not detector.findings_:
+        return []
+    lines = [f"- {_text(str(finding))}" for finding in detector.findings_]
+    return ["## Before you rely on it", "", *lines, ""]
 
 
 def _special(detector: Detector) -> list[str]:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped, jaxtyped
 
-from indubio.configuration import detector_from_plain, detector_to_plain
+from indubio.configuration import detector_to_plain, parameters_from_plain
 from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
+from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.network import BlockNetwork
@@ -23,12 +24,13 @@ from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout, RandomFeatures
+from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.migrations import Stored
 from indubio.storage.tree import flattened, rebuilt
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
@@ -50,13 +52,25 @@ FITTED: dict[str, Any] = {
     "group_conversions_": GroupConversions,
     "correction_": Correction,
     "reading_": Reading,
+    "findings_": tuple[DataFinding, ...],
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
+    "mixing_": Mixing,
     "familiarity_": Familiarity,
 }
-# where the training data had names, where it was read from files, where something was learned
-# from labels, where groups have probabilities of their own, and where examples can be added to sums
-OPTIONAL = {"feature_names_in_", "reading_", "correction_", "group_conversions_", "sums_", "kept_rows_"}
+# where the training data had names, where it was read from files, where it was odd, where something was learned
+# from labels, where groups have probabilities of their own, where examples can be added to sums, and where
+# draws are of chains
+OPTIONAL = {
+    "feature_names_in_",
+    "reading_",
+    "findings_",
+    "correction_",
+    "group_conversions_",
+    "sums_",
+    "kept_rows_",
+    "mixing_",
+}
 LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
@@ -115,8 +129,10 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "group_conversions_": calibrated.by_group,
         "correction_": calibrated.correction,
         "reading_": inputs.reading,
+        "findings_": inputs.findings or None,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
+        "mixing_": detector.draws_.mixing,
         "familiarity_": chain.familiarity,
     }
 
@@ -129,6 +145,7 @@ def with_every_setting(detector: Detector) -> Detector:
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
     named["calibration"] = detector.calibration_
+    named["training"] = chosen.training if chosen.posterior.TRAINED else None
     return Detector(**(detector.get_params(deep=False) | named))
 
 
@@ -170,7 +187,12 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         device: where to put it; None is where it was.
     """
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
-    detector = detector_from_plain(settings | ({} if device is None else {"device": device}))
+    if settings.get("posterior", {}).get("kind") == "sghmc":  # what models of earlier versions do not say
+        settings = settings | {"posterior": {"chains": 1} | settings["posterior"]}
+    given = parameters_from_plain(settings | ({} if device is None else {"device": device}))
+    if given["posterior"] is not None and not given["posterior"].TRAINED:
+        given["training"] = None  # earlier versions stored one that said nothing
+    detector = Detector(**given)
     detector = detector if own is None else detector.set_params(architecture=own)
     attributes = _attributes(stored)
     layout = Layout.from_plain(stored.draws)
@@ -178,7 +200,9 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
-    draws = dataclasses.replace(draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"])
+    draws = dataclasses.replace(
+        draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"], mixing=attributes["mixing_"]
+    )
     return detector.of_chain(_chain(detector, attributes, draws))
 
 
@@ -191,6 +215,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             input_shape=known["input_shape_"],
             names=None if names is None else tuple(names),
             reading=known["reading_"],
+            findings=known["findings_"] or (),
         ),
         scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"], kept=known["kept_rows_"]),
         calibrated=Calibrated(
@@ -284,6 +309,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
+        "`mixing_` must be of chains": attributes["mixing_"] is None or isinstance(posterior, SGHMC),
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),

@@ -24,11 +24,13 @@ from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
+from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
 from indubio.pipeline.familiarity import Familiarity
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.kept_uncertainty import KeptUncertainty
+from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {
@@ -38,6 +40,7 @@ CLASSES: dict[str, type[Any]] = {
     "spectra": FittedSpectra,
     "schema": Schema,
     "column": Column,
+    "data_finding": DataFinding,
     "conversion": FittedConversion,
     "reference": Reference,
     "correction": Correction,
@@ -47,6 +50,7 @@ CLASSES: dict[str, type[Any]] = {
     "drift_reference": DriftReference,
     "kept_sums": KeptSums,
     "kept_rows": KeptRows,
+    "mixing": Mixing,
 }
 
 CLASS = "class"  # no field can have this name

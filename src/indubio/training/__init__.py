@@ -1,1 +1,1 @@
-"""From rows to trained weights: the rows, the loop, learning rates, and networks side by side."""
+"""From rows to trained weights: the rows, the loop, learning rates, networks side by side, mixing, priors."""

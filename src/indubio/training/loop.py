@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,6 +21,7 @@ from indubio.training.denoising import Denoising
 from indubio.training.rows import TrainingRows, stretches
 from indubio.workers.processes import cores
 
+MOST_EPOCHS = 1000  # where they are not given: reconstructions go on improving for long, by less and less
 SMALLEST_BATCH = 3  # smaller left-over batches are skipped, as in the authors' scripts
 LARGE_NETWORK = 1_000_000  # weights; above it, one network after the other is fastest
 STACK_BYTES = 32 * 2**20  # larger tensors are given back to the system at every step, and page-fault
@@ -45,11 +46,12 @@ class Training(Settings):
     """How the networks are trained: Adam on shuffled batches.
 
     Args:
-        epochs: passes over the training rows.
+        epochs: passes over the training rows; "auto" stops each network when its held-out loss no longer falls, by
+            `early_stopping` or its defaults, after 1000 at most.
         batch_size: rows per step.
         batches: take N // batches rows per step instead (the authors: 3 for ODDS, 5 for ZeMA and STRATH).
         learning_rate: a number, or a range test that finds one.
-        early_stopping: stop on held-out loss.
+        early_stopping: stop on held-out loss; None does so for "auto" alone.
         denoising: noise on what the networks are given; None is none.
         members_at_once: networks trained as one program; None picks by size.
         threads: while training; None takes the number in OMP_NUM_THREADS, or that of the CPUs this process may use. The
@@ -57,7 +59,7 @@ class Training(Settings):
             On torch small networks, whose steps are too short to share, take one, and results agree but for rounding.
     """
 
-    epochs: NotNegativeInt = 100
+    epochs: NotNegativeInt | Literal["auto"] = 100
     batch_size: AtLeastOne = 128
     batches: Annotated[int, Field(ge=1)] | None = None
     learning_rate: Positive | rates.RangeTest = 0.005
@@ -65,6 +67,16 @@ class Training(Settings):
     denoising: Denoising | None = None
     members_at_once: AtLeastOne | None = None
     threads: AtLeastOne | None = None
+
+    @property
+    def most_epochs(self) -> int:
+        """How many there can be."""
+        return MOST_EPOCHS if self.epochs == "auto" else self.epochs
+
+    @property
+    def stopping(self) -> EarlyStopping | None:
+        """When networks stop before; None if they do not."""
+        return self.early_stopping or (EarlyStopping() if self.epochs == "auto" else None)
 
     def batch_rows(self, examples: int) -> int:
         """Rows per step for so many training rows."""
@@ -128,9 +140,9 @@ def train(
 ) -> None:
     """Move what is trained to lower loss, in place; `tell` is told the epochs that are done, and the loss."""
     batch = training.batch_rows(len(rows))
-    best = _Best(trainer, training.early_stopping) if training.early_stopping else None
+    best = None if training.stopping is None else _Best(trainer, training.stopping)
     steps = step_count(len(rows), batch)
-    for epoch in range(training.epochs):
+    for epoch in range(training.most_epochs):
         done = 0
         for stretch, order in epoch_orders(rows, batch, streams, epoch):
             due = -(-order.shape[1] // batch)
@@ -143,7 +155,7 @@ def train(
                 tell(epoch + 1 if done == steps else epoch + done / steps, float(mean.mean()))
         if best is not None and held_out is not None and best.reached(held_out):
             break
-    if best is not None and training.epochs:
+    if best is not None and training.most_epochs:
         best.restore()
 
 
@@ -221,14 +233,14 @@ def split_held_out(
     rows: TrainingRows, training: Training, seed: int
 ) -> tuple[TrainingRows, Float[np.ndarray, "n2 ..."] | None]:
     """Training rows and held-out rows, when early stopping needs some."""
-    if training.early_stopping is None:
+    if training.stopping is None:
         return rows, None
-    share = training.early_stopping.held_out
+    share = training.stopping.held_out
     held = round(share * len(rows))
     if held < 1 or held >= len(rows):
         raise ConfigError(
             f"early stopping needs rows on both sides: `held_out` {share} of {len(rows)} rows are {held}. "
-            "Give more rows or turn early stopping off."
+            "Give more rows, or turn early stopping off and say how many `epochs`."
         )
     if not isinstance(rows, np.ndarray):
         return rows.held_out(share)

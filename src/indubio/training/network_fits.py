@@ -107,7 +107,7 @@ def fit_networks(
     for run, members in enumerate(runs):
         own = streams[members.start : members.stop]
         running = trainer(own, None if start is None else start[members.start : members.stop])
-        before = run * training.epochs
+        before = run * training.most_epochs
         train(
             running,
             kept,
@@ -116,7 +116,7 @@ def fit_networks(
             streams=own,
             held_out=held_out,
             tell=lambda done, loss, before=before: context.report(  # type: ignore[misc]
-                Progress(before + done, len(runs) * training.epochs, loss)
+                Progress(before + done, len(runs) * training.most_epochs, loss)
             ),
         )
         yield running.values().copy()

@@ -23,6 +23,7 @@ from sklearn.metrics import roc_auc_score
 
 from indubio.calibration import TrainScores
 from indubio.detector import Detector
+from indubio.errors import data_warnings_told_otherwise
 from indubio.tuning.sample import Sample
 from indubio.uncertainty import mean_nll
 
@@ -50,7 +51,8 @@ def judged(detector: Detector, sample: Sample) -> SettingsQuality:
         detector: the settings; it is not changed.
         sample: rows.
     """
-    fitted = Detector(**(detector.get_params(deep=False) | {"calibration": TrainScores()})).fit(sample.trained)
+    with data_warnings_told_otherwise():
+        fitted = Detector(**(detector.get_params(deep=False) | {"calibration": TrainScores()})).fit(sample.trained)
     good = mean_nll(fitted.nll(sample.held_out))
     bad = mean_nll(fitted.nll(broken(sample, detector.seed)))
     labels = np.repeat([0, 1], [len(good), len(bad)])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.detector import Detector
+from indubio.detector import DEFAULT_POSTERIOR, Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
 from indubio.tuning.criterion import By, SettingsQuality, described, judged, value_of
@@ -146,10 +146,17 @@ class _Run:
             self._tell(self.step())
 
     def _of(self, trial: Any) -> Detector:
-        settings = self._detector if _is_usual(trial) else self._suggested(trial)
+        settings = self._usual if _is_usual(trial) else self._suggested(trial)
         posterior = settings.settings_in_use().posterior
         few = posterior.with_count(min(self._wanted.draws, posterior.count))
         return Detector(**(settings.get_params(deep=False) | {"posterior": few}))
+
+    @property
+    def _usual(self) -> Detector:
+        """The settings that were given; what they say of training is for the trials where the posterior is computed."""
+        posterior = self._detector.posterior or DEFAULT_POSTERIOR
+        without = {} if posterior.TRAINED else {"training": None}
+        return Detector(**(self._detector.get_params(deep=False) | without))
 
     def _suggested(self, trial: Any) -> Detector:
         return suggested(self._detector, self._shape, trial, self._wanted.by)
@@ -192,7 +199,7 @@ class _Run:
         best = max(trials, key=lambda trial: (trial.value, -trial.number))
         usual = [described(trial.user_attrs) for trial in trials if _is_usual(trial)]
         return Found(
-            detector=self._detector if _is_usual(best) else self._suggested(_fixed(best.params)),
+            detector=self._usual if _is_usual(best) else self._suggested(_fixed(best.params)),
             judged=described(best.user_attrs),
             usual=usual[0] if usual else None,
             done=step.done,

@@ -28,12 +28,12 @@ def assessment(**changed) -> Assessment:
         "smallest_p": np.full(count, 0.01),
         "promise": "",
     }
-    zeros = {name: np.zeros(count) for name in ("epistemic", "aleatoric", "exceed", "var_nll")}
+    zeros = {name: np.zeros(count) for name in ("epistemic", "aleatoric", "exceed", "var_nll", "novelty")}
     return Assessment(**(zeros | fields | changed))
 
 
 def test_counts_by_hand():
-    found = of_assessment(LABELS, assessment())
+    found = of_assessment(LABELS, assessment(), assessment().total, 0.1)
     assert found["gss"] == pytest.approx(np.sqrt(0.5 * 0.75))
     assert found["false_alarms_p"] == 2 / 4
     assert found["false_alarms"] == 1 / 4
@@ -41,6 +41,9 @@ def test_counts_by_hand():
     assert found["error"] == 3 / 8
     assert found["error_accepted"] == 1 / 6
     assert found["errors_referred"] == 2 / 3
+    assert found["errors_in_5"] == 0  # of eight rows 5 % are none
+    assert found["errors_in_10"] == pytest.approx(1 / 3)  # one row: one of two that tie, both wrong
+    assert found["rate"] == 0.1
     assert found["certain_wrong"] == 1 / 4
     assert found["extreme"] == 1
     assert found["gss_gain"] == pytest.approx(found["gss_w"] - found["gss_base"])
@@ -48,12 +51,12 @@ def test_counts_by_hand():
 
 
 def test_without_p_values_nothing_is_said_of_their_alarms():
-    assert np.isnan(of_assessment(LABELS, assessment(p_value=np.full(8, np.nan)))["false_alarms_p"])
+    assert np.isnan(of_assessment(LABELS, assessment(p_value=np.full(8, np.nan)), assessment().total)["false_alarms_p"])
 
 
 def test_probabilities_within_0_and_1_are_not_extreme():
     inside = assessment(probability=np.full(8, 0.3))
-    assert of_assessment(LABELS, inside)["extreme"] == 0
+    assert of_assessment(LABELS, inside, inside.total)["extreme"] == 0
 
 
 def test_the_log_loss_is_scikit_learns_with_balanced_weights():
@@ -85,4 +88,4 @@ def test_the_size_of_a_model_is_that_of_its_files(tmp_path):
 
 
 def test_every_measure_of_an_assessment_is_one_of_the_list():
-    assert of_assessment(LABELS, assessment()).keys() <= set(MEASURES)
+    assert of_assessment(LABELS, assessment(), assessment().total, 0.1).keys() <= set(MEASURES)

@@ -99,7 +99,9 @@ def test_false_alarms_are_within_two_standard_deviations_or_not():
     noise = 2 * math.sqrt(0.05 * 0.95 * (1 / 1000 + 1 / 1000))
     shares = (0.05, 0.05 + 0.99 * noise, 0.05 + 1.01 * noise, math.nan)
     records = [record(f"s{place}", "default", false_alarms_p=share) for place, share in enumerate(shares)]
-    assert Standings.of(WHO, records).within_noise("default") == (2, 3)
+    assert Standings.of(WHO, records).within_noise("default", "p-value") == (2, 3)
+    of_verdicts = [record(f"s{place}", "default", false_alarms=share, rate=0.05) for place, share in enumerate(shares)]
+    assert Standings.of(WHO, of_verdicts).within_noise("default", "verdict") == (2, 3)
 
 
 def test_sets_are_counted_on_which_the_accepted_are_wrong_less_often():

@@ -1,5 +1,7 @@
 """Conformal p-values: the formula, its promise, groups, and selection at a false-discovery rate."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +74,44 @@ def test_a_model_without_reference_scores_gives_none_either():
     found = conformal_of(None, None, 3)
     assert np.isnan(found.p_value).all()
     assert "older version" in found.promise
+
+
+@pytest.mark.parametrize(("folds", "rows"), [(5, 20), (5, 100), (5, 2000), (2, 100), (10, 10)])
+def test_cross_fitted_scores_promise_the_bound_that_is_proven(folds, rows):
+    known = reference(np.zeros((folds, rows // folds)), part=np.arange(folds))
+    proven = min(1.0, 2 * 0.05 + 2 * 0.95 * (folds - 1) / (rows + folds))
+    said = float(re.search(r"a bound, of ([0-9.]+) for a = 0.05", known.promise).group(1))
+    assert known.bound(0.05) == pytest.approx(proven)
+    assert proven <= said < proven + 0.001
+
+
+def test_more_rows_lower_the_bound_and_higher_levels_raise_it():
+    bounds = [
+        [reference(np.zeros((5, size)), part=np.arange(5)).bound(level) for size in (1, 4, 20, 100, 10_000)]
+        for level in (0.01, 0.05, 0.2)
+    ]
+    assert (np.diff(bounds, axis=1) <= 0).all()
+    assert (np.diff(bounds, axis=0) >= 0).all()
+    np.testing.assert_allclose(np.array(bounds)[:, -1], [0.02, 0.1, 0.4], atol=2e-4)
+    assert np.max(bounds) <= 1
+
+
+def test_without_folds_the_bound_is_the_level_and_without_p_values_there_is_none():
+    assert reference([1.0, 2.0]).bound(0.05) == 0.05
+    assert np.isnan(reference([1.0, 2.0], unseen=False).bound(0.05))
+
+
+def test_folds_that_depend_on_each_other_can_break_the_level_and_not_the_bound():
+    # Ranks of a good example in two folds that add up to the same: each is uniform, and low ones come together.
+    size, level, random = 9, 0.2, np.random.default_rng(0)
+    known = reference(np.tile(np.arange(1.0, size + 1), (2, 1)), part=np.arange(2))
+    together = 2  # at least so many of the folds' scores are as high, over both, wherever that can be
+    first = random.integers(0, size + 1, 20_000)
+    second = np.where(first <= together, together - first, first)
+    p, _ = known.p_values(np.stack([size + 0.5 - first, size + 0.5 - second]))
+    assert np.bincount(second, minlength=size + 1) == pytest.approx(2000, rel=0.1)  # still uniform
+    assert np.mean(p <= level) > level
+    assert np.mean(p <= level) <= known.bound(level)
 
 
 def test_groups_are_compared_with_their_own():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio import Training
+from indubio import Detector, Training
 from indubio.collections import odds
 from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
@@ -219,3 +219,32 @@ def test_real_data_of_the_same_process_raises_no_alarm_and_a_shifted_feature_doe
     moved[:, 2] += moved[:, 2].std()
     found = DriftMonitor.fresh(reference).updated(moved, np.zeros(len(moved))).drift()
     assert {one.name for one in found.changed} == {data.names[2]}
+
+
+def in_turns(count: int, stations: int, seed: int) -> np.ndarray:
+    """Rows of stations that come one after the other, the first 2 standard deviations off."""
+    rows = normal(count, seed)
+    rows[::stations] += 2
+    return rows
+
+
+@pytest.mark.parametrize("stations", [2, 5, 10])
+def test_ranks_of_stations_that_come_in_turns_average_one_half(stations):
+    rows = in_turns(2000, stations, 0)
+    detector = Detector().fit(rows)
+    ranks = detector.drift_reference_.ranks(rows, np.full(len(rows), 0.5))[:, : 2 * rows.shape[1]]
+    # The mean of 1,600 uniform ranks has a standard deviation of 0.0072.
+    assert np.abs(ranks.mean(axis=0) - 0.5).max() < 4 * 0.0072
+
+
+@pytest.mark.slow  # 300 detectors: a minute
+@pytest.mark.parametrize("stations", [5, 10])
+def test_stations_that_come_in_turns_raise_no_more_false_alarms_than_promised(stations):
+    repetitions, alpha = 300, 0.05
+    alarms = 0
+    for seed in range(repetitions):
+        rows = in_turns(1000, stations, seed)
+        detector = Detector(seed=seed).fit(rows[:500])
+        p = detector.assess(rows[500:]).p_value
+        alarms += detector.monitored(rows[500:], p, test=DriftTest(alpha=alpha)).drift().alarm
+    assert alarms / repetitions <= alpha + 2 * np.sqrt(alpha * (1 - alpha) / repetitions)

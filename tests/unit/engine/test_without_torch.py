@@ -35,7 +35,7 @@ rows = np.random.default_rng(0).random((300, 4))
 table = pa.table({name: rows[:, place] for place, name in enumerate("abcd")})
 training = Training(epochs=2, early_stopping=EarlyStopping())
 for posterior in POSTERIORS.values():
-    detector = Detector(posterior=posterior(), training=training).fit(rows)
+    detector = Detector(posterior=posterior(), training=training if posterior.TRAINED else None).fit(rows)
     expected = detector.assess(rows).nll
     save(detector, sys.argv[1] + posterior.__name__)
     np.testing.assert_array_equal(load(sys.argv[1] + posterior.__name__).assess(rows).nll, expected)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from indubio import NoReferral, UncertaintyThreshold, Verdict, save
 from indubio.ensemble import EnsembleDetector, distance_to_centre
-from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
+from indubio.errors import ConfigError, DataError, DataWarning, ModelFileError, ShapeError
 from indubio.explain import contributions
 from indubio.export import export_onnx
 from indubio.inputs import MinMax
@@ -96,6 +96,7 @@ def test_its_probability_is_pyods_own_from_the_scores_that_pyod_keeps_of_the_tra
     np.testing.assert_allclose(found.probability, unified[:, 1], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # half of all rows have p >= 1/2, unscaled
 def test_a_neighbour_detector_is_calibrated_on_scores_without_the_row_itself():
     factor = LocalOutlierFactor(novelty=True).fit(TRAINING)
     kept = plain(make_pipeline(LocalOutlierFactor(novelty=True)), conversion=Ecdf(scaled=False)).fit(TRAINING)
@@ -112,6 +113,7 @@ def test_a_neighbour_detector_is_calibrated_on_scores_without_the_row_itself():
     ids=str,
 )
 @pytest.mark.parametrize(("factor", "shift"), [(1, -2.5), (-1, 0), (1, 1e4), (1e-6, 0), (1e6, -1e9)])
+@pytest.mark.filterwarnings("ignore:before you rely")  # some conversions call a third of the rows anomalies
 def test_only_the_order_and_the_spread_of_scores_matter(conversion, factor, shift):
     sign = np.sign(factor)
 
@@ -128,6 +130,14 @@ def test_only_the_order_and_the_spread_of_scores_matter(conversion, factor, shif
     np.testing.assert_array_equal(one["verdict"], other["verdict"])
 
 
+def test_a_conversion_that_calls_half_of_its_own_rows_anomalies_is_warned_of():
+    with pytest.warns(DataWarning, match="of its 300 reference examples anomalies"):
+        detector = plain(distance, conversion=Ecdf(scaled=False)).fit(TRAINING)
+    assert [finding.kind for finding in detector.findings_] == ["own anomalies"]
+    assert plain(distance).fit(TRAINING).findings_ == ()
+
+
+@pytest.mark.filterwarnings("ignore:before you rely")  # half of all rows have p >= 1/2, unscaled
 def test_scores_that_differ_by_rounding_alone_tie_wherever_zero_is():
     rng = np.random.default_rng(0)
     scores = distance(TRAINING) - np.median(distance(TRAINING))  # they pass through 0

@@ -54,6 +54,7 @@ def test_what_workers_train_is_what_is_trained_here(settings, cluster):
     assert_same(here, there)
 
 
+@pytest.mark.filterwarnings("ignore:before you rely")  # the rows are copies
 def test_a_stream_is_read_by_every_worker(cluster):
     stream = ExampleStream(
         pa.table({f"x{i}": column for i, column in enumerate(np.tile(TRAINING, (10, 1)).T)}), buffer=500

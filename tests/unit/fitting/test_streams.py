@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DataError, DataWarning
 from indubio.fitting.streams import REFERENCE, ScaledRows, Split, survey
 from indubio.inputs import Roles, Table, Wide, Windowing, read_table
 from indubio.inputs.example_streams import drawn
@@ -122,6 +122,18 @@ def test_a_buffer_that_holds_all_gives_the_model_that_memory_gives(files):
     rows = Table(features=made(100, seed=1))
     np.testing.assert_array_equal(in_memory.nll(rows), streamed.nll(rows))
     np.testing.assert_array_equal(in_memory.assess(rows).p_value, streamed.assess(rows).p_value)
+
+
+def test_what_is_odd_about_a_stream_is_found_too(tmp_path):
+    odd = made(4000).append_column("mode", [np.full(4000, 7.0)]).append_column("part id", [np.arange(4000.0)])
+    far = np.where(np.arange(4000) == 3999, 1e6, made(4000, seed=1)["d"].to_numpy())
+    with pytest.warns(DataWarning):
+        detector = small().fit(ExampleStream(written(tmp_path / "odd", odd.append_column("far", [far])), buffer=1000))
+    assert {one.kind: one.columns for one in detector.findings_} == {
+        "id": ("part id",),
+        "constant": ("mode",),
+        "extreme": ("far",),
+    }
 
 
 def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
@@ -261,7 +273,7 @@ def test_what_a_stream_cannot_do_is_refused(files):
 
 
 def test_the_command_streams_when_it_is_told_to(files, tmp_path):
-    common = ("fit", files, "--draws", 2, "--epochs", 1, "--json", "-o")
+    common = ("fit", files, "--draws", 2, "--json", "-o")
     told = [
         json.loads(run(*common, tmp_path / name, *flags).stdout)
         for name, flags in (("small", ()), ("whole", ("--stream",)), ("parts", ("--buffer", 500)))

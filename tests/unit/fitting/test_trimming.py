@@ -150,7 +150,10 @@ def test_the_promise_says_what_was_left_out():
     assert "P(p <= a) <= a + 0.099, over 90 calibration examples" in detector.reference_.promise
     assert "without the 10 highest as likely anomalies" in detector.reference_.promise
     crossed = Detector(**QUICK, calibration=CrossFit(), trimming=Trimming(share=0.1)).fit(good(200))
-    assert "at most about a + 0.1" in crossed.reference_.promise
+    known = crossed.reference_
+    more = known.dropped / (known.examples + known.dropped + 1)
+    assert f"usually near a, or up to a + {more:.2g};" in known.promise
+    assert known.bound(0.05) == pytest.approx(0.1 + 1.9 * (4 + known.dropped) / (known.examples + known.dropped + 5))
 
 
 def test_it_is_kept_in_files_and_exports(tmp_path):

@@ -8,8 +8,10 @@ from torch import nn
 
 from indubio import Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
 from indubio.decision import Verdict
+from indubio.errors import DataWarning
 from indubio.inputs.windows import ShortGroup
 from indubio.report.findings import drift, drift_in_words, findings
+from indubio.report.html import html_report
 from indubio.report.label_findings import quality
 from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.subject import Subject
@@ -51,6 +53,19 @@ def test_nothing_is_warned_of_when_all_is_well(detector, on_windows):
     assert warned(detector, table(GOOD)) == ""
     assert warned(detector, table(ROWS), labels=LABELS) == ""
     assert warned(on_windows, windows(SIGNALS)) == ""
+
+
+def test_what_was_odd_about_the_training_data_is_warned_of_first():
+    rows = TRAINING.copy()
+    rows[:, 1] = 7
+    with pytest.warns(DataWarning):
+        odd = quick().fit(table(rows))
+    told = warned(odd, table(rows[:60]))
+    assert told.startswith("The training data was odd")
+    assert '"pressure" never changes. There is nothing to learn' in told
+    page = html_report(odd, table(rows[:60]))
+    assert "&#34;pressure&#34; never changes." in page
+    assert "The training data was odd" in page
 
 
 @pytest.mark.parametrize("helps", [False, True])

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from indubio import Detector, Training
+from indubio import Detector
 from indubio.errors import ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.report import plane_figure, plot_rejection_curves
@@ -14,7 +14,7 @@ MOONS = make_moons(80, noise=0.05, random_state=0)[0]
 
 
 def test_the_plane_has_a_map_of_the_probability_and_each_uncertainty():
-    detector = Detector(training=Training(epochs=5)).fit(MOONS)
+    detector = Detector().fit(MOONS)
     figure = plane_figure(detector, MOONS, resolution=12)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     assert len(titles) == 6

@@ -8,13 +8,14 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
 import indubio
 from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, OwnNetwork, Training, load, save
-from indubio.errors import ConfigError, ModelFileError
+from indubio.errors import ConfigError, DataWarning, ModelFileError
 from indubio.probability import Gaussian
 from indubio.storage import FORMAT, MIGRATIONS, read_manifest
 from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
@@ -68,6 +69,29 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
     uncertainties = 8 * len(NAMES) * min(detector.n_reference_, MOST)
     size = sum(map(len, contents(tmp_path / "model").values()))
     assert size < weights + scores + uncertainties + 38_000
+
+
+def odd_detector() -> Detector:
+    with pytest.warns(DataWarning):
+        return Detector(**TINY).fit(pd.DataFrame(ROWS, columns=["a", "b", "c|d"]).assign(**{"mode|x": 7.0}))
+
+
+def test_findings_are_kept_in_the_model_and_said_on_its_card(tmp_path):
+    detector = odd_detector()
+    save(detector, tmp_path / "model")
+    assert load(tmp_path / "model").findings_ == detector.findings_ != ()
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert '## Before you rely on it\n\n- "mode\\|x" never changes.' in card
+    save(tiny(), tmp_path / "clean")
+    assert "Before you rely" not in (tmp_path / "clean" / "README.md").read_text()
+    assert "findings_" not in read_manifest(tmp_path / "clean").fitted
+
+
+def test_a_finding_of_another_kind_is_refused(tmp_path):
+    save(odd_detector(), tmp_path / "model")
+    reseal(tmp_path / "model", lambda plain: plain["fitted"]["findings_"][0].update(kind="<b>all is well</b>"))
+    with pytest.raises(ModelFileError, match=r"findings_.0.kind"):
+        load(tmp_path / "model")
 
 
 def test_the_card_says_what_the_model_is(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from indubio.engine import PointWeights, streams
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import Deterministic, EarlyStopping, RangeTest, Training
+from indubio.posteriors import AnchoredEnsemble, Deterministic, EarlyStopping, RangeTest, Training
 from indubio.training.learning_rate import fixed, found_rates, smoothed_losses, triangular
 from indubio.training.loop import epoch_orders, members_at_once, thread_count, train
 from indubio.training.network_fits import fresh_weights
@@ -123,6 +123,24 @@ def test_early_stopping_keeps_the_best_weights_not_the_last(engine):
     assert len(seen) < 200
     assert np.argmin(seen) == len(seen) - 4
     assert float(trainer.held_out_loss(rows[30:])[0]) == min(seen)
+
+
+def test_automatic_epochs_are_early_stopping_with_room():
+    rows = np.random.default_rng(0).random((60, 4), dtype=np.float32)
+    autoencoder = Autoencoder(Dense().build((4,)), GaussianLikelihood())
+    told = []
+    auto = AnchoredEnsemble(members=3).fit(
+        autoencoder, rows, training=Training(epochs="auto"), seed=0, report=told.append
+    )
+    said = Training(epochs=1000, early_stopping=EarlyStopping())
+    explicit = AnchoredEnsemble(members=3).fit(autoencoder, rows, training=said, seed=0)
+    for name, weight in auto.weights.items():
+        np.testing.assert_array_equal(weight, explicit.weights[name])
+    assert told[-1].done < 1000
+    alone = Training(epochs="auto", members_at_once=1)
+    one_by_one = AnchoredEnsemble(members=3).fit(autoencoder, rows, training=alone, seed=0)
+    for name, weight in auto.weights.items():  # a network does not stop with its neighbours
+        np.testing.assert_allclose(weight, one_by_one.weights[name], rtol=1e-4, atol=1e-6)
 
 
 def test_early_stopping_on_one_row_is_an_error_that_names_the_way_out():

@@ -16,13 +16,14 @@ from jaxtyping import Float, Int
 from indubio.collections import DATASETS, Task, odds, strath, zema
 from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
-from indubio.errors import ConfigError, quoted
+from indubio.errors import ConfigError, data_warnings_told_otherwise, quoted
 from indubio.io.json_text import json_text
 from indubio.paper.presets import MODELS, CollectionName, Protocol, preset
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
 from indubio.settings import Settings
 
+CAME_LATER = {"SGHMC": {"chains": 1}}  # settings that were added, with the value that changes nothing
 REVISION = 1  # of what a cell computes: raised when old results must not be mixed with new ones
 NO_SENSORS = "-"  # tables have none to choose
 
@@ -127,7 +128,8 @@ def run(cell: Cell) -> CellOutcome:
     """Train and score; the same cell gives the same outcome."""
     task = cell.data()
     started = time.process_time()
-    detector = cell.detector().fit(task.train)
+    with data_warnings_told_otherwise():
+        detector = cell.detector().fit(task.train)
     train_nll, test_nll = detector.nll(task.train), detector.nll(task.test)
     # Likelihoods of a fixed variance begin at 0, and ties are relative to the score; other scores are moved to there.
     origin = train_nll.min() if cell.model in BASELINES else 0
@@ -202,8 +204,10 @@ def _known(word: str, asked: Iterable[str] | None, there_are: Iterable[str]) -> 
 
 
 def _chosen(value: Any) -> Any:
-    """What differs from the defaults."""
+    """What differs from the defaults, or of settings that came later, from what they mean for runs of before."""
     if not isinstance(value, Settings):
         return value
-    fields = ((field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value))
-    return {"": type(value).__name__} | {name: _chosen(now) for name, now, default in fields if now != default}
+    name = type(value).__name__
+    usual = {field.name: field.default for field in dataclasses.fields(value)} | CAME_LATER.get(name, {})
+    now = {field: getattr(value, field) for field in usual}
+    return {"": name} | {field: _chosen(now[field]) for field in usual if now[field] != usual[field]}

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Shaped
 from indubio.assessment import Assessment
 from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
-from indubio.errors import ConfigError, DataError, IndubioError
+from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
 from indubio.evaluation import evaluate
 from indubio.inputs import Table, Windows
 from indubio.inputs.named_rows import groups_of
@@ -275,7 +275,8 @@ def _retrained(
 
     told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
     groups = _groups(present, whole, reviewed)
-    new = base.update(confirmed, training_data=training, groups=groups, progress=report)
+    with data_warnings_told_otherwise():
+        new = base.update(confirmed, training_data=training, groups=groups, progress=report)
     if present.reading_ is not None:
         new = new.read_by(present.reading_)
     if present.correction_ is not None:  # labels that taught the present version teach the new one too

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,6 +85,13 @@ def test_what_is_not_there_is_refused(asked, message):
 def test_a_quick_grid_is_small():
     assert len(quick_grid(["odds", "zema", "strath"], quick=True)) == (2 + 1 + 1) * 9 * 2
     assert len(quick_grid(["odds"], quick=False)) == 720
+
+
+@pytest.mark.parametrize("model", ["BAE-Ensemble", "BAE-BBB", "BAE-SGHMC"])
+def test_what_was_run_before_keeps_its_fingerprint_when_settings_are_added(model):
+    with (Path(__file__).parents[4] / "experiments/results/cells-odds-authors.jsonl").open() as file:
+        kept = next(row for row in map(json.loads, file) if row["cell"]["model"] == model)
+    assert Cell(**kept["cell"]).fingerprint() == kept["fingerprint"]
 
 
 def test_a_fingerprint_changes_with_the_settings_of_a_model(monkeypatch):

@@ -1,0 +1,293 @@
+"""What is odd about training data, in words: what it is, what follows, and the way out.
+
+A column that never changes, an id among the features, the same measurement twice, a label that was left in: a model is
+fitted all the same, and this is said at once, before anybody relies on it.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from shlex import quote
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.errors import quoted
+from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
+from indubio.inputs.quality import QualityLimits
+from indubio.inputs.schema import Schema
+
+FindingKind = Literal[
+    "one example",
+    "all equal",
+    "copies",
+    "label",
+    "id",
+    "categories",
+    "constant",
+    "repeated",
+    "extreme",
+    "frozen",
+    "own anomalies",
+]
+LISTED = 3  # columns that are named in a sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFinding:
+    """One thing that is odd about the training data.
+
+    Args:
+        kind: in a word or two.
+        what: what it is, with names and numbers.
+        follows: what comes of it.
+        way_out: what to do, in Python.
+        flags: what to do on the command line.
+        columns: all that are concerned.
+    """
+
+    kind: FindingKind
+    what: str
+    follows: str
+    way_out: str
+    flags: str
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.follows} {self.way_out}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """The finding as texts, ready for JSON, with the way out on the command line."""
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "what": self.what,
+            "follows": self.follows,
+            "way_out": self.flags,
+        }
+
+
+def data_findings(
+    values: Float[np.ndarray, "examples ..."],
+    schema: Schema,
+    *,
+    by_range: bool,
+    quality: QualityLimits | None = None,
+    examples: int | None = None,
+) -> tuple[DataFinding, ...]:
+    """All that is odd about training data; mostly nothing.
+
+    Args:
+        values: rows (N, D) or windows (N, L, K) in the order of the data, NaN where a value is missing.
+        schema: their columns or sensors.
+        by_range: whether values are scaled so that a few can stretch the scale of all others.
+        quality: what the sensors of windows did, from `fit_quality`; None for rows.
+        examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
+
+    Example:
+        >>> import numpy as np
+        >>> rows = np.random.default_rng(0).normal(size=(100, 3))
+        >>> rows[:, 1] = 7
+        >>> [finding] = data_findings(rows, Schema.of_values(rows, ("speed", "mode", "flow")), by_range=True)
+        >>> finding.kind, finding.columns, finding.what
+        ('constant', ('mode',), '"mode" never changes.')
+    """
+    seen = SeenExamples(values=values, schema=schema, quality=quality, examples=examples)
+    if seen.count == 1:
+        return (_one_example(),)
+    if len(seen.constant) == len(schema.columns):
+        return (_all_equal(seen),)
+    if not seen.enough:
+        return ()
+    told = {*seen.labels, *seen.ids, *seen.crowded}  # what goes out for this need not be spoken of again
+    repeated = {name: first for name, first in seen.repeated.items() if name not in told and first not in told}
+    made = (
+        _copies(seen),
+        _labels(seen),
+        _ids(seen, [name for name in seen.ids if name not in seen.labels]),
+        _crowded(seen),
+        _constant(seen, [name for name in seen.constant if name not in told]),
+        _repeated(seen, repeated),
+        _stretched([name for name in seen.stretched if name not in told] if by_range else []),
+        _stuck(seen),
+    )
+    return tuple(finding for finding in made if finding is not None)
+
+
+def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | None:
+    """What to say where a detector calls far more of its own reference examples anomalies than it should; else None.
+
+    Args:
+        called: reference examples that it calls anomalies.
+        reference: how many there are.
+        usual: the share of good examples that are expected to be.
+    """
+    expected, by_chance = usual * reference, 4 * sqrt(usual * (1 - usual) * reference)
+    if reference < ENOUGH or called <= max(2 * expected, expected + by_chance):
+        return None
+    return DataFinding(
+        kind="own anomalies",
+        what=f"It would call {called:,} of its {reference:,} reference examples anomalies "
+        f"({100 * called / reference:.0f} %).",
+        follows=f"{100 * usual:.0f} % would be usual. Either they are not all good, or as many false alarms must be "
+        "expected.",
+        way_out="Look at those that score highest (`indubio.suspects.suspects`), leave them out "
+        "(trimming=Trimming()), or raise `anomaly_threshold`.",
+        flags="Look at those that score highest (--suspects 20), or leave them out (--trim auto).",
+    )
+
+
+def named(columns: list[str]) -> str:
+    """Names for a sentence: "a", "b", "c" and 12 more."""
+    more = len(columns) - LISTED
+    return f"{quoted(columns[:LISTED])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _left_out(seen: SeenExamples, columns: list[str]) -> str:
+    """The flags that leave columns out."""
+    if seen.windows:
+        return "name the other sensors with --columns"
+    return " ".join(f"--id {quote(name)}" for name in columns[:LISTED]) + (" ..." if len(columns) > LISTED else "")
+
+
+def _one_example() -> DataFinding:
+    way_out = "Give examples of all that is usual, at least 20."
+    return DataFinding(
+        kind="one example",
+        what="There is a single training example.",
+        follows="What is usual cannot be told from it, so verdicts mean nothing.",
+        way_out=way_out,
+        flags=way_out,
+    )
+
+
+def _all_equal(seen: SeenExamples) -> DataFinding:
+    way_out = "Give examples of all that is usual."
+    return DataFinding(
+        kind="all equal",
+        what=f"All {seen.count:,} training examples are equal.",
+        follows="Every example that differs, however little, is strange beside them.",
+        way_out=way_out,
+        flags=way_out,
+    )
+
+
+def _copies(seen: SeenExamples) -> DataFinding | None:
+    (copies, commonest), count = seen.copies, len(seen.values)
+    if not copies:
+        return None
+    return DataFinding(
+        kind="copies",
+        what=f"{100 * copies / count:.0f} % of the training examples are copies of others; the commonest makes "
+        f"{100 * commonest / count:.0f} %.",
+        follows="If the process repeats itself, all is well. If rows were copied, those that calibrate were trained on "
+        "too, and new ones look strange beside them.",
+        way_out="Fit on one of each then: numpy.unique(rows, axis=0).",
+        flags="Leave the copies out of the file then.",
+    )
+
+
+def _labels(seen: SeenExamples) -> DataFinding | None:
+    if not seen.labels:
+        return None
+    name, *others = seen.labels
+    way_out, flags = "Leave it out.", f"Leave it out: {_left_out(seen, seen.labels)}."
+    if not seen.windows:
+        rest = f" {_left_out(seen, others)}" if others else ""
+        way_out = f'Read it as one: read_table(..., label="{name}").inliers(), or leave it out.'
+        flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
+    return DataFinding(
+        kind="label",
+        what=f"{named(seen.labels)}: like a label, but among the features.",
+        follows="If it is one, verdicts go by it, and new examples will have none.",
+        way_out=way_out,
+        flags=flags,
+        columns=tuple(seen.labels),
+    )
+
+
+def _ids(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
+    if not columns:
+        return None
+    ids = quoted(columns[:LISTED]) + (", ..." if len(columns) > LISTED else "")
+    return DataFinding(
+        kind="id",
+        what=f"{named(columns)}: another value in every {'window' if seen.windows else 'row'}, counting up or down, as "
+        "of an id, a counter or a time.",
+        follows="New examples go on where these end, and look strange for that alone.",
+        way_out="Leave it out." if seen.windows else f"Leave it out, or pass it through: read_table(..., ids=[{ids}]).",
+        flags=f"Leave it out: {_left_out(seen, columns)}.",
+        columns=tuple(columns),
+    )
+
+
+def _crowded(seen: SeenExamples) -> DataFinding | None:
+    columns = list(seen.crowded)
+    if not columns:
+        return None
+    return DataFinding(
+        kind="categories",
+        what=f"{named(columns)}: {max(seen.crowded.values()):,} categories in {seen.count:,} rows.",
+        follows="Most come once, so those of new examples will not be known, and they are referred.",
+        way_out="Make fewer categories, or leave it out; `ids` are passed through.",
+        flags=f"Make fewer categories, or leave it out: {_left_out(seen, columns)}.",
+        columns=tuple(columns),
+    )
+
+
+def _constant(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
+    if not columns:
+        return None
+    return DataFinding(
+        kind="constant",
+        what=f"{named(columns)} never {'changes' if len(columns) == 1 else 'change'}.",
+        follows="There is nothing to learn, and a new value counts by its bare difference, whatever its unit.",
+        way_out="Leave it out, unless any change there is an anomaly.",
+        flags=f"Unless any change there is an anomaly, leave it out: {_left_out(seen, columns)}.",
+        columns=tuple(columns),
+    )
+
+
+def _repeated(seen: SeenExamples, repeated: dict[str, str]) -> DataFinding | None:
+    if not repeated:
+        return None
+    columns = list(repeated)
+    told = ", ".join(f'"{name}" repeats "{repeated[name]}"' for name in columns[:LISTED])
+    more = f", and {len(columns) - LISTED} more do so" if len(columns) > LISTED else ""
+    return DataFinding(
+        kind="repeated",
+        what=f"But for scale and shift, {told}{more}.",
+        follows="The same measurement counts more than once in every score.",
+        way_out="Leave out all but one.",
+        flags=f"Leave out all but one: {_left_out(seen, columns)}.",
+        columns=tuple(columns),
+    )
+
+
+def _stretched(columns: list[str]) -> DataFinding | None:
+    if not columns:
+        return None
+    return DataFinding(
+        kind="extreme",
+        what=f"{named(columns)}: a few values lie so far out that the middle 99 % fill less than "
+        f"{100 * SLIVER:.0f} % of the range.",
+        follows="On this scale all others look alike, and what is strange among them is not seen.",
+        way_out="Look at these values; pass scaling=Robust(), or trimming=Trimming() if they are bad.",
+        flags="Look at these values; pass --scaling robust, or --trim auto if they are bad.",
+        columns=tuple(columns),
+    )
+
+
+def _stuck(seen: SeenExamples) -> DataFinding | None:
+    columns = list(seen.stuck)
+    if not columns:
+        return None
+    return DataFinding(
+        kind="frozen",
+        what=f"{named(columns)}: no change in {100 * max(seen.stuck.values()):.0f} % of the training windows, and "
+        "movement all the time in the others.",
+        follows="It is taken for usual, so a sensor that is stuck later will not be noted as frozen.",
+        way_out="Leave these windows out if it was broken.",
+        flags="Leave these stretches out of the file if it was broken.",
+        columns=tuple(columns),
+    )
