@@ -239,14 +239,14 @@ def test_inspect_shows_settings_columns_and_checksums(folder):
 
 
 def test_a_limit_of_novelty_refers_what_was_never_seen_and_is_told(folder):
-    flags = ("--id", "case", "--label", "malignant", "--novelty-limit", "1.5", "--false-alarms", "0.05")
+    flags = ("--id", "case", "--novelty-limit", "1.5", "--false-alarms", "0.05")
     run("fit", folder / "good.csv", "--out", folder / "limited", *flags)
     shown, card = run("inspect", folder / "limited").stdout, (folder / "limited" / "README.md").read_text()
     assert all(word in shown for word in ("5 % of good examples", "novelty limit", "1.5"))
     assert "rate of false alarms: 5 %" in card
     assert "novelty above 1.5" in card
-    run("assess", folder / "new.csv", "-m", folder / "limited", "-o", folder / "limited.csv")
-    run("assess", folder / "new.csv", "-m", folder / "limited", "-o", folder / "limited.parquet")
+    for name in ("limited.csv", "limited.parquet"):
+        run("assess", folder / "new.csv", "-m", folder / "limited", "--label", "malignant", "-o", folder / name)
     found = pd.read_csv(folder / "limited.csv", keep_default_na=False)
     novel = found["novelty"] > 1.5
     assert novel.any()
