@@ -246,7 +246,7 @@ def test_a_limit_of_novelty_refers_what_was_never_seen_and_is_told(folder):
     assert "rate of false alarms: 5 %" in card
     assert "novelty above 1.5" in card
     for name in ("limited.csv", "limited.parquet"):
-        run("assess", folder / "new.csv", "-m", folder / "limited", "--label", "malignant", "-o", folder / name)
+        run("assess", folder / "new.csv", "-m", folder / "limited", "--pass", "malignant", "-o", folder / name)
     found = pd.read_csv(folder / "limited.csv", keep_default_na=False)
     novel = found["novelty"] > 1.5
     assert novel.any()

@@ -124,8 +124,8 @@ def _unfamiliar(subject: Subject) -> Finding | None:
             f"{count(number)} of {count(of, 'example')}{whose} are unlike anything in the training data (novelty above "
             f"{UNFAMILIAR:g}); of examples like those in training it would be about one in a hundred. The detector "
             "has learned nothing about such examples, and its uncertainties do not show that: far from the data all "
-            "draws agree. Train again with good examples of this kind, or have such ones referred by a limit of "
-            "their novelty."
+            "draws agree. If they are good, train again with examples of this kind; or have such ones referred by a "
+            "limit of their novelty."
         ),
     )
 
