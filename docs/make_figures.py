@@ -16,15 +16,44 @@ from sklearn.svm import OneClassSVM
 from indubio import Detector
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.evaluation import accuracy_rejection_curve, compare
-from indubio.report import plane_figure, plot_rejection_curves
+from indubio.report import COLOURS, plane_figure, plot_rejection_curves
 
 IMAGES = Path(__file__).parent / "images"
+DOUBTS = ("probability", "aleatoric", "epistemic", "novelty")
 
 
 def plane() -> None:
     """Probability and five uncertainties around two moons."""
     moons, _ = make_moons(500, noise=0.06, random_state=0)
     plane_figure(Detector().fit(moons), moons).savefig(IMAGES / "plane.png", dpi=110)
+
+
+def ray() -> None:
+    """From the middle of two-dimensional data outwards, over rays in all directions: where each kind of doubt is large."""
+    good = np.random.default_rng(0).normal(size=(500, 2))
+    distance, angle = np.linspace(0, 8, 161), np.linspace(0, 2 * np.pi, 72, endpoint=False)
+    points = distance[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    found = Detector().fit(good).assess(points.reshape(-1, 2))
+    shown = {name: values.reshape(161, 72).mean(axis=1) for name, values in found.to_dict().items() if name in DOUBTS}
+    figure, (verdict, doubt, novelty) = plt.subplots(3, 1, figsize=(6.4, 6), sharex=True, layout="constrained")
+    verdict.plot(distance, shown["probability"], color=COLOURS[7])
+    verdict.axhline(0.5, color=COLOURS[7], linewidth=1, linestyle="--")
+    verdict.annotate("anomaly from here", (8, 0.52), ha="right", fontsize=8)
+    verdict.set_ylabel("anomaly probability")
+    doubt.plot(distance, shown["aleatoric"], color=COLOURS[0], label="aleatoric: each draw is torn")
+    doubt.plot(distance, shown["epistemic"], color=COLOURS[1], label="epistemic: the draws disagree")
+    doubt.set_ylabel("uncertainty [variance]")
+    doubt.legend(frameon=False, fontsize=8)
+    novelty.plot(distance, shown["novelty"], color=COLOURS[3])
+    novelty.axhline(1, color=COLOURS[7], linewidth=1, linestyle="--")
+    novelty.annotate("unfamiliar above", (0, 1.05), fontsize=8, va="bottom")
+    novelty.set_ylabel("novelty [1: usual]")
+    novelty.set_xlabel("distance from the middle of the training data [standard deviations]")
+    for axes in (verdict, doubt, novelty):
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, 8)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "ray.png", dpi=110)
 
 
 def breast_cancer() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,5 +106,6 @@ def comparison() -> None:
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     plane()
+    ray()
     rejection_curves()
     comparison()

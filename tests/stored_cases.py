@@ -31,6 +31,7 @@ def assessed(**changes: Any) -> Assessed:
         "exceed": 0.4,
         "var_nll": 0.01,
         "nll": 1 / 3,
+        "novelty": 0.6,
         "p_value": 0.02,
         "notes": "",
         "input": b'{"pressure":5.25,"flow":1.5}',

@@ -235,6 +235,24 @@ def test_inspect_shows_settings_columns_and_checksums(folder):
     for word in ("prototypes", "mean radius", "250", "sha256"):
         assert word in shown
     assert "epochs" not in shown  # prototypes are not trained
+    assert "10 % of good examples" in shown
+
+
+def test_a_limit_of_novelty_refers_what_was_never_seen_and_is_told(folder):
+    flags = ("--id", "case", "--novelty-limit", "1.5", "--false-alarms", "0.05")
+    run("fit", folder / "good.csv", "--out", folder / "limited", *flags)
+    shown, card = run("inspect", folder / "limited").stdout, (folder / "limited" / "README.md").read_text()
+    assert all(word in shown for word in ("5 % of good examples", "novelty limit", "1.5"))
+    assert "rate of false alarms: 5 %" in card
+    assert "novelty above 1.5" in card
+    for name in ("limited.csv", "limited.parquet"):
+        run("assess", folder / "new.csv", "-m", folder / "limited", "--label", "malignant", "-o", folder / name)
+    found = pd.read_csv(folder / "limited.csv", keep_default_na=False)
+    novel = found["novelty"] > 1.5
+    assert novel.any()
+    assert set(found["reason"][novel]) == {"unfamiliar"}
+    assert set(found["verdict"][novel]) == {"REFER"}
+    np.testing.assert_array_equal(pd.read_parquet(folder / "limited.parquet")["novelty"], found["novelty"])
 
 
 def test_what_is_trained_says_so_in_inspect_card_and_report(folder):

@@ -154,6 +154,12 @@ def fit(
         float | None,
         typer.Option(min=0, help="Refer values further outside than so many training ranges.", rich_help_panel=MODEL),
     ] = None,
+    novelty_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Refer what is more novel than this; one good example in a hundred is above 1.", rich_help_panel=MODEL
+        ),
+    ] = None,
     trim: Annotated[
         str | None,
         typer.Option(
@@ -209,6 +215,7 @@ def fit(
         "scaling": {"kind": scaling},
         "false_alarms": false_alarms,
         "range_margin": range_margin,
+        "novelty_limit": novelty_limit,
         "smallest_group": smallest_group,
         "referral": _referral(given, refer, costs, prevalence),
         "spectra": _spectra(spectra, given.get("spectra"), bands=bands, envelope=envelope, rate=sampling_rate),

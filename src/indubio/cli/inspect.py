@@ -51,7 +51,14 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "draws": str(manifest.draws["count"]),
         "calibrated on": f"{detector.n_reference_} examples",
         "largest score": f"{detector.largest_reference_nll_:.4g}",
+    }
+    chain = detector.fitted_chain
+    rate, limit = chain.calibrated.false_alarms, chain.decider.novelty_limit
+    verdicts = {
+        "false alarms": "not bound" if rate is None else f"{100 * rate:g} % of good examples",
+        "anomaly": f"probability of {detector.decision_threshold:g} or more",
         "refers above": str(detector.referral_threshold_),
+        "novelty limit": "none" if limit is None else f"{limit:g}",
     }
     if detector.draws_.mixing is not None:
         training["chains"] = str(detector.draws_.mixing)
@@ -72,6 +79,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "Settings": settings,
         "Columns": columns,
         "Training": training | reading,
+        "Verdicts": verdicts,
         **({"Before you rely on it": findings} if findings else {}),
         "Files": files,
     }

@@ -6,13 +6,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from markupsafe import Markup
 
+from indubio.decision import Reason
 from indubio.detector import Detector
 from indubio.explain import Contributions, contributions
 from indubio.inputs import Column
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
 from indubio.report.subject import Subject
-from indubio.report.words import doubt_in_words, number, percent, verdict_in_words
+from indubio.report.words import doubt_in_words, novelty_in_words, number, percent, verdict_in_words
 
 SHOWN = 6  # examples of each kind
 BARS = 6  # features or sensors per example
@@ -49,6 +50,7 @@ class Card:
         decision: the verdict in words.
         probability: in percent.
         doubt: the uncertainty in words.
+        novelty: that nothing like it was seen; "" where it is familiar, and where `decision` says it.
         numbers: names and values of score and uncertainties.
         label: what the label says; "" without labels.
         notes: on the data.
@@ -62,6 +64,7 @@ class Card:
     decision: str
     probability: str
     doubt: str
+    novelty: str
     numbers: dict[str, str]
     label: str
     notes: str
@@ -112,8 +115,9 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
 
 def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tuple[Markup, ...]) -> Card:
     found = subject.found
-    known = () if np.isnan(found.p_value[place]) else ("p_value",)
+    known = [name for name in ("novelty", "p_value") if not np.isnan(getattr(found, name)[place])]
     shown = ("nll", *known, "total", "epistemic", "aleatoric")
+    told = found.reason[place] == Reason.UNFAMILIAR
     label = "" if subject.labels is None else "anomaly" if subject.labels[place] else "normal"
     return Card(
         example=place,
@@ -122,6 +126,7 @@ def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tupl
         decision=verdict_in_words(found, place),
         probability=percent(float(found.probability[place])),
         doubt=doubt_in_words(found, place),
+        novelty="" if told else novelty_in_words(found, place),
         numbers={CALLED.get(name, name): number(float(getattr(found, name)[place])) for name in shown},
         label=label,
         notes=str(found.notes[place]),

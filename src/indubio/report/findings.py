@@ -9,10 +9,12 @@ from indubio.decision import NoReferral, Verdict
 from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
 from indubio.inputs.windows import Windows
+from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
 
 LISTED = 6
+MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 0.03, 3  # a share, three times that of good examples; and a number
 REPAIRED = {
     "held": "repeating an older value",
     "interpolated": "interpolated",
@@ -47,6 +49,7 @@ def findings(subject: Subject, curve: RejectionCurve | None, known: Drift | None
     made = (
         _of_training_data(subject),
         _unlike_training(subject, known),
+        _unfamiliar(subject),
         _referral(subject, curve),
         _data_quality(subject),
         _left_out(subject),
@@ -103,6 +106,26 @@ def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:
         details=(
             *(f"{one}, noticed at example {one.since}" for one in known.changed[:LISTED]),
             *([f"and {more} more"] if more > 0 else []),
+        ),
+    )
+
+
+def _unfamiliar(subject: Subject) -> Finding | None:
+    if subject.unfamiliar is None:
+        return None
+    normal = np.ones(len(subject), dtype=bool) if subject.labels is None else ~subject.labels
+    number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
+    if number < FEWEST_UNFAMILIAR or number <= MANY_UNFAMILIAR * of:
+        return None
+    whose = "" if subject.labels is None else " that the labels call normal"
+    return Finding(
+        title="Many examples are unlike anything in the training data",
+        text=(
+            f"{count(number)} of {count(of, 'example')}{whose} are unlike anything in the training data (novelty above "
+            f"{UNFAMILIAR:g}); of examples like those in training it would be about one in a hundred. The detector "
+            "has learned nothing about such examples, and its uncertainties do not show that: far from the data all "
+            "draws agree. Train again with good examples of this kind, or have such ones referred by a limit of "
+            "their novelty."
         ),
     )
 

@@ -14,6 +14,7 @@ import indubio
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
 from indubio.pipeline.estimator import ChainEstimator
+from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report import words
 from indubio.report.cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
@@ -91,11 +92,14 @@ def html_report(
 def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
     thresholds = {
         "probability": (subject.detector.decision_threshold, "anomaly from here"),
+        "novelty": (UNFAMILIAR, "unfamiliar above"),
     }
     if subject.referral.by_threshold:
         thresholds[subject.referral.by] = (subject.detector.referral_threshold_, "referred above")
     made = []
     for name, quantity in QUANTITIES.items():
+        if name == "novelty" and subject.unfamiliar is None:
+            continue
         threshold, threshold_name = thresholds.get(name, (None, ""))
         draw = partial(
             plot_distribution,

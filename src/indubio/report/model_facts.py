@@ -29,6 +29,7 @@ def model_in_short(subject: Subject) -> str:
 def model_rows(subject: Subject) -> list[tuple[str, str]]:
     """Name and value of everything that makes the detector what it is."""
     detector = subject.detector
+    limit = detector.fitted_chain.decider.novelty_limit
     return [
         *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
         ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
@@ -37,11 +38,18 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         ("Calibration", _calibration(detector)),
         ("P-values", subject.found.promise),
         *_special_rows(detector),
+        *_rate_rows(detector),
         ("Anomaly", f"probability of {number(detector.decision_threshold)} or more"),
         ("Referral", _referral(subject)),
+        *([] if limit is None else [("Unfamiliar", f"referred, novelty above {number(limit)}")]),
         ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
         ("Seed", str(detector.seed)),
     ]
+
+
+def _rate_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
+    rate = detector.fitted_chain.calibrated.false_alarms
+    return [] if rate is None else [("Rate of false alarms", f"{percent(rate)} of good examples")]
 
 
 def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:

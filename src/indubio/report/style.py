@@ -45,6 +45,7 @@ QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
         "total": Quantity(name="total uncertainty", unit="variance", largest=LARGEST_TOTAL),
         "epistemic": Quantity(name="epistemic uncertainty", unit="variance", largest=LARGEST_TOTAL),
         "aleatoric": Quantity(name="aleatoric uncertainty", unit="variance", largest=LARGEST_TOTAL),
+        "novelty": Quantity(name="novelty", unit="1: usual", largest=None),
         "exceed": Quantity(name="exceed uncertainty", unit="probability", largest=1.0),
         "var_nll": Quantity(name="variance of the score", unit="NLL²", largest=None),
     }

@@ -17,6 +17,7 @@ from indubio.inputs.named_rows import named_rows, passed_through
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 from indubio.pipeline.estimator import ChainEstimator
+from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.words import plain
 
 
@@ -66,6 +67,12 @@ class Subject:
     def uncertainty(self) -> Float[np.ndarray, " examples"]:
         """The uncertainty that the referral rule goes by."""
         return uncertainty_values(self.found.to_dict(), self.referral.by)
+
+    @property
+    def unfamiliar(self) -> Bool[np.ndarray, " examples"] | None:
+        """Which examples are unlike all that was seen in training; None where the detector cannot tell."""
+        novelty = self.found.novelty
+        return None if np.isnan(novelty).any() else np.asarray(novelty > UNFAMILIAR)
 
     @property
     def wrong(self) -> Bool[np.ndarray, " examples"]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
+from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.uncertainty import LARGEST_TOTAL
 
 # Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
@@ -12,8 +13,9 @@ LEVELS = ((10, "hardly any doubt"), (36, "some doubt"), (75, "considerable doubt
 REASONS = {
     Reason.BAD_INPUT: "its data are bad",
     Reason.OUT_OF_RANGE: "a value is far outside the training range",
-    Reason.EPISTEMIC: "the verdict is uncertain, mostly for lack of examples like it",
-    Reason.ALEATORIC: "the verdict is uncertain, mostly because the case is ambiguous",
+    Reason.UNFAMILIAR: "nothing like it was seen in training",
+    Reason.EPISTEMIC: "the verdict is uncertain, mostly because the draws disagree on it or too few examples tell it",
+    Reason.ALEATORIC: "the verdict is uncertain, mostly because its score lies where good examples become rare",
 }
 ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
 
@@ -68,6 +70,8 @@ def verdict_in_words(found: Assessment, example: int) -> str:
     if found.verdict[example] != Verdict.REFER:
         return f"accepted as {leaning}"
     why = REASONS[Reason(str(found.reason[example]))]
+    if found.reason[example] == Reason.UNFAMILIAR:
+        why = novelty_in_words(found, example) or why
     if found.reason[example] in (Reason.BAD_INPUT, Reason.OUT_OF_RANGE):
         return f"referred to a person because {why}; the score alone says {leaning}"
     return f"referred to a person because {why}; left alone, it would be {leaning}"
@@ -87,10 +91,18 @@ def doubt_in_words(found: Assessment, example: int) -> str:
         return level
     share = epistemic / total
     if share >= ONE_SIDED:
-        return f"{level}, mostly epistemic: the detector has seen too little like this"
+        return f"{level}, mostly epistemic: the draws disagree on the verdict, or too few reference examples tell it"
     if share <= 1 - ONE_SIDED:
-        return f"{level}, mostly aleatoric: the case itself is ambiguous"
-    return f"{level}, partly epistemic (too little seen like this), partly aleatoric (ambiguous in itself)"
+        return f"{level}, mostly aleatoric: each draw is torn, for the score lies where good examples become rare"
+    return f"{level}, partly epistemic (the draws disagree), partly aleatoric (each of them is torn)"
+
+
+def novelty_in_words(found: Assessment, example: int) -> str:
+    """That nothing like it was seen, and how far away it is; "" for what is familiar, or where it is not known."""
+    novelty = float(found.novelty[example])
+    if not novelty > UNFAMILIAR:
+        return ""
+    return f"{REASONS[Reason.UNFAMILIAR]} (novelty {number(float(f'{novelty:.3g}'))})"
 
 
 def _magnitude(value: float) -> int:

@@ -49,8 +49,14 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
         *_findings(detector),
         "## How it decides",
         "",
+        *_rate(detector),
         f"- anomaly: mean probability of at least {detector.decision_threshold:g}",
         f"- refer: {_referral(detector, settings['referral'])}",
+        *(
+            []
+            if detector.novelty_limit is None
+            else [f"- refer as unfamiliar: novelty above {detector.novelty_limit:g}"]
+        ),
         f"- calibrated on {detector.n_reference_} examples ({settings['calibration']['kind']})",
         *_special(detector),
         f"- missing values: {detector.missing}; new categories: {detector.unseen}",
@@ -67,6 +73,11 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
         "",
     ]
     return "\n".join(lines).encode()
+
+
+def _rate(detector: Detector) -> list[str]:
+    rate = detector.fitted_chain.calibrated.false_alarms
+    return [] if rate is None else [f"- rate of false alarms: {100 * rate:g} % of good examples"]
 
 
 def _spectra(detector: Detector) -> list[str]:

@@ -50,7 +50,7 @@ def made_of(names, features: Parts) -> Contributions:
 
 
 def test_every_uncertainty_has_a_name_and_a_unit():
-    assert set(QUANTITIES) == {"probability", *UNCERTAINTIES}
+    assert set(QUANTITIES) == {"probability", "novelty", *UNCERTAINTIES}
     assert all(re.fullmatch(r".+ \[.+\]", quantity.label) for quantity in QUANTITIES.values())
 
 

@@ -15,7 +15,16 @@ from indubio.report.html import html_report
 from indubio.report.label_findings import quality
 from indubio.report.model_facts import column_rows, model_in_short, model_rows
 from indubio.report.subject import Subject
-from indubio.report.words import count, doubt_in_words, number, percent, plain, point, verdict_in_words
+from indubio.report.words import (
+    count,
+    doubt_in_words,
+    novelty_in_words,
+    number,
+    percent,
+    plain,
+    point,
+    verdict_in_words,
+)
 from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 
 
@@ -89,6 +98,19 @@ def test_data_that_moved_away_from_the_training_data_is_warned_of(detector):
     assert "pressure (higher, mean rank" in text
     assert "flow" not in text
     assert "P(any false alarm, ever) <= 0.01" in text
+
+
+@pytest.mark.parametrize(("strange", "warned_of"), [(2, False), (3, True), (60, True)])
+def test_many_examples_unlike_the_training_data_are_warned_of(detector, strange, warned_of):
+    found = replace(detector.assess(table(GOOD)), novelty=np.where(np.arange(60) < strange, 1.5, 0.5))
+    assert (f"{strange} of 60 examples are unlike anything" in warned(detector, table(GOOD), found=found)) == warned_of
+    as_anomalies = np.ones(60)
+    assert "unlike anything" not in warned(detector, table(GOOD), found=found, labels=as_anomalies)
+
+
+def test_a_detector_that_knows_no_novelty_warns_of_none(detector):
+    found = replace(detector.assess(table(GOOD)), novelty=np.full(60, np.nan))
+    assert warned(detector, table(GOOD), found=found) == ""
 
 
 def test_a_sensor_that_drifted_is_named(on_windows):
@@ -239,8 +261,8 @@ def test_counts_points_and_passed_values_in_words():
     ("epistemic", "aleatoric", "words"),
     [
         (0.001, 0.002, "hardly any doubt"),
-        (0.0, 0.08, "some doubt, mostly aleatoric: the case itself is ambiguous"),
-        (0.12, 0.01, "considerable doubt, mostly epistemic: the detector has seen too little like this"),
+        (0.0, 0.08, "some doubt, mostly aleatoric: each draw is torn"),
+        (0.12, 0.01, "considerable doubt, mostly epistemic: the draws disagree on the verdict"),
         (0.12, 0.12, "strong doubt, partly epistemic"),
     ],
 )
@@ -255,8 +277,9 @@ def test_doubt_is_put_in_words(detector, epistemic, aleatoric, words):
     [
         ("INLIER", "", False, "accepted as normal"),
         ("ANOMALY", "", True, "accepted as an anomaly"),
-        ("REFER", "uncertain-aleatoric", True, "because the case is ambiguous; left alone, it would be an anomaly"),
-        ("REFER", "uncertain-epistemic", True, "lack of examples like it; left alone, it would be an anomaly"),
+        ("REFER", "uncertain-aleatoric", True, "where good examples become rare; left alone, it would be an anomaly"),
+        ("REFER", "uncertain-epistemic", True, "too few examples tell it; left alone, it would be an anomaly"),
+        ("REFER", "unfamiliar", True, "seen in training (novelty 3.21); left alone, it would be an anomaly"),
         ("REFER", "out_of_range", True, "far outside the training range; the score alone says an anomaly"),
         ("REFER", "bad_input", False, "because its data are bad; the score alone says normal"),
     ],
@@ -267,5 +290,16 @@ def test_a_verdict_is_put_in_words(detector, verdict, reason, anomalous, words):
         verdict=np.array([verdict]),
         reason=np.array([reason]),
         prediction=np.array([anomalous]),
+        novelty=np.array([3.2125]),
     )
     assert verdict_in_words(found, 0).endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("novelty", "words"), [(0.4, ""), (1.0, ""), (1.25, "(novelty 1.25)"), (4321.0, "(novelty 4,320)"), (np.nan, "")]
+)
+def test_novelty_is_put_in_words_where_it_is_above_1(detector, novelty, words):
+    found = replace(detector.assess(table(GOOD[:1])), novelty=np.array([novelty]))
+    told = novelty_in_words(found, 0)
+    assert told.endswith(words)
+    assert bool(told) == bool(words)

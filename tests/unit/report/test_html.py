@@ -226,6 +226,23 @@ def test_a_card_has_ids_numbers_and_the_values_that_made_the_score(detector, pla
         assert float(values[name]) == pytest.approx(ROWS[worst, place], rel=1e-3)
 
 
+def test_what_is_unlike_the_training_data_is_counted_drawn_and_said_on_its_card(detector):
+    found = detector.assess(table(ROWS))
+    novelty = np.where(np.arange(len(found)) == found.nll.argmax(), 3.25, 0.5)
+    page = html_report(detector, table(ROWS), found=replace(found, novelty=novelty))
+    assert "1 example is unlike anything in the training data" in page
+    assert "Nothing like it was seen in training (novelty 3.25)" in cards(page, "anomalous")[0]
+    assert "seen in training" not in cards(page, "anomalous")[1]
+    assert "Histogram of the novelty" in page
+    reason = replace(
+        found, novelty=novelty, verdict=np.full(len(found), "REFER"), reason=np.full(len(found), "unfamiliar")
+    )
+    shown = cards(html_report(detector, table(ROWS), found=reason), "anomalous")[0]
+    assert shown.count("like it was seen in training") == 1
+    unknown = html_report(detector, table(ROWS), found=replace(found, novelty=np.full(len(found), np.nan)))
+    assert "ovelty" not in unknown
+
+
 def test_warnings_stand_before_the_figures(detector):
     html = html_report(detector, table(GOOD + 50), labels=np.zeros(60), made=datetime(2026, 11, 2, 8, 5, 1))
     assert sections(html)[:3] == ["summary", "warnings", "distributions"]

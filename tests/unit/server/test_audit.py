@@ -62,6 +62,8 @@ TAMPERING = {
     "UPDATE audit SET seq = -seq WHERE seq < 0",
     "a verdict": "UPDATE cases SET verdict = 'INLIER' WHERE id = (SELECT min(id) FROM cases)",
     "a probability by little": "UPDATE cases SET probability = probability + 1e-12",
+    "a novelty": "UPDATE cases SET novelty = novelty / 2",
+    "a novelty forgotten": "UPDATE cases SET novelty = NULL",
     "an input": "UPDATE cases SET input = notes WHERE id = (SELECT min(id) FROM cases)",
     "a label": "UPDATE reviews SET label = 'I' WHERE label = 'A'",
     "a comment": "UPDATE reviews SET comment = '' WHERE comment <> ''",

@@ -118,6 +118,30 @@ def test_a_second_opinion_is_given_blind(server):
         assert f"case {case.id}</a>" in bob.get("/review/insights").text, "what they disagree on is listed"
 
 
+def test_what_was_never_seen_in_training_is_filtered_and_said(server):
+    strange, familiar, old = stored(
+        server.store,
+        [
+            assessed(model="lathe", machine="lathe-1", reason="unfamiliar", novelty=3.25),
+            assessed(model="lathe", machine="lathe-1", novelty=0.52),
+            assessed(model="lathe", machine="lathe-1", novelty=None),
+        ],
+    )
+    with logged_in(server, "ada") as ada:
+        listed = ada.get("/review?reason=unfamiliar").text
+        assert f"/review/cases/{strange.id}?" in listed
+        assert f"/review/cases/{familiar.id}?" not in listed
+        pages = [ada.get(f"/review/cases/{case.id}").text for case in (strange, familiar, old)]
+        assert pages[0].count("othing like it was seen in training (novelty 3.25)") == 1
+        assert "Examples like it were seen in training (novelty 0.52)" in pages[1]
+        assert "ovelty" not in pages[2]
+        rows = csv.DictReader(io.StringIO(ada.get("/review/exchange/reviews.csv").text))
+        told = {row["reference"]: row["novelty"] for row in rows}
+        assert [told[case.reference] for case in (strange, familiar, old)] == ["3.25", "0.52", ""]
+    for case in (strange, familiar, old):
+        server.store.write(lambda c, case=case: review(c, case.id, "ada", "I", ""))
+
+
 def test_a_case_that_somebody_holds_cannot_be_labelled_by_another(server):
     case = waiting(server)[0]
     server.store.write(lambda c: claim(c, case.id, "bob"))

@@ -21,7 +21,7 @@ from indubio.server.store.cases import cases_waiting, input_values
 from indubio.server.store.verification import verify
 from tests.served import NAMES, good_rows, mixed_model, row, serving, table_model, window_model
 
-NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll")
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty")
 
 
 @dataclass

@@ -33,6 +33,11 @@ RESULT = {
         "reason": {"enum": ["", *Reason], "description": "Why it is referred."},
         "prediction": {"type": "boolean", "description": "Whether it would be an anomaly if it were not referred."},
         **dict.fromkeys(tensors.NUMBERS, NUMBER),
+        "novelty": {
+            "type": ["number", "null"],
+            "description": "How far it is from all that was seen in training; above 1 for one good example in a "
+            "hundred. null where the model cannot tell.",
+        },
         "p_value": {"type": ["number", "null"], "description": "Conformal p-value; null where the model has none."},
         "notes": {"type": "string", "description": "What was wrong with the data."},
         "case": {"type": ["string", "null"], "description": "What the review queue calls it; null: not kept."},

@@ -22,7 +22,7 @@ KINDS: dict[str, np.dtype[Any]] = {
     **{f"INT{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{f"UINT{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
 }
-NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "p_value")
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty", "p_value")
 TEXTS = ("verdict", "reason", "notes", "case")
 OUTPUTS = {"verdict": "BYTES", "reason": "BYTES", "prediction": "BOOL"} | dict.fromkeys(NUMBERS, "FP64")
 OUTPUTS |= {"notes": "BYTES", "case": "BYTES"}

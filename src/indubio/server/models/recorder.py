@@ -89,7 +89,8 @@ class ScoredBatch:
         """One example as the store keeps it for people."""
         origin, loaded = self.origins[row], self.loaded
         columns = {name: values[row] for name, values in self.columns.items() if name != "case"}
-        columns["p_value"] = None if columns["p_value"] != columns["p_value"] else columns["p_value"]
+        for name in ("novelty", "p_value"):  # NaN where the model cannot tell
+            columns[name] = None if columns[name] != columns[name] else columns[name]
         return Assessed(
             reference=self.columns["case"][row],
             at=self.at,

@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from indubio.errors import ConfigError, DataError, NotFoundError
+from indubio.server.api.tensors import NUMBERS
 from indubio.server.review.page_request import PageRequest
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
 
-NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "p_value")
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute

@@ -109,7 +109,8 @@ def assessment_of(case: Case) -> Assessment:
     kept = {field.name for field in fields(Case)} & {field.name for field in fields(Assessment)}
     values = {name: getattr(case, name) for name in kept}
     columns: dict[str, Any] = {name: np.array([value]) for name, value in values.items() if value is not None}
-    unknown: dict[str, Any] = {"p_value": np.full(1, np.nan), "smallest_p": np.full(1, np.nan), "promise": ""}
+    unknown: dict[str, Any] = {name: np.full(1, np.nan) for name in ("novelty", "p_value", "smallest_p")}
+    unknown["promise"] = ""
     return Assessment(**unknown | columns)
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from indubio.decision import Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.report.words import doubt_in_words, level_in_words, percent, verdict_in_words
+from indubio.report.words import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.plots import assessment_of
 from indubio.server.store.cases import (
@@ -33,8 +33,9 @@ AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
 REASONS: dict[str, str] = {
-    Reason.EPISTEMIC: "uncertain: too little seen like it",
-    Reason.ALEATORIC: "uncertain: ambiguous",
+    Reason.EPISTEMIC: "uncertain: draws disagree",
+    Reason.ALEATORIC: "uncertain: each draw is torn",
+    Reason.UNFAMILIAR: "unfamiliar",
     Reason.OUT_OF_RANGE: "out of range",
     Reason.BAD_INPUT: "bad input",
     CONTROL: "kept for control",
@@ -180,6 +181,7 @@ def one_case(page: PageRequest) -> Response:
         picture=picture,
         decision=verdict_in_words(assessment, 0),
         doubt=doubt_in_words(assessment, 0),
+        novelty="" if case.reason == Reason.UNFAMILIAR else novelty_in_words(assessment, 0),
         level=level_in_words,
         probability=percent(case.probability),
         reason=REASONS.get(case.reason or CONTROL, case.reason),

@@ -19,6 +19,7 @@ from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, revie
 QueueOrder = Literal["age", "uncertainty"]
 _add = PreparedStatement(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
 SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
+ADDED_LATER = ("novelty",)  # where one is NULL, the seal is that of cases from before there was such a column
 
 
 class Status(StrEnum):
@@ -60,6 +61,7 @@ class Assessed:
     exceed: float
     var_nll: float
     nll: float
+    novelty: float | None
     p_value: float | None
     notes: str
     input: bytes
@@ -134,7 +136,8 @@ EVERYTHING = Filters()
 
 def seal(columns: dict[str, Any]) -> str:
     """sha256 over a case's columns that must never change."""
-    return digest(columns | {"at": (columns["at"] - EPOCH) // MICROSECOND})
+    kept = {name: value for name, value in columns.items() if name not in ADDED_LATER or value is not None}
+    return digest(kept | {"at": (columns["at"] - EPOCH) // MICROSECOND})
 
 
 def add_cases(connection: Connection, kept: Sequence[Assessed], audit: int) -> None:

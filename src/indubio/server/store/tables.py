@@ -97,6 +97,7 @@ cases = Table(
     Column("exceed", Float(53), nullable=False),
     Column("var_nll", Float(53), nullable=False),
     Column("nll", Float(53), nullable=False),
+    Column("novelty", Float(53)),
     Column("p_value", Float(53)),
     Column("notes", Text, nullable=False),
     Column("input", LargeBinary, nullable=False),
