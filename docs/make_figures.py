@@ -29,7 +29,7 @@ def plane() -> None:
 
 
 def ray() -> None:
-    """From the middle of data in a plane outwards, over rays in all directions: where each kind of doubt is large."""
+    """From the middle of two-dimensional data outwards, over rays in all directions: where each doubt is large."""
     good = np.random.default_rng(0).normal(size=(500, 2))
     distance, angle = np.linspace(0, 8, 161), np.linspace(0, 2 * np.pi, 72, endpoint=False)
     points = distance[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)

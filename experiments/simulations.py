@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.ensemble import IsolationForest
 
 from experiments.results_file import Row
-from indubio import AnchoredEnsemble, Budget, CrossFit, Detector, HoldOut, Odds, TargetRisk, Training
+from indubio import AnchoredEnsemble, Budget, CrossFit, Detector, HoldOut, TargetRisk, Training
 from indubio.calibration import Calibration
 from indubio.drift import DriftTest
 from indubio.ensemble import EnsembleDetector
@@ -69,8 +69,8 @@ DETECTORS = ("default", "ensemble", "isolation forest")
 def fitted(
     name: str, rows: np.ndarray, seed: int, calibration: str = "CrossFit", false_alarms: float = 0.1
 ) -> Detector | EnsembleDetector:
-    """A fitted detector; the one place that says how a rate of false alarms is asked for."""
-    common = {"calibration": CALIBRATIONS[calibration], "conversion": Odds(false_alarms=false_alarms), "seed": seed}
+    """A fitted detector."""
+    common = {"calibration": CALIBRATIONS[calibration], "false_alarms": false_alarms, "seed": seed}
     if name == "isolation forest":
         forest = IsolationForest(n_estimators=10)
         return EnsembleDetector(forest, members=5, one_by_one=False, **common).fit(rows)
