@@ -407,7 +407,11 @@ def test_a_golden_model_loads_and_finds_what_it_found_when_it_was_made(version):
             assert found[name].tolist() == values
     np.testing.assert_allclose(detector.nll(examples), expected["nll"], rtol=1e-6, atol=1e-6)
     for share, threshold in expected["thresholds"].items():
-        assert detector.refer_by(Budget(share=float(share))).referral_threshold_ == pytest.approx(threshold, abs=1e-6)
+        now = detector.refer_by(Budget(share=float(share))).referral_threshold_
+        if version in ("v1", "v2"):  # when alarms did not come first, and a budget was a share of the reference examples
+            total = np.sort(detector.reference_uncertainty_.total)
+            now = next(value for value in total if np.mean(total > value) <= float(share))
+        assert now == pytest.approx(threshold, abs=1e-6)
 
 
 def test_loading_needs_no_module_that_could_execute_what_it_reads():
