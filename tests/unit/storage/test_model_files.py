@@ -408,7 +408,7 @@ def test_a_golden_model_loads_and_finds_what_it_found_when_it_was_made(version):
     np.testing.assert_allclose(detector.nll(examples), expected["nll"], rtol=1e-6, atol=1e-6)
     for share, threshold in expected["thresholds"].items():
         now = detector.refer_by(Budget(share=float(share))).referral_threshold_
-        if version in ("v1", "v2"):  # when alarms did not come first, and a budget was a share of the reference examples
+        if version in ("v1", "v2"):  # alarms did not come first, and a budget was a share of the reference
             total = np.sort(detector.reference_uncertainty_.total)
             now = next(value for value in total if np.mean(total > value) <= float(share))
         assert now == pytest.approx(threshold, abs=1e-6)
