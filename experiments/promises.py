@@ -17,7 +17,7 @@ from experiments.simulations import CALIBRATIONS, FAR, LEVELS, TRUTHS
 
 SIZES = (20, 50, 200, 1000)
 USUAL_RATE = 0.1
-FEWEST, MANY = 300, 600  # repetitions: of slow fits, and of quick ones
+REPETITIONS = 300
 OTHERS = {"ensemble": ("blob", "skewed", "at rest"), "isolation forest": ("blob",)}
 RESULTS = Results("promises", ("cell",))
 
@@ -65,9 +65,7 @@ def cell(study: str, calibration: str, data: str, n: int, detector: str = "defau
 
 def compute(cell: Row) -> list[Row]:
     """All rates of one cell."""
-    quick = cell["study"] == "good_rows" and cell["n"] < SIZES[-1] and cell["detector"] != "isolation forest"
-    repetitions = MANY if quick else FEWEST
-    rows: list[Row] = getattr(simulations, cell["study"])(cell, repetitions)
+    rows: list[Row] = getattr(simulations, cell["study"])(cell, REPETITIONS)
     return rows
 
 

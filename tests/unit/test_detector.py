@@ -62,6 +62,7 @@ def test_an_assessment_says_everything_of_every_example(detector):
         "exceed",
         "var_nll",
         "nll",
+        "novelty",
         "p_value",
     }
     assert all(values.shape == (7,) for values in found.to_dict().values())

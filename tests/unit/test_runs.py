@@ -16,7 +16,7 @@ GOOD, A, R = Verdict.INLIER.value, Verdict.ANOMALY.value, Verdict.REFER.value
 def assessed(verdicts, p_value=None, nll=None, passed=None) -> Assessment:
     count = len(verdicts)
     scores = np.arange(float(count)) if nll is None else np.array(nll, dtype=float)
-    zeros = dict.fromkeys(("epistemic", "aleatoric", "total", "exceed", "var_nll"), np.zeros(count))
+    zeros = dict.fromkeys(("epistemic", "aleatoric", "total", "exceed", "var_nll", "novelty"), np.zeros(count))
     return Assessment(
         verdict=np.array(verdicts),
         reason=np.full(count, "", dtype=object),

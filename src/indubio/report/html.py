@@ -94,8 +94,10 @@ def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
         "probability": (subject.detector.decision_threshold, "anomaly from here"),
         "novelty": (UNFAMILIAR, "unfamiliar above"),
     }
-    if subject.referral.by_threshold:
-        thresholds[subject.referral.by] = (subject.detector.referral_threshold_, "referred above")
+    rule = subject.referral
+    if rule.inlier_share is not None and not rule.OVER_BATCH:
+        words = "referred above" if rule.inlier_share == 1 else "alarms referred above"
+        thresholds[rule.by] = (subject.detector.referral_threshold_, words)
     made = []
     for name, quantity in QUANTITIES.items():
         if name == "novelty" and subject.unfamiliar is None:

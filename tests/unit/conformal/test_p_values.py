@@ -60,7 +60,7 @@ def test_the_mean_scores_of_parts_do_not_depend_on_how_many_examples_come_togeth
 
 
 def test_scores_that_were_trained_on_give_no_p_value_and_say_so():
-    found = conformal_of(reference([1.0, 2.0], unseen=False), np.array([[1.5]]), 1)
+    found = conformal_of(reference([1.0, 2.0], unseen=False), None, part_nll=np.array([[1.5]]))
     assert np.isnan(found.p_value).all()
     assert np.isnan(found.smallest).all()
     assert "no p-value" in found.promise
@@ -71,7 +71,7 @@ def test_scores_that_were_trained_on_give_no_p_value_and_say_so():
 
 
 def test_a_model_without_reference_scores_gives_none_either():
-    found = conformal_of(None, None, 3)
+    found = conformal_of(None, np.zeros((2, 3)))
     assert np.isnan(found.p_value).all()
     assert "older version" in found.promise
 
@@ -118,10 +118,12 @@ def test_groups_are_compared_with_their_own():
     groups = np.array([["a", "a", "a", "b"]])
     known = reference([1.0, 2.0, 3.0, 10.0], groups=groups)
     new, names = np.array([[2.5, 2.5, 2.5]]), np.array(["a", "b", "c"], dtype=object)
-    found = conformal_of(known, new, 3, names)
+    found = conformal_of(known, None, names, part_nll=new)
     np.testing.assert_allclose(found.p_value, [0.5, 1.0, np.nan])
     np.testing.assert_allclose(found.smallest, [0.25, 0.5, np.nan])
     assert list(found.notes) == ["", "", "no p-value: nothing was calibrated for group c"]
+    np.testing.assert_allclose(found.pooled[0], [3 / 5] * 3)  # among all: 3 and 10 are as high
+    assert found.pooled[1] == 1 / 5
 
 
 def test_within_a_group_the_promise_holds_where_it_fails_without_groups():
