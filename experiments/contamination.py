@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, CrossFit, Detector, Ecdf
+from indubio import CrossFit, Detector
 from indubio.collections import odds
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import CalibrationWarning
@@ -70,15 +70,12 @@ def examples(name: str) -> tuple[np.ndarray, np.ndarray]:
 def made(kind: str, how: str, seed: int) -> ChainEstimator:
     """An unfitted detector."""
     if kind == "Detector":
-        return Detector(
-            posterior=AnchoredEnsemble(), conversion=Ecdf(), trimming=HOW[how], calibration=CrossFit(), seed=seed
-        )
+        return Detector(trimming=HOW[how], seed=seed)
     return EnsembleDetector(
         Distances(),
         scored_by=lambda model, rows: model.score(rows),
         one_by_one=False,
         scaling=ZScore(),
-        conversion=Ecdf(),
         calibration=CrossFit(),
         trimming=HOW[how],
         seed=seed,
