@@ -40,7 +40,6 @@ from indubio.settings import Settings
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
-FEW = 20  # rows; docs/calibration.md
 SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
 WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
 
@@ -631,8 +630,8 @@ class DetectorSettings(ChainSettings):
     def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
         """The calibration asked for, or the one that suits so many examples of this shape.
 
-        Cross-fitting from `FEW` rows on, since every row then trains and calibrates; held-out rows from the posterior's
-        `MANY` rows on, where a quarter of them can be spared and the stricter promise is free; a single draw always
+        Cross-fitting from the posterior's `FEW` rows on, since every row then trains and calibrates; held-out rows from
+        its `MANY` rows on, where a quarter of them can be spared and the stricter promise is free; a single draw always
         holds out. With fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for
         the measurements.
         Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
@@ -644,7 +643,7 @@ class DetectorSettings(ChainSettings):
         """
         if self.calibration is not None:
             return self.calibration
-        if examples < FEW:
+        if examples < self.posterior.FEW:
             return TrainScores()
         windows = len(input_shape) == 2
         if one_fold or examples >= self.posterior.MANY or self.posterior.count < 2:

@@ -243,7 +243,7 @@ def test_rules_change_without_training_again_and_are_stored(tmp_path):
     for place, rule in enumerate(rules):
         changed = detector.refer_by(rule)
         found = changed.assess(NEW)
-        assert set(found.reason) <= {"", "uncertain-epistemic", "uncertain-aleatoric"}
+        assert set(found.reason) <= {"", "unfamiliar", "uncertain-epistemic", "uncertain-aleatoric"}
         save(changed, tmp_path / str(place))
         assert load(tmp_path / str(place)).referral == rule
         np.testing.assert_array_equal(load(tmp_path / str(place)).assess(NEW).reason, found.reason)

@@ -145,3 +145,15 @@ def test_the_rate_is_given_once():
     for wrong in (0.0, 1.0, -0.1):
         with pytest.raises(ConfigError, match="false_alarms"):
             Detector(false_alarms=wrong).settings_in_use()
+
+
+def test_a_handful_of_rows_does_not_make_everything_else_an_anomaly():
+    called = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        found = (
+            Detector(seed=seed).fit(blob(random, 10)).assess(np.concatenate([blob(random, 100), blob(random, 5) + 9]))
+        )
+        assert found.prediction[100:].all()
+        called.append(found.prediction[:100].mean())
+    assert np.mean(called) < 0.2

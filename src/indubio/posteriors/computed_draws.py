@@ -25,6 +25,7 @@ class ClosedFormPosterior(SeparateDraws, ABC):
     NETWORK: ClassVar[type[Architecture]]
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
     SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()
+    FEW: ClassVar[int] = 5  # the scores of rows that it remembers say nothing
     MANY: ClassVar[int] = 20_000
     warm_start: ClassVar[bool] = False
 

@@ -31,6 +31,7 @@ class Posterior(Settings, ABC):
     SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
     LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()
     SPECTRA: ClassVar[Spectra | Literal[False]] = False  # of windows
+    FEW: ClassVar[int] = 20  # rows up to which none can be spared: it is compared with the scores it was trained on
     MANY: ClassVar[int] = 2000  # rows from which on some are held out: below, it is fitted once for every fold
 
     @property
