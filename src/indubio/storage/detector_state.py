@@ -145,6 +145,9 @@ def with_every_setting(detector: Detector) -> Detector:
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
     named["calibration"] = detector.calibration_
+    # As it was fitted, whatever was set since; None for a model of a version that knew no rate.
+    named["conversion"] = detector.conversion_.conversion
+    named["false_alarms"] = detector.fitted_chain.calibrated.false_alarms
     named["training"] = chosen.training if chosen.posterior.TRAINED else None
     return Detector(**(detector.get_params(deep=False) | named))
 

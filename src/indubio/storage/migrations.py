@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 3
+FORMAT = 4
+MOST_RANKS = 100_000  # that summaries of format 3 and before stood for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,31 +46,46 @@ def with_calibration(stored: Stored) -> Stored:
 
 
 def without_spectra(stored: Stored) -> Stored:
-    """2 -> 3: windows were taken as they are, alarms and inliers referred alike, uncertainties kept by rank."""
-    settings = stored.settings | {"spectra": False}
-    referral = settings.get("referral")
+    """2 -> 3: windows were taken as they are."""
+    return replace(stored, settings=stored.settings | {"spectra": False})
+
+
+def with_whole_uncertainties(stored: Stored) -> Stored:
+    """3 -> 4: alarms and inliers were referred alike, and each uncertainty was kept by its ranks."""
+    referral = stored.settings.get("referral")
     if isinstance(referral, dict) and referral.get("kind") in ("budget", "at_most"):
-        settings["referral"] = {"inlier_weight": 1.0} | referral
-    return _with_whole_uncertainties(replace(stored, settings=settings))
+        stored = replace(stored, settings=stored.settings | {"referral": {"inlier_weight": 1.0} | referral})
+    return _expanded(stored)
 
 
-def _with_whole_uncertainties(stored: Stored) -> Stored:
+def _expanded(stored: Stored) -> Stored:
     place = "reference_uncertainty_"
-    summary, ranks = stored.fitted.get(place), stored.arrays.get(f"{place}.rank")
-    if not isinstance(summary, dict) or ranks is None or not isinstance(summary.get("examples"), int):
+    summary, ranks = stored.fitted.get(place), stored.arrays.get(f"{place}.rank", np.empty(0))
+    examples = summary.get("examples") if isinstance(summary, dict) else None
+    if (
+        not isinstance(summary, dict)
+        or not isinstance(examples, int)
+        or not 0 < examples <= MOST_RANKS
+        or not ranks.size
+    ):
         return stored  # refused where it is read
-    times = np.diff(ranks, append=summary["examples"])
+    times = np.diff(ranks.ravel(), append=examples)
     names = [name for name in summary if name not in ("class", "examples", "rank")]
     arrays = {name: values for name, values in stored.arrays.items() if name != f"{place}.rank"}
-    if not (times > 0).all() or any(len(arrays.get(f"{place}.{name}", ())) != len(times) for name in names):
+    fits = all(arrays.get(f"{place}.{name}", np.empty(0)).shape == times.shape for name in names)
+    if ranks.ravel()[0] != 0 or not (times > 0).all() or not fits:
         return stored
     whole = {f"{place}.{name}": np.repeat(arrays[f"{place}.{name}"], times)[::-1].copy() for name in names}
-    told = {name: {"array": [summary["examples"]], "dtype": "float64"} for name in names}
+    told = {name: {"array": [examples], "dtype": "float64"} for name in names}
     return replace(stored, fitted=stored.fitted | {place: {"class": "kept_uncertainty"} | told}, arrays=arrays | whole)
 
 
 # Version -> what turns it into the next one. A new version comes with its line here and a golden model in the tests.
-MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {1: with_calibration, 2: without_spectra}
+MIGRATIONS: dict[int, Callable[[Stored], Stored]] = {
+    1: with_calibration,
+    2: without_spectra,
+    3: with_whole_uncertainties,
+}
 
 
 def migrated(stored: Stored, version: int) -> Stored:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -408,7 +409,7 @@ def test_a_golden_model_loads_and_finds_what_it_found_when_it_was_made(version):
     np.testing.assert_allclose(detector.nll(examples), expected["nll"], rtol=1e-6, atol=1e-6)
     for share, threshold in expected["thresholds"].items():
         now = detector.refer_by(Budget(share=float(share))).referral_threshold_
-        if version in ("v1", "v2"):  # alarms did not come first, and a budget was a share of the reference
+        if version in ("v1", "v2", "v3"):  # alarms did not come first, and a budget was a share of the reference
             total = np.sort(detector.reference_uncertainty_.total)
             now = next(value for value in total if np.mean(total > value) <= float(share))
         assert now == pytest.approx(threshold, abs=1e-6)
@@ -453,4 +454,31 @@ def test_windows_too_short_for_the_convolutions_are_found_at_once(tmp_path):
     far = {"kernels": [10**12, 2]}
     reseal(tmp_path / "model", lambda plain: plain["settings"]["architecture"].update(far))
     with pytest.raises(ModelFileError, match="too short"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("version", sorted(path.name for path in GOLDEN.glob("v*")))
+def test_a_golden_model_that_is_saved_again_goes_on_as_it_was(version, tmp_path):
+    detector, expected = load(GOLDEN / version / "model"), json.loads((GOLDEN / version / "expected.json").read_text())
+    save(detector, tmp_path / "again")
+    examples = parts(expected["examples"])
+    before, after = detector.assess(examples), load(tmp_path / "again").assess(examples)
+    for name, values in before.to_dict().items():
+        np.testing.assert_array_equal(getattr(after, name), values, err_msg=name)
+
+
+def test_a_rate_that_is_set_after_the_fit_is_not_saved_as_if_it_had_been_fitted(tmp_path):
+    detector = tiny()
+    before = detector.assess(ROWS)
+    save(detector.set_params(false_alarms=0.3), tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.false_alarms == 0.1
+    np.testing.assert_array_equal(again.assess(ROWS).probability, before.probability)
+
+
+@pytest.mark.parametrize("examples", [0, -1, 10**15])
+def test_an_older_summary_of_impossible_size_is_refused(examples, tmp_path):
+    shutil.copytree(GOLDEN / "v2" / "model", tmp_path / "model")
+    reseal(tmp_path / "model", lambda plain: plain["fitted"]["reference_uncertainty_"].update(examples=examples))
+    with pytest.raises(ModelFileError, match="reference_uncertainty_"):
         load(tmp_path / "model")
