@@ -18,7 +18,7 @@ what one cannot: docs/decisions/priors-and-chains.md.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -60,6 +60,8 @@ class SGHMC(TrainedPosterior):
         >>> draws.nll(rows).shape
         (6, 40)
     """
+
+    CHAINS: ClassVar[bool] = True
 
     draws: AtLeastOne = 100
     step_size: Positive = 0.01

@@ -24,7 +24,7 @@ from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
+from indubio.posteriors import Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.kept_uncertainty import KeptUncertainty
@@ -56,11 +56,12 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
+    "facts_": dict[str, float],
     "familiarity_": Familiarity,
 }
 # where the training data had names, where it was read from files, where it was odd, where something was learned
-# from labels, where groups have probabilities of their own, where examples can be added to sums, and where
-# draws are of chains
+# from labels, where groups have probabilities of their own, where examples can be added to sums, where draws
+# are of chains, and where the fit tells of itself
 OPTIONAL = {
     "feature_names_in_",
     "reading_",
@@ -70,6 +71,7 @@ OPTIONAL = {
     "sums_",
     "kept_rows_",
     "mixing_",
+    "facts_",
 }
 LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
@@ -133,6 +135,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
+        "facts_": detector.draws_.facts,
         "familiarity_": chain.familiarity,
     }
 
@@ -204,7 +207,10 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
-        draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"], mixing=attributes["mixing_"]
+        draws_of(autoencoder, layout, stored.weights),
+        sums=attributes["sums_"],
+        mixing=attributes["mixing_"],
+        facts=attributes["facts_"],
     )
     return detector.of_chain(_chain(detector, attributes, draws))
 
@@ -312,7 +318,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
-        "`mixing_` must be of chains": attributes["mixing_"] is None or isinstance(posterior, SGHMC),
+        "`mixing_` must be of chains": attributes["mixing_"] is None or posterior.CHAINS,
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),
