@@ -190,6 +190,11 @@ class CompiledTrainer:
         """Go on training from these values; Adam keeps its memory."""
         self._values[...] = values
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken."""
+        self._moments[...] = 0
+        self._power1 = self._power2 = 1.0
+
     def _corrected(self, rates: Sequence[float]) -> tuple[Values, Values]:
         """Rates over Adam's first correction, and one over the root of its second; only exactly rounded operations."""
         over, roots = np.empty(len(rates)), np.empty(len(rates))

@@ -38,6 +38,9 @@ class Trainer(Protocol):
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
         """Go on training from these values, for instance the best so far."""
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken; values and random numbers go on from where they are."""
+
 
 class Sampler(Protocol):
     """A chain of one network's weights."""

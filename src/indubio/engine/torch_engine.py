@@ -152,6 +152,10 @@ class _TorchTrainer:
         with torch.no_grad():
             self._values.copy_(tensor_of(values, self._values.device))
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken."""
+        self._adam.state.clear()
+
 
 class _TorchSampler:
     def __init__(

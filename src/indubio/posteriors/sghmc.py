@@ -136,7 +136,7 @@ class SGHMC(TrainedPosterior):
             corruption=None if denoising is None else denoising.corruption(rows, batch),
         )
         drawn, due = 0, self.burn_in + self.thinning  # moves until the next draw
-        for stretch, order in endless_orders(rows, batch, stream):
+        for stretch, order in endless_orders(rows, batch, stream, context.training.drop_last):
             while order.shape[1]:
                 now, order = order[:, : due * batch], order[:, due * batch :]
                 loss = sampler.steps(stretch, now)
