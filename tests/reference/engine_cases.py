@@ -123,6 +123,12 @@ CASES: dict[str, Case] = (
         "code noise": Case(Dense(bias=True), (5,), code_noise=True),
         "code noise, norm": Case(Dense(layer_norm=True, skips=False, latent=4), (5,), code_noise=True),
         "code noise, conv": Case(SMALL, (20, 2), code_noise=True),
+        "code noise, activated heads": Case(Dense(activation="selu", code_heads="activated"), (5,), code_noise=True),
+        "code noise, activated heads, norm": Case(
+            Dense(layer_norm=True, bias=True, code_heads="activated", latent=4), (5,), code_noise=True
+        ),
+        "code noise, activated heads, conv": Case(SMALL.replaced(code_heads="activated"), (20, 2), code_noise=True),
+        "code noise, frozen heads": Case(Dense(activation="tanh", code_heads="frozen"), (5,), code_noise=True),
         "code noise, heteroscedastic": Case(Dense(), (5,), GaussianLikelihood(noise="per_example"), code_noise=True),
     }
 )

@@ -64,6 +64,11 @@ def passed(
         outputs.append(x)
     mean, head = x, network.code_log_variance
     code_log_variance = None if head is None else run(head, before, None)
+    if code_log_variance is not None and network.code_heads != "linear":
+        code_log_variance = torch.log(F.softplus(code_log_variance).square())
+    if code_log_variance is not None and network.code_heads == "frozen":
+        x = mean = mean.detach()
+        code_log_variance = code_log_variance.detach()
     if noise is not None:
         assert code_log_variance is not None
         x = mean + noise * torch.sqrt(torch.exp(code_log_variance))

@@ -26,7 +26,7 @@ NETWORKS = {
     "dense, selu": (Dense(activation="selu", layer_norm=True, latent=4), TABLE),
     "dense, tanh, no sigmoid": (Dense(activation="tanh", last_activation="none"), TABLE),
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
-    "conv1d, selu": (Conv1d(linear=(10,), activation="selu"), WINDOWS),
+    "conv1d, selu, activated heads": (Conv1d(linear=(10,), activation="selu", code_heads="activated"), WINDOWS),
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }

@@ -30,6 +30,7 @@ ACTIVATIONS = {
     )
 }
 LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2, StudentLikelihood: 3}
+CODE_HEADS = {"linear": 1, "activated": 2, "frozen": 3}  # 0 is none
 NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
 POINT, VARIATIONAL, CHAIN = range(3)
 
@@ -63,7 +64,7 @@ class CompiledEngine:
             _layers(network),
             _places(network),
             depth=len(network.encoder),
-            code_head=network.code_log_variance is not None,
+            code_head=0 if network.code_log_variance is None else CODE_HEADS[network.code_heads],
             output_head=network.output_log_variance is not None,
             likelihood=LIKELIHOODS[type(likelihood)],
             noise=NOISES[getattr(likelihood, "noise", "unit")],

@@ -157,7 +157,7 @@ class Core:
         place: Int[np.ndarray, " features"],
         *,
         depth: int,
-        code_head: bool,
+        code_head: int,
         output_head: bool,
         likelihood: int,
         noise: int,
@@ -167,7 +167,7 @@ class Core:
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
-        count = len(layers) - code_head - output_head
+        count = len(layers) - (code_head > 0) - output_head
         handle = self._library.indubio_network(
             address(layers),
             count,

@@ -133,8 +133,12 @@ class _Blocks:
             x = x.reshape(*x.shape[:2], *block.layer.in_shape)
             if block is network.encoder[-1] and network.code_log_variance:
                 log_variance = self._run(network.code_log_variance, weights, x)
+                if network.code_heads != "linear":
+                    log_variance = 2 * F.softplus(log_variance).log()
             x = _masked(self._run(block, weights, x), masks, place)
             outputs.append(x)
+        if log_variance is not None and network.code_heads == "frozen":
+            x, log_variance = x.detach(), log_variance.detach()
         return Code(x, log_variance, tuple(outputs[:-1]) if network.skips else ())
 
     def decode(self, weights: TensorWeights, code: Code, masks: Masks | None) -> Decoded:

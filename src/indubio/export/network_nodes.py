@@ -57,7 +57,10 @@ class NetworkNodes:
             outputs.append((x, members))
         if network.code_log_variance and self._draws.noise is not None:
             log_variance, _ = self._block(network.code_log_variance, code, members)
-            sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            if network.code_heads == "linear":
+                sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            else:
+                sigma = graph.add("Softplus", log_variance)
             x = graph.add("Add", x, graph.add("Mul", sigma, self._graph.constant(self._draws.noise)))
             members = self._draws.count
         self._members = members

@@ -44,6 +44,7 @@ class BlockNetwork(Network):
     channels_last: bool  # windows come as (L, K); convolutions want (K, L)
     slope: float
     last_activation: str
+    code_heads: str = "linear"  # of a VAE, how the head gives the spread of the code: see `BlockArchitecture`
 
     @property
     def latent_shape(self) -> Shape:  # type: ignore[override]

@@ -11,7 +11,7 @@ from indubio.collections import DATASETS
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax
-from indubio.networks import Architecture, Conv1d, Dense
+from indubio.networks import BlockArchitecture, Conv1d, Dense
 from indubio.posteriors import (
     SGHMC,
     VAE,
@@ -72,7 +72,7 @@ def preset(
         _check("task", task, DATASETS[collection].tasks)
     return Detector(
         posterior=_posterior(collection, protocol, model),
-        architecture=_architecture(collection, task, protocol),
+        architecture=_architecture(collection, task, protocol, model),
         training=_training(collection, protocol),
         conversion=Ecdf(),
         scaling=MinMax(clip=True),
@@ -87,8 +87,13 @@ def _posterior(collection: CollectionName, protocol: Protocol, model: str) -> Po
     return posterior
 
 
-def _architecture(collection: CollectionName, task: str | None, protocol: Protocol) -> Architecture:
-    skips = task not in WITHOUT_SKIPS
+def _architecture(collection: CollectionName, task: str | None, protocol: Protocol, model: str) -> BlockArchitecture:
+    plain = _plain_architecture(collection, task not in WITHOUT_SKIPS, protocol)
+    # In the library of the scripts no gradient reaches the code of a VAE.
+    return plain.replaced(code_heads="frozen") if (protocol, model) == ("authors", "VAE") else plain
+
+
+def _plain_architecture(collection: CollectionName, skips: bool, protocol: Protocol) -> BlockArchitecture:
     match collection:
         case "odds":
             if protocol == "text":

@@ -48,6 +48,15 @@ def test_the_scripts_train_odds_for_longer_with_selu_and_without_norm_at_alterna
     assert (text.training.epochs, text.architecture.activation) == (100, "leaky_relu")
 
 
+def test_no_gradient_reaches_the_code_of_the_scripts_vae_alone():
+    heads = {
+        (model, protocol): preset("odds", model=model, protocol=protocol).architecture.code_heads
+        for model in MODELS
+        for protocol in ("text", "authors")
+    }
+    assert heads == {place: "frozen" if place == ("VAE", "authors") else "linear" for place in heads}
+
+
 def test_the_scripts_of_zema_leave_dropout_at_their_library_s_tenth():
     dropout = {
         (name, protocol): preset(name, "pump" if name == "zema" else None, protocol=protocol, model="BAE-MCD")

@@ -207,7 +207,10 @@ int check(Owned& net, char* error) {
                                         net.all[i + 1].kind != LINEAR || net.all[i + 1].skip >= 0 ||
                                         net.code_head >= 0 || net.output_head >= 0))
             return failed(error, "layer %d must be linear, and so must the one after it", int(i));
-        if (head && (l.norm || l.activation || l.skip >= 0)) return failed(error, "layer %d is no plain head", int(i));
+        const bool activated = int64_t(i) == net.code_head && net.code_way != LOG_VARIANCE &&
+                               l.activation <= TANH && l.activation != GELU;
+        if (head && (l.norm || (l.activation && !activated) || l.skip >= 0))
+            return failed(error, "layer %d is no plain head", int(i));
         const Layer* before = head || i == 0 ? nullptr : &net.all[i - 1];
         if (before && before->outputs != l.inputs)
             return failed(error, "layer %d does not take what the one before it gives", int(i));
@@ -230,7 +233,8 @@ int check(Owned& net, char* error) {
         if (one.head >= 0 && (net.all[size_t(one.head)].inputs != one.beside.inputs ||
                               net.all[size_t(one.head)].outputs != one.beside.outputs))
             return failed(error, "a head does not fit the layer beside it");
-    if (net.code_head >= 0 && (code.activation || code.norm)) return failed(error, "a VAE's code has an activation");
+    if (net.code_way == LOG_VARIANCE && (code.activation || code.norm))
+        return failed(error, "a VAE's code has an activation");
     for (int64_t place : net.places)
         if (place < 0 || place >= net.features) return failed(error, "a feature's place is outside of the row");
     return 0;
@@ -269,7 +273,7 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
                           int64_t features, const int64_t* place, int64_t likelihood, int64_t noise, double slope,
                           double smallest_variance, double freedom, char* error) {
     const int64_t heads = (code_head != 0) + (output_head != 0);
-    if (count < 2 || count > 10000 || depth < 1 || depth >= count || features < 1 || features > MOST) {
+    if (count < 2 || count > 10000 || code_head < 0 || code_head > FROZEN || depth < 1 || depth >= count || features < 1 || features > MOST) {
         failed(error, "a network has an encoder and a decoder, and features");
         return nullptr;
     }
@@ -285,7 +289,7 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
         return nullptr;
     }
     net->count = count, net->depth = depth, net->features = features;
-    net->code_head = code_head ? count : -1;
+    net->code_head = code_head ? count : -1, net->code_way = code_head;
     net->output_head = output_head ? count + (code_head != 0) : -1;
     net->likelihood = likelihood, net->noise = noise, net->slope = slope;
     net->smallest_variance = smallest_variance, net->freedom = freedom;

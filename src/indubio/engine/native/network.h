@@ -10,6 +10,8 @@ enum Kind { LINEAR, DOWN, UP };  // DOWN: a convolution, UP: a transposed one
 // weights are found in closed form: they have no way back.
 enum Activation { NONE, LEAKY_RELU, RELU, ELU, SELU, GELU, TANH, SIGMOID, COSINE, SOFTMAX, ACTIVATIONS };
 enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI, STUDENT };
+// LOG_VARIANCE: exp(h / 2). SOFTPLUS: softplus(h). FROZEN: the same, and no gradient goes through the code.
+enum CodeWay { NO_CODE_NOISE, LOG_VARIANCE, SOFTPLUS, FROZEN };
 enum Noise { UNIT, PER_FEATURE, PER_EXAMPLE };
 
 // What the Python side says of a layer.
@@ -39,6 +41,7 @@ struct Network {
     int64_t count, depth;  // layers in a row, and how many of them are the encoder
     Layer* layers;         // `count` of them, then the heads
     int64_t code_head, output_head;  // log variance of the code and of the output; -1: none
+    int64_t code_way;                // how the head tells the code's spread
     int64_t features;
     int64_t* place;  // where the network's features are in a row of data
     int64_t likelihood, noise;

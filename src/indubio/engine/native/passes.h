@@ -183,10 +183,13 @@ struct Pass {
         const Layer& head = layer(net.code_head);
         const T *mean = at(layer(net.depth - 1).out), *log_variance = at(head.out);
         T *code = at(net.code), *spread = at(net.spread);
+        if (net.code_way == LOG_VARIANCE)
+            for (int64_t k = 0; k < net.latent * S; k++) spread[k] = exp1(log_variance[k] * T(0.5));
+        else
+            for (int64_t k = 0; k < net.latent * S; k++) spread[k] = softplus1(log_variance[k]);
         for (int64_t f = 0; f < net.latent; f++)
             for (int64_t i = 0; i < S; i++) {
                 const int64_t k = f * S + i;
-                spread[k] = exp1(log_variance[k] * T(0.5));
                 const T noise = example_noise ? example_noise[k] : unit_noise ? unit_noise[f] : T(0);
                 code[k] = mean[k] + noise * spread[k];
             }
@@ -213,7 +216,9 @@ struct Pass {
                 activate(int(l.activation), T(net.slope), z, l.outputs * S);
             mask(i, z);
             if (i == net.depth - 1 && net.code_head >= 0) {
-                apply(layer(net.code_head), in, at(layer(net.code_head).out));
+                const Layer& head = layer(net.code_head);
+                apply(head, in, at(head.out));
+                activate(int(head.activation), T(net.slope), at(head.out), net.latent * S);
                 draw_code();
             }
             if (i == last() && net.output_head >= 0) apply(layer(net.output_head), in, at(layer(net.output_head).out));
@@ -529,22 +534,32 @@ struct Backward {
         return u;
     }
 
-    // dx comes as the gradient of the code, and becomes that of its mean; that of its log variance goes to the head.
+    // dx comes as the gradient of the code, and becomes that of its mean; that of its spread goes to the head.
     double code_back(T* dx, T kl) const {
         const Network& net = pass.net;
         const int64_t S = pass.S, B = pass.B;
         const T *mean = pass.at(pass.layer(net.depth - 1).out), *spread = pass.at(net.spread);
-        const T* logs = pass.at(pass.layer(net.code_head).out);
-        T* of_logs = pass.at(pass.layer(net.code_head).before);
+        const Layer& head = pass.layer(net.code_head);
+        const T* logs = pass.at(head.out);
+        T* of_logs = pass.at(head.before);
+        const bool plain = net.code_way == LOG_VARIANCE;
         double total = 0;
         for (int64_t f = 0; f < net.latent; f++)
             for (int64_t i = 0; i < S; i++) {
                 const int64_t k = f * S + i;
                 const T variance = spread[k] * spread[k], noise = pass.example_noise ? pass.example_noise[k] : T(0);
-                if (i < B) total += double(T(0.5) * (mean[k] * mean[k] + variance - logs[k] - T(1)));
-                of_logs[k] = i < B ? T(0.5) * (dx[k] * noise * spread[k] + kl * (variance - T(1))) : T(0);
-                dx[k] = i < B ? dx[k] + kl * mean[k] : T(0);
+                const T log_variance = plain ? logs[k] : T(2) * log_at_least(spread[k]);
+                if (i < B) total += double(T(0.5) * (mean[k] * mean[k] + variance - log_variance - T(1)));
+                if (i >= B || net.code_way == FROZEN)
+                    of_logs[k] = dx[k] = T(0);
+                else {
+                    of_logs[k] = plain ? T(0.5) * (dx[k] * noise * spread[k] + kl * (variance - T(1)))
+                                       : (dx[k] * noise + kl * (spread[k] - T(1) / spread[k])) * sigmoid1(logs[k]);
+                    dx[k] += kl * mean[k];
+                }
             }
+        if (!plain)
+            activate_back(int(head.activation), T(net.slope), of_logs, logs, logs, net.latent * S, of_logs);
         return total * double(kl) * double(B);
     }
 };
