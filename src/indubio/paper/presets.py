@@ -45,6 +45,10 @@ MODELS: dict[str, Posterior] = {
 }
 
 
+# What the field has beside them, with the settings that each has by default.
+OTHER_MODELS: dict[str, Posterior] = {}
+
+
 def preset(
     collection: CollectionName,
     task: str | None = None,
@@ -63,11 +67,11 @@ def preset(
         collection: "odds", "zema" or "strath".
         task: needed for STRATH, where the tasks differ in their skips.
         protocol: "text" or "authors".
-        model: a name in `MODELS`; the paper's best is BAE-Ensemble.
+        model: a name in `MODELS` or `OTHER_MODELS`; the paper's best is BAE-Ensemble.
     """
     _check("collection", collection, tuple(DATASETS))
     _check("protocol", protocol, get_args(Protocol))
-    _check("model", model, tuple(MODELS))
+    _check("model", model, (*MODELS, *OTHER_MODELS))
     if task is not None or collection == "strath":
         _check("task", task, DATASETS[collection].tasks)
     return Detector(
@@ -81,7 +85,7 @@ def preset(
 
 
 def _posterior(collection: CollectionName, protocol: Protocol, model: str) -> Posterior:
-    posterior = MODELS[model]
+    posterior = (MODELS | OTHER_MODELS)[model]
     if protocol == "authors" and isinstance(posterior, MCDropout):
         return posterior.replaced(dropout=SCRIPTS_DROPOUT.get(collection, posterior.dropout))
     return posterior

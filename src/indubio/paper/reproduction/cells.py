@@ -19,7 +19,7 @@ from indubio.detector import Detector
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, data_warnings_told_otherwise, quoted
 from indubio.io.json_text import json_text
-from indubio.paper.presets import MODELS, CollectionName, Protocol, preset
+from indubio.paper.presets import MODELS, OTHER_MODELS, CollectionName, Protocol, preset
 from indubio.paper.reproduction.baselines import BASELINES
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
 from indubio.posteriors import Posterior, RandomFeatures
@@ -41,7 +41,7 @@ class Cell:
         protocol: "text" or "authors".
         sensors: of ZeMA: a set by name ("text", "authors", "fits") or one sensor; "-" elsewhere.
         task: of the collection.
-        model: a name in `presets.MODELS`, `BASELINES` or `FOR_USE`.
+        model: a name in `presets.MODELS`, `presets.OTHER_MODELS`, `BASELINES` or `FOR_USE`.
         seed: of the split and of everything random in the model.
         epochs: other than the protocol's, for a quick look.
         variant: a name in `VARIANTS`, or several joined by +: settings of the protocol that are changed.
@@ -170,7 +170,7 @@ def grid(
     Args:
         collections: which of the paper's three.
         protocols: "text", "authors" or both.
-        models: names in `presets.MODELS`, `BASELINES` or `FOR_USE`; None takes those of the first two.
+        models: names as a cell has them; None takes those of `presets.MODELS` and `BASELINES`.
         tasks: None takes all of each collection.
         sensors: of ZeMA; None takes the set that the protocol's source names.
         seeds: one run each.
@@ -180,7 +180,7 @@ def grid(
     """
     collections, protocols, seeds = list(collections), list(protocols), list(seeds)
     usual = [*MODELS, *BASELINES] if models is None else models
-    chosen_models = _known("model", usual, [*MODELS, *BASELINES, *FOR_USE])
+    chosen_models = _known("model", usual, [*MODELS, *OTHER_MODELS, *BASELINES, *FOR_USE])
     chosen_variants = [AS_THE_PROTOCOL] if variants is None else list(variants)
     for variant in chosen_variants:
         check_variant(variant)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import NO_SENSORS, Cell
 from indubio.paper.reproduction.choice import Choice, judged_as_chosen
@@ -137,12 +138,22 @@ def _sizes(experiment: Experiment) -> Sheet:
 
 
 def _models_beside_each_other(experiment: Experiment) -> Sheet:
-    """Every model by total uncertainty, and what it costs."""
-    records, collection = experiment.records, experiment.first.collection
-    tables = {
-        choice: {entry.model: entry for entry in entries if entry.uncertainty == "total"}
+    header, rows = model_rows(experiment.records, experiment.first.collection, experiment.level)
+    note = (
+        "By total uncertainty; means over tasks and seeds. Detectors for use have a conversion of their own, in both."
+    )
+    return Sheet("All models beside each other", header, rows, note)
+
+
+def model_rows(
+    records: Sequence[Record], collection: CollectionName, level: Level
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and rows of a table of all models: W^GSS by total uncertainty, AUROC, and what a fit costs."""
+    weighted = {
+        (entry.model, choice): f"{mean_text(entry.weighted_average)} ({entry.gain.value:+.1f})"
         for choice in CHOICES
-        for entries in [gain_table(records, collection, metric="gss", level=experiment.level, choice=choice)]
+        for entry in gain_table(records, collection, metric="gss", level=level, choice=choice)
+        if entry.uncertainty == "total"
     }
     aurocs, seconds = defaultdict(list), defaultdict(list)
     for record in records:
@@ -152,19 +163,14 @@ def _models_beside_each_other(experiment: Experiment) -> Sheet:
     rows = tuple(
         (
             model,
-            f"{mean_text(entry.weighted_average)} ({entry.gain.value:+.1f})",
-            f"{mean_text(tables['fixed'][model].weighted_average)} ({tables['fixed'][model].gain.value:+.1f})",
+            *(weighted[model, choice] for choice in CHOICES),
             f"{np.mean(aurocs[model]):.1f}",
             f"{np.mean(seconds[model]):.1f}",
         )
-        for model, entry in tables["oracle"].items()
+        for model in dict.fromkeys(model for model, _ in weighted)
         if model in seconds
     )
-    header = ("model", "W^GSS (Gain), oracle", "W^GSS (Gain), ECDF + scale", "AUROC", "CPU seconds of a fit")
-    note = (
-        "By total uncertainty; means over tasks and seeds. Detectors for use have a conversion of their own, in both."
-    )
-    return Sheet("All models beside each other", header, rows, note)
+    return ("model", "W^GSS (Gain), oracle", "W^GSS (Gain), ECDF + scale", "AUROC", "CPU seconds of a fit"), rows
 
 
 def _gains(entries: Sequence[TableEntry], metric: str, choice: Choice, level: Level) -> Sheet:
