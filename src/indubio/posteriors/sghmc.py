@@ -137,8 +137,7 @@ class SGHMC(TrainedPosterior):
 def mixing_of(
     context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: mixing.What
 ) -> mixing.Mixing | None:
-    """Whether chains, or cycles, of so many draws each mixed, by some training rows and weights; of longer ones the
-    first draws are left out."""
+    """Whether chains of such lengths mixed, by some training rows and weights; of longer ones the last draws."""
     length = min(lengths)
     if length < mixing.FEWEST:
         return None

@@ -37,9 +37,7 @@ class Place(NamedTuple):
     loss: float
 
 
-def walk(
-    context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, legs: Sequence[Leg]
-) -> Iterator[Place]:
+def walk(context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, legs: Sequence[Leg]) -> Iterator[Place]:
     """The places that are kept, one after the other; the momentum goes on from leg to leg.
 
     Args:
