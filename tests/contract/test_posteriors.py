@@ -25,6 +25,7 @@ from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, R
 from indubio.training.loop import silent
 from indubio.training.rows import StreamedRows
 from tests import skeletons
+from tests.small_examples import skip_if_refused
 
 KINDS = POSTERIORS | skeletons.POSTERIORS
 SMALL = {
@@ -34,6 +35,9 @@ SMALL = {
     "bayes_by_backprop": {"draws": 6},
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
+    "cyclical_sgmcmc": {"draws": 6, "cycles": 2, "burn_in": 4, "thinning": 2, "step_size": 0.01},
+    "swag": {"draws": 6, "members": 2, "collected": 4, "every": 2},
+    "laplace": {"draws": 6},
     "random_features": {"draws": 6, "units": 30},
     "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},
@@ -107,13 +111,13 @@ def trained(request) -> Posterior:
 
 @pytest.fixture(params=NETWORKS)
 def network(request, posterior) -> str:
-    if not isinstance(posterior, TrainedPosterior) and NETWORKS[request.param][0] is not None:
-        pytest.skip("a posterior in closed form has a network of its own")
+    skip_if_refused(posterior, NETWORKS[request.param][0])
     return request.param
 
 
 @pytest.fixture(params=[name for name, (architecture, _) in NETWORKS.items() if architecture is not None])
-def trained_network(request) -> str:
+def trained_network(request, trained) -> str:
+    skip_if_refused(trained, NETWORKS[request.param][0])
     return request.param
 
 

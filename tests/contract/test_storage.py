@@ -39,6 +39,7 @@ from indubio.networks import (
 from indubio.posteriors import POSTERIORS, SGHMC, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
+from tests.small_examples import skip_if_refused
 from tests.stored_models import ROWS, TINY, assert_same, reseal, tiny
 
 SMALL = {
@@ -48,6 +49,9 @@ SMALL = {
     "bayes_by_backprop": {"draws": 4},
     "anchored_ensemble": {"members": 3},
     "sghmc": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "cyclical_sgmcmc": {"draws": 4, "cycles": 2, "burn_in": 3, "thinning": 2, "step_size": 0.01},
+    "swag": {"draws": 4, "members": 2, "collected": 3, "every": 2},
+    "laplace": {"draws": 4},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }
@@ -82,8 +86,7 @@ def posterior(request) -> str:
 
 @pytest.fixture(params=NETWORKS)
 def network(request, posterior) -> str:
-    if not issubclass(POSTERIORS[posterior], TrainedPosterior) and NETWORKS[request.param][0] is not None:
-        pytest.skip("a posterior in closed form has a network of its own")
+    skip_if_refused(POSTERIORS[posterior](), NETWORKS[request.param][0])
     return request.param
 
 

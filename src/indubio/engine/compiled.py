@@ -259,14 +259,14 @@ class CompiledSampler:
         batch: int,
         noise: _InputNoise,
     ) -> None:
-        self._engine, self._chain, self._batch, self._noise = engine, chain, batch, noise
+        self._engine, self.chain, self._batch, self._noise = engine, chain, batch, noise
         self._values = np.array(values, order="C")
         self._momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
 
     def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
         """A move for each batch of the rows in this order; the last batch's loss."""
-        chain, flat = self._chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
+        chain, flat = self.chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
         order = np.ascontiguousarray(order[0])
         steps = -(-len(order) // self._batch)
         job = TrainJob(

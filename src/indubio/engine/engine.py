@@ -43,7 +43,13 @@ class Trainer(Protocol):
 
 
 class Sampler(Protocol):
-    """A chain of one network's weights."""
+    """A chain of one network's weights.
+
+    Attributes:
+        chain: settings of the next moves, which may be changed on the way; all but the prior scale.
+    """
+
+    chain: Chain
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch of the rows in this order; the last batch's mean NLL."""

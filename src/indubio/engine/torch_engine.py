@@ -161,7 +161,7 @@ class _TorchSampler:
     def __init__(
         self, chain: Chain, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
     ) -> None:
-        self._chain, self._loss, self._stream = chain, loss, stream
+        self.chain, self._loss, self._stream = chain, loss, stream
         self._values = tensor_of(values, device).clone().requires_grad_()
         self._momentum = torch.zeros_like(self._values)
         self._batches = _Batches(batch, self._values)
@@ -177,7 +177,7 @@ class _TorchSampler:
 
     @torch.no_grad()
     def _move(self) -> None:
-        chain, values = self._chain, self._values
+        chain, values = self.chain, self._values
         assert values.grad is not None
         gradient = values.grad.add_(values, alpha=self._loss.decay)
         self._momentum.mul_(1 - chain.friction).sub_(gradient, alpha=chain.step_size)

@@ -2,13 +2,16 @@
 
 from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
+from indubio.posteriors.cyclical_sgmcmc import CyclicalSGMCMC
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.laplace import Laplace
 from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
 from indubio.posteriors.sghmc import SGHMC
+from indubio.posteriors.swag import SWAG
 from indubio.posteriors.vae import VAE
 from indubio.training.denoising import Denoising
 from indubio.training.learning_rate import RangeTest
@@ -21,6 +24,9 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "bayes_by_backprop": BayesByBackprop,
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
+    "cyclical_sgmcmc": CyclicalSGMCMC,
+    "swag": SWAG,
+    "laplace": Laplace,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -28,13 +34,16 @@ POSTERIORS: dict[str, type[Posterior]] = {
 __all__ = [
     "POSTERIORS",
     "SGHMC",
+    "SWAG",
     "VAE",
     "AnchoredEnsemble",
     "BayesByBackprop",
+    "CyclicalSGMCMC",
     "Denoising",
     "Deterministic",
     "Draws",
     "EarlyStopping",
+    "Laplace",
     "MCDropout",
     "Posterior",
     "Progress",
