@@ -48,6 +48,7 @@ SMALL = {
     "bayes_by_backprop": {"draws": 4},
     "anchored_ensemble": {"members": 3},
     "sghmc": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "parallel_tempering": {"draws": 4, "chains": 2, "burn_in": 4, "thinning": 3},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }

@@ -17,7 +17,12 @@ from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, Odds
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(120, 5)) @ RNG.normal(size=(5, 5))
 WINDOWS = RNG.normal(size=(40, 23, 2)).cumsum(axis=1)
-DRAWS = {"deterministic": {}, "anchored_ensemble": {"members": 3}, "sghmc": {"draws": 3, "burn_in": 2, "thinning": 2}}
+DRAWS = {
+    "deterministic": {},
+    "anchored_ensemble": {"members": 3},
+    "sghmc": {"draws": 3, "burn_in": 2, "thinning": 2},
+    "parallel_tempering": {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 3},
+}
 NETWORKS = {
     "dense": (Dense(), TABLE),
     # A norm over a code of two values is a step from -1 to 1, and magnifies the last bit: here it has four.

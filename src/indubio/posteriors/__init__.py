@@ -5,6 +5,7 @@ from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
+from indubio.posteriors.parallel_tempering import ParallelTempering
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
@@ -21,6 +22,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "bayes_by_backprop": BayesByBackprop,
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
+    "parallel_tempering": ParallelTempering,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -36,6 +38,7 @@ __all__ = [
     "Draws",
     "EarlyStopping",
     "MCDropout",
+    "ParallelTempering",
     "Posterior",
     "Progress",
     "Prototypes",

@@ -91,7 +91,7 @@ class SGHMC(TrainedPosterior):
                 weights[drawn] = values[0]
                 drawn += 1
         draws = Draws(autoencoder, self.draws, autoencoder.named(weights))
-        return replace(draws, mixing=_mixing(context, draws, weights, len(lengths), min(lengths)))
+        return replace(draws, mixing=mixing_of(context, draws, weights, len(lengths), min(lengths)))
 
     def chain(self, examples: int, temperature: float, prior_scale: float) -> Chain:
         """The settings of the chain's moves, for so many training rows."""
@@ -152,7 +152,7 @@ class SGHMC(TrainedPosterior):
                     return
 
 
-def _mixing(
+def mixing_of(
     context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], chains: int, length: int
 ) -> mixing.Mixing | None:
     """Whether the chains mixed, by some training rows and weights; of longer chains the first draws are left out."""
