@@ -30,7 +30,7 @@ SMALL = {
     "deterministic": {},
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 4, "burn_in": 2, "thinning": 2},
-    "parallel_tempering": {"draws": 4, "chains": 2, "burn_in": 4, "thinning": 3},
+    "parallel_tempering": {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 3},
 }
 
 

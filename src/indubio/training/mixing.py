@@ -103,7 +103,7 @@ class Mixing:
         )
         return (
             f"{what} did not mix: {numbers}, where 1 is a chain that has forgotten its beginning; {so}. {worth}. "
-            "More `chains` help, or more steps between draws: `thinning`, `burn_in`"
+            "More steps between draws help (`thinning`, `burn_in`), or several chains, each from a network of its own"
         )
 
     def warn(self) -> None:
