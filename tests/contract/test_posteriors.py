@@ -38,6 +38,7 @@ SMALL = {
     "cyclical_sgmcmc": {"draws": 6, "cycles": 2, "burn_in": 4, "thinning": 2, "step_size": 0.01},
     "swag": {"draws": 6, "members": 2, "collected": 4, "every": 2},
     "laplace": {"draws": 6},
+    "parallel_tempering": {"draws": 6, "chains": 3, "burn_in": 20, "thinning": 12},
     "random_features": {"draws": 6, "units": 30},
     "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},

@@ -31,6 +31,7 @@ FEW = {
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
     "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 5, "thinning": 2},
     "swag": {"draws": 3, "members": 2, "collected": 4, "every": 2},
+    "parallel_tempering": {"draws": 3, "chains": 3, "burn_in": 10, "thinning": 4},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)

@@ -52,6 +52,7 @@ SMALL = {
     "cyclical_sgmcmc": {"draws": 4, "cycles": 2, "burn_in": 3, "thinning": 2, "step_size": 0.01},
     "swag": {"draws": 4, "members": 2, "collected": 3, "every": 2},
     "laplace": {"draws": 4},
+    "parallel_tempering": {"draws": 4, "chains": 2, "burn_in": 4, "thinning": 3},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }

@@ -345,6 +345,18 @@ def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
     np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
 
 
+@pytest.mark.parametrize("name", POINTS)
+def test_the_gradient_at_some_values_is_that_of_plain_torch(name, engine):
+    case = CASES[name]
+    values, rows = case.values(networks=1), case.rows()
+    kept = values.copy()
+    found = ENGINES[engine](case.autoencoder).gradient(values, rows)
+    theta = torch.tensor(values[0], requires_grad=True)
+    case.nll(theta, tensor(rows)).backward()
+    np.testing.assert_allclose(found[0], theta.grad, **CLOSE)
+    np.testing.assert_array_equal(values, kept)
+
+
 def test_a_chain_settles_to_the_posterior(engine):
     # Zeros are reconstructed perfectly whatever the weights, so L = lambda theta^2 for each of many independent
     # weights, and the chain settles to N(0, T / (2 lambda N)).

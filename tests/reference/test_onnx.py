@@ -24,6 +24,7 @@ DRAWS = {
     "sghmc": {"draws": 3, "burn_in": 2, "thinning": 2},
     "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 2, "thinning": 2},
     "swag": {"draws": 3, "members": 2, "collected": 3, "every": 1},
+    "parallel_tempering": {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 3},
 }
 NETWORKS = {
     "dense": (Dense(), TABLE),

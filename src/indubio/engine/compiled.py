@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
 from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
-from indubio.engine.random import Stream
+from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
 from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
@@ -102,6 +102,13 @@ class CompiledEngine:
     ) -> "CompiledSampler":
         """A chain that starts at these weights."""
         return CompiledSampler(self, chain, values, stream, batch=batch, noise=_InputNoise(corruption, values.dtype))
+
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows: the first move of a chain without momentum and kicks."""
+        still = Chain(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
+        sampler = self.sampler(still, values, stream(0, 0, 0), batch=len(rows))
+        sampler.steps(rows, np.arange(len(rows))[None])
+        return sampler.momentum
 
     def scorer(
         self,
@@ -261,7 +268,7 @@ class CompiledSampler:
     ) -> None:
         self._engine, self.chain, self._batch, self._noise = engine, chain, batch, noise
         self._values = np.array(values, order="C")
-        self._momentum = np.zeros_like(self._values)
+        self.momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
 
     def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
@@ -271,7 +278,7 @@ class CompiledSampler:
         steps = -(-len(order) // self._batch)
         job = TrainJob(
             values=address(self._values),
-            moments=address(self._momentum),
+            moments=address(self.momentum),
             rows=address(flat),
             order=address(order),
             objective=CHAIN,

@@ -117,6 +117,9 @@ class Engine(Protocol):
     ) -> Sampler:
         """A chain that begins at these values, without momentum."""
 
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows, at these values."""
+
     def scorer(
         self,
         count: int,

@@ -74,6 +74,15 @@ class TorchEngine:
         loss = PointLoss(objective, self._stacked, self._autoencoder.network, [stream], corruption)
         return _TorchSampler(chain, loss, values, stream, self._autoencoder.device, batch)
 
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows, at these values."""
+        loss = PointLoss(PointWeights(prior_scale=0.0), self._stacked, self._autoencoder.network, [])
+        given = tensor_of(values, self._autoencoder.device).clone().requires_grad_()
+        with _threads(1 if values.shape[1] <= SMALL_NETWORK else None):
+            differentiated(loss, given, tensor_of(rows, given.device).to(given.dtype).unsqueeze(0))
+        assert given.grad is not None  # made above
+        return array_of(given.grad)
+
     def scorer(
         self,
         count: int,

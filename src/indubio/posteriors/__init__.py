@@ -7,6 +7,7 @@ from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.laplace import Laplace
 from indubio.posteriors.mc_dropout import MCDropout
+from indubio.posteriors.parallel_tempering import ParallelTempering
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
@@ -27,6 +28,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "cyclical_sgmcmc": CyclicalSGMCMC,
     "swag": SWAG,
     "laplace": Laplace,
+    "parallel_tempering": ParallelTempering,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -45,6 +47,7 @@ __all__ = [
     "EarlyStopping",
     "Laplace",
     "MCDropout",
+    "ParallelTempering",
     "Posterior",
     "Progress",
     "Prototypes",
