@@ -58,7 +58,7 @@ class Parameters(Scalars):
     architecture: Annotated[Architecture, ByKind(NETWORKS)] | None = None
     likelihood: Annotated[Likelihood, ByKind(LIKELIHOODS)] | None = None
     training: Training | None = None
-    score: ScoreName | None = None
+    anomaly_score: ScoreName | None = None
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None

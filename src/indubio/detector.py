@@ -69,9 +69,9 @@ class Detector(ChainEstimator):
             sigma = 1.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
             for those that are computed.
-        score: what makes an example suspect: "nll", the negative log-likelihood under every draw, which None is;
-            "epistemic", the variance of the reconstruction over the draws; "aleatoric", the noise that the decoder
-            expects, for likelihoods with noise="per_example"; "waic", mean and variance of the NLL. See docs/scores.md.
+        anomaly_score: what makes an example suspect; None is "nll", the negative log-likelihood under every draw.
+            "epistemic" is the variance of the reconstruction over the draws, "aleatoric" the noise that the decoder
+            expects, for likelihoods with noise="per_example", "waic" mean and variance of the NLL: docs/scores.md.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
             `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
@@ -154,7 +154,7 @@ class Detector(ChainEstimator):
         architecture: Architecture | None = None,
         likelihood: Likelihood | None = None,
         training: Training | None = None,
-        score: ScoreName | None = None,
+        anomaly_score: ScoreName | None = None,
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: Scaling | None = None,
@@ -175,7 +175,7 @@ class Detector(ChainEstimator):
         self.architecture = architecture
         self.likelihood = likelihood
         self.training = training
-        self.score = score
+        self.anomaly_score = anomaly_score
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
@@ -289,7 +289,7 @@ class Detector(ChainEstimator):
         draws = kept.extended(
             posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
         )
-        scores = scored_by(self.score, draws, kept.plan.draws)
+        scores = scored_by(self.anomaly_score, draws, kept.plan.draws)
         scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(kept.values)
         plan = settings.plan_of_scores(kept.plan)
         plan = plan if settings.trimming is None else settings.trimming.calibrated(plan, nll)
@@ -346,7 +346,7 @@ class Detector(ChainEstimator):
             workers=workers,
         )
         kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
-        scores = scored_by(self.score, draws, plan.draws)
+        scores = scored_by(self.anomaly_score, draws, plan.draws)
         scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(scaled)
         plan = settings.plan_of_scores(plan)
         if settings.trimming is not None:
@@ -469,7 +469,7 @@ class Detector(ChainEstimator):
             report=progress,
             workers=workers,
         )
-        scores = scored_by(self.score, draws, (draws.count,))
+        scores = scored_by(self.anomaly_score, draws, (draws.count,))
         scorer, _ = AutoencoderScorer(scores=scores, typical=None).with_typical(known.intake.scaled(known.sample))
         nll, plan, members = known.reference_scores(scores, progress)
         if draws.sums is not None:
@@ -562,7 +562,7 @@ class Detector(ChainEstimator):
             calibration=self.calibration,
             spectra=self.spectra,
             trimming=self.trimming,
-            score=self.score,
+            anomaly_score=self.anomaly_score,
         )
         self._check_scalars()
         require_device(self.device)
@@ -600,17 +600,17 @@ class DetectorSettings(ChainSettings):
     training: Training
     scaling: Scaling
     spectra: Spectra | Literal[False] | None
-    score: ScoreName | None
+    anomaly_score: ScoreName | None
 
     @property
     def draw_score(self) -> type[DrawScore] | None:
         """What makes the scores; None where the draws do."""
-        return None if self.score is None or self.score == "nll" else SCORES[self.score]
+        return None if self.anomaly_score is None or self.anomaly_score == "nll" else SCORES[self.anomaly_score]
 
     def check_score(self, draws: int) -> None:
         """Refuse a score that so few draws, or the likelihood, cannot have."""
         if self.draw_score is not None:
-            self.draw_score.check(str(self.score), draws, self.likelihood)
+            self.draw_score.check(str(self.anomaly_score), draws, self.likelihood)
 
     def plan_of_scores(self, plan: Plan) -> Plan:
         """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
@@ -680,8 +680,8 @@ class DetectorSettings(ChainSettings):
         if examples < self.posterior.FEW:
             return TrainScores()
         windows = len(input_shape) == 2
-        fewest = 1 if self.draw_score is None else self.draw_score.FEWEST
-        folds = min(CrossFit().folds, self.posterior.count // fewest)
+        folds = self.posterior.count // (1 if self.draw_score is None else self.draw_score.FEWEST)  # at most
         if one_fold or examples >= self.posterior.MANY or folds < 2:
             return HoldOut(rows="last") if windows else HoldOut()
-        return CrossFit(folds=folds, rows="in order" if windows else "random")
+        usual = CrossFit(rows="in order") if windows else CrossFit()
+        return usual if self.draw_score is None or folds >= usual.folds else usual.replaced(folds=folds)

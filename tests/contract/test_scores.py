@@ -63,7 +63,7 @@ def small(score: ScoreName, posterior: str = "ensemble", **settings) -> Detector
         "posterior": POSTERIORS[posterior],
         "likelihood": PER_EXAMPLE if score == "aleatoric" else None,
         "training": Training(epochs=3),
-        "score": score,
+        "anomaly_score": score,
     }
     return Detector(**(given | settings))
 
@@ -150,21 +150,21 @@ def test_a_loaded_detector_says_the_same_to_the_bit(fitted, tmp_path):
     save(fitted, tmp_path / "model")
     again = load(tmp_path / "model")
     assert_same(fitted, again, NEW)
-    assert again.score == fitted.score
+    assert again.anomaly_score == fitted.anomaly_score
     np.testing.assert_array_equal(contributions(again, NEW).values.value, contributions(fitted, NEW).values.value)
 
 
 def test_a_model_is_saved_with_the_score_it_was_fitted_by(score, tmp_path):
     detector = small(score).fit(ROWS)
-    save(detector.set_params(score=None), tmp_path / "model")
+    save(detector.set_params(anomaly_score=None), tmp_path / "model")
     assert_same(detector, load(tmp_path / "model"), NEW)
-    assert load(tmp_path / "model").score == score
+    assert load(tmp_path / "model").anomaly_score == score
 
 
 def test_a_model_by_the_nll_says_nothing_of_scores(tmp_path):
     save(small("nll").fit(ROWS), tmp_path / "model")
     plain = json.loads((tmp_path / "model" / "manifest.json").read_text())
-    assert "score" not in plain["settings"]
+    assert "anomaly_score" not in plain["settings"]
     assert "score_parts_" not in plain["fitted"]
 
 
@@ -242,13 +242,13 @@ def test_a_stream_scores_and_calibrates_by_it(score, tmp_path):
 @pytest.mark.parametrize("posterior", [Prototypes(draws=4), RandomFeatures(draws=4, units=30)], ids=["p", "r"])
 @pytest.mark.parametrize("score", ["epistemic", "waic"])
 def test_posteriors_that_are_computed_have_scores_too(score, posterior):
-    found = Detector(posterior=posterior, score=score).fit(ROWS).assess(np.concatenate([ROWS, 50 + ROWS]))
+    found = Detector(posterior=posterior, anomaly_score=score).fit(ROWS).assess(np.concatenate([ROWS, 50 + ROWS]))
     assert found.nll[90:].mean() > found.nll[:90].mean()
 
 
 def test_examples_are_added_to_kept_sums_with_the_same_score():
     posterior = RandomFeatures(draws=4, units=20, keep_sums=True)
-    detector = Detector(posterior=posterior, score="waic", calibration=CrossFit(folds=2)).fit(ROWS[:70])
+    detector = Detector(posterior=posterior, anomaly_score="waic", calibration=CrossFit(folds=2)).fit(ROWS[:70])
     updated = detector.update(ROWS[70:])
     assert updated.nll(NEW).shape == (2, len(NEW))
     assert updated.n_training_ == 90
@@ -265,8 +265,8 @@ def test_an_update_trains_and_scores_alike(score):
 
 @pytest.mark.parametrize("score", ["epistemic", "waic"])
 def test_a_single_draw_has_no_variance_and_says_the_way_out(score):
-    with pytest.raises(ConfigError, match=r"`score` .* needs at least 2 .* got 1\. .*AnchoredEnsemble"):
-        Detector(posterior=Deterministic(), score=score).fit(ROWS)
+    with pytest.raises(ConfigError, match=r"`anomaly_score` .* needs at least 2 .* got 1\. .*AnchoredEnsemble"):
+        Detector(posterior=Deterministic(), anomaly_score=score).fit(ROWS)
 
 
 @pytest.mark.parametrize("score", ["epistemic", "waic"])
@@ -279,7 +279,7 @@ def test_folds_of_a_single_draw_are_refused_before_training(score):
 @pytest.mark.parametrize("likelihood", [GaussianLikelihood(), LaplaceLikelihood(noise="per_feature"), None], ids=str)
 def test_noise_that_is_the_same_for_all_is_no_score_and_says_the_way_out(likelihood):
     with pytest.raises(ConfigError, match='noise="per_example"'):
-        Detector(posterior=AnchoredEnsemble(members=2), likelihood=likelihood, score="aleatoric").fit(ROWS)
+        Detector(posterior=AnchoredEnsemble(members=2), likelihood=likelihood, anomaly_score="aleatoric").fit(ROWS)
 
 
 def test_a_deterministic_network_can_predict_noise():
@@ -290,8 +290,8 @@ def test_a_deterministic_network_can_predict_noise():
 
 
 def test_a_score_that_there_is_not_is_refused():
-    with pytest.raises(ConfigError, match="score"):
-        Detector(score="variance").fit(ROWS)
+    with pytest.raises(ConfigError, match="anomaly_score"):
+        Detector(anomaly_score="variance").fit(ROWS)
 
 
 def test_a_score_other_than_the_nll_is_not_exported_and_says_so(score, tmp_path):
@@ -307,7 +307,7 @@ def test_the_command_fits_by_a_score(tmp_path):
     (tmp_path / "good.csv").write_text(table)
     flags = ("--posterior", "anchored_ensemble", "--draws", "4", "--epochs", "2")
     run("fit", tmp_path / "good.csv", "-o", tmp_path / "model", *flags, "--score", "epistemic")
-    assert load(tmp_path / "model").score == "epistemic"
+    assert load(tmp_path / "model").anomaly_score == "epistemic"
     run("assess", tmp_path / "good.csv", "--model", tmp_path / "model", "--out", tmp_path / "found.csv")
     failed = run("fit", tmp_path / "good.csv", "-o", tmp_path / "no", *flags, "--score", "aleatoric", code=1)
     assert "per_example" in failed.stderr

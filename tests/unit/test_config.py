@@ -203,7 +203,7 @@ def test_every_parameter_of_the_detector_is_known():
     assert set(PARAMETERS) == set(inspect.signature(Detector).parameters)
 
 
-SCORED = [Detector(score=score) for score in ("nll", *SCORES)]
+SCORED = [Detector(anomaly_score=score) for score in ("nll", *SCORES)]
 
 
 @pytest.mark.parametrize("detector", [Detector(), FULL, *SCORED], ids=["defaults", "everything set", "nll", *SCORES])

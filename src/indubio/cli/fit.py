@@ -214,7 +214,7 @@ def fit(
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
-        "score": score,
+        "anomaly_score": score,
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},

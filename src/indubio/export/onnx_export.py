@@ -56,8 +56,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         )
     if not isinstance(detector.scores_, Draws):
         raise ConfigError(
-            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit with `score` left out, or "
-            "serve the model's folder."
+            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without "
+            "`anomaly_score`, or serve the model's folder."
         )
     from indubio.export.conversion_nodes import (
         agreeing,

@@ -62,9 +62,9 @@ class DrawScore(ABC):
         del likelihood
         if draws < cls.FEWEST:
             raise ConfigError(
-                f"`score` {name!r} is of a variance over draws and needs at least {cls.FEWEST} of them in every fold, "
-                f"got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
-                'AnchoredEnsemble() (--posterior anchored_ensemble); or score="nll" (--score nll).'
+                f"`anomaly_score` {name!r} is of a variance over draws and needs at least {cls.FEWEST} of them in "
+                f"every fold, got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
+                'AnchoredEnsemble() (--posterior anchored_ensemble); or anomaly_score="nll" (--score nll).'
             )
 
     @abstractmethod

@@ -151,7 +151,7 @@ def with_every_setting(detector: Detector) -> Detector:
     named["calibration"] = detector.calibration_
     # As it was fitted, whatever was set since; None for a model of a version that knew no rate.
     named["conversion"] = detector.conversion_.conversion
-    named["score"] = name_of(detector.scores_)
+    named["anomaly_score"] = name_of(detector.scores_)
     named["false_alarms"] = detector.fitted_chain.calibrated.false_alarms
     named["training"] = chosen.training if chosen.posterior.TRAINED else None
     return Detector(**(detector.get_params(deep=False) | named))
@@ -226,7 +226,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             findings=known["findings_"] or (),
         ),
         scorer=AutoencoderScorer(
-            scores=scored_by(detector.score, draws, known["score_parts_"] or (draws.count,)),
+            scores=scored_by(detector.anomaly_score, draws, known["score_parts_"] or (draws.count,)),
             typical=known["typical_nll_"],
             kept=known["kept_rows_"],
         ),
