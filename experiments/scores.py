@@ -1,6 +1,7 @@
 """Scores other than the NLL: which of them find anomalies, and what they cost.
 
-python -m experiments.scores [--seeds 5]      fills what is missing; the tables of docs/scores.md
+    python -m experiments.scores [--seeds 5]      fills what is missing; the tables of docs/scores.md
+    python -m experiments.scores --tables         only writes the tables again
 
 nll         the negative log-likelihood, mean over the draws
 epistemic   variance of the reconstruction over the draws, mean over the values
@@ -95,7 +96,8 @@ def table(rows: Sequence[Row], posterior: str) -> str:
     }
     lines = [[task, *_told(values)] for task, values in known.items()]
     for collection in ("odds", "zema"):
-        means = np.nanmean([values for task, values in known.items() if task.startswith(collection)], axis=0)
+        own = [values for task, values in known.items() if task.startswith(collection)]
+        means = np.mean([values for values in own if not np.isnan(values).all()], axis=0)
         lines.append([f"**mean of {collection}**", *_told(means)])
     for word, sign in (("better", 1), ("worse", -1)):
         counts = []
@@ -109,8 +111,9 @@ def table(rows: Sequence[Row], posterior: str) -> str:
 
 
 def _told(values: Sequence[float]) -> list[str]:
-    best = np.nanmax(values)
-    return [f"**{value:.1f}**" if value == best else "-" if np.isnan(value) else f"{value:.1f}" for value in values]
+    told = ["-" if np.isnan(value) else f"{value:.1f}" for value in values]
+    best = max((float(one) for one in told if one != "-"), default=0)
+    return [one if one == "-" or float(one) < best else f"**{one}**" for one in told]
 
 
 def costs(rows: Sequence[Row]) -> str:
@@ -136,6 +139,7 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--tasks", nargs="*", default=list(TASKS), choices=TASKS)
     options.add_argument("--processes", type=int, default=1, help="of one thread each")
+    options.add_argument("--tables", action="store_true", help="only write the tables of what is there")
     given = options.parse_args()
     os.nice(5)
     results = Results("scores", ("task", "posterior", "noise", "seed"))
@@ -146,7 +150,7 @@ def main() -> None:
         for posterior in POSTERIORS
         for noise in NOISES
     ]
-    results.fill(cells, run, given.processes)
+    results.fill([] if given.tables else cells, run, given.processes)
     rows = results.rows()
     seeds = {task: len({row["seed"] for row in rows if row["task"] == task}) for task in TASKS}
     failed = sum(row["auroc"] is None and row["score"] == "nll" for row in rows)
