@@ -36,6 +36,7 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
+from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
 from indubio.settings import Settings
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
@@ -68,6 +69,9 @@ class Detector(ChainEstimator):
             sigma = 1.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
             for those that are computed.
+        anomaly_score: what makes an example suspect; None is "nll", the negative log-likelihood under every draw.
+            "epistemic" is the variance of the reconstruction over the draws, "aleatoric" the noise that the decoder
+            expects, for likelihoods with noise="per_example", "waic" mean and variance of the NLL: docs/scores.md.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
             `Exponential()` and `Uniform()`.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
@@ -150,6 +154,7 @@ class Detector(ChainEstimator):
         architecture: Architecture | None = None,
         likelihood: Likelihood | None = None,
         training: Training | None = None,
+        anomaly_score: ScoreName | None = None,
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: Scaling | None = None,
@@ -170,6 +175,7 @@ class Detector(ChainEstimator):
         self.architecture = architecture
         self.likelihood = likelihood
         self.training = training
+        self.anomaly_score = anomaly_score
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
@@ -283,8 +289,10 @@ class Detector(ChainEstimator):
         draws = kept.extended(
             posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
         )
-        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(kept.values)
-        plan = kept.plan if settings.trimming is None else settings.trimming.calibrated(kept.plan, nll)
+        scores = scored_by(self.anomaly_score, draws, kept.plan.draws)
+        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(kept.values)
+        plan = settings.plan_of_scores(kept.plan)
+        plan = plan if settings.trimming is None else settings.trimming.calibrated(plan, nll)
         new = Detector(**self.get_params(deep=False))
         n_training = chain.n_training + len(rows)
         known = chain.familiarity
@@ -309,6 +317,7 @@ class Detector(ChainEstimator):
         plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
             like_new, settings.posterior.count, self.seed, within
         )
+        settings.check_score(min(plan.draws))
         plan = plan.with_added(like_new, confirmed)
         if settings.trimming is not None:
             halves = settings.trimming.halves(plan, like_new, self.seed)
@@ -337,7 +346,9 @@ class Detector(ChainEstimator):
             workers=workers,
         )
         kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
-        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(scaled)
+        scores = scored_by(self.anomaly_score, draws, plan.draws)
+        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(scaled)
+        plan = settings.plan_of_scores(plan)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
         known = self._familiarity(inputs, scaled[plan.trained])
@@ -363,7 +374,7 @@ class Detector(ChainEstimator):
     def _judging_nll(
         self, examples: TrainingExamples, plan: Plan, progress: Report, workers: Workers | None
     ) -> Float[np.ndarray, "draws examples"]:
-        """Scores of all rows under draws that are trained by a plan to judge them, and then forgotten."""
+        """The NLL of all rows under draws that are trained by a plan to judge them, and then forgotten."""
         settings = self.settings_in_use().judging
         inputs = self._inputs(examples, plan, settings)
         values = inputs.prepared(examples.rows).values
@@ -379,12 +390,12 @@ class Detector(ChainEstimator):
             report=lambda told: progress(dataclasses.replace(told, stage="looking for suspects")),
             workers=workers,
         )
-        return np.concatenate(list(AutoencoderScorer(draws=draws, typical=None).blocks(values)), axis=1)
+        return np.concatenate(list(AutoencoderScorer(scores=draws, typical=None).blocks(values)), axis=1)
 
     def held_out_scores(
         self, X: Any, *, progress: Report = silent, workers: Workers | None = None
     ) -> Float[np.ndarray, " examples"]:
-        """The mean score of every training example by draws that have not seen it; nothing is kept.
+        """The mean NLL of every training example by draws that have not seen it; nothing is kept.
 
         Args:
             X: what `fit` is given, but for a stream.
@@ -458,8 +469,9 @@ class Detector(ChainEstimator):
             report=progress,
             workers=workers,
         )
-        scorer, _ = AutoencoderScorer(draws=draws, typical=None).with_typical(known.intake.scaled(known.sample))
-        nll, plan, members = known.reference_scores(draws, progress)
+        scores = scored_by(self.anomaly_score, draws, (draws.count,))
+        scorer, _ = AutoencoderScorer(scores=scores, typical=None).with_typical(known.intake.scaled(known.sample))
+        nll, plan, members = known.reference_scores(scores, progress)
         if draws.sums is not None:
             scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
         familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
@@ -509,6 +521,11 @@ class Detector(ChainEstimator):
         return self._scorer.draws
 
     @property
+    def scores_(self) -> Draws | DrawScore:
+        """What gives the scores: the draws, or what makes another score than the NLL of them."""
+        return self._scorer.scores
+
+    @property
     def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
         """Mean score of every value over the training examples, per draw; None for models saved without."""
         return self._scorer.typical
@@ -526,7 +543,7 @@ class Detector(ChainEstimator):
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.draws_.nll_per_feature(self.fitted_chain.inputs.prepared(X).values)
+        return self.scores_.nll_apart(self.fitted_chain.inputs.prepared(X).values)[1]
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
@@ -545,6 +562,7 @@ class Detector(ChainEstimator):
             calibration=self.calibration,
             spectra=self.spectra,
             trimming=self.trimming,
+            anomaly_score=self.anomaly_score,
         )
         self._check_scalars()
         require_device(self.device)
@@ -559,6 +577,7 @@ class Detector(ChainEstimator):
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
             )
+        settings.check_score(settings.posterior.count)
         refuse_groups(settings.trimming, self.smallest_group)
         network, scaling = self.architecture, settings.scaling
         if isinstance(network, BlockArchitecture) and network.unit_interval and not scaling.unit_interval:
@@ -581,6 +600,21 @@ class DetectorSettings(ChainSettings):
     training: Training
     scaling: Scaling
     spectra: Spectra | Literal[False] | None
+    anomaly_score: ScoreName | None
+
+    @property
+    def draw_score(self) -> type[DrawScore] | None:
+        """What makes the scores; None where the draws do."""
+        return None if self.anomaly_score is None or self.anomaly_score == "nll" else SCORES[self.anomaly_score]
+
+    def check_score(self, draws: int) -> None:
+        """Refuse a score that so few draws, or the likelihood, cannot have."""
+        if self.draw_score is not None:
+            self.draw_score.check(str(self.anomaly_score), draws, self.likelihood)
+
+    def plan_of_scores(self, plan: Plan) -> Plan:
+        """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
+        return plan.one_each() if self.draw_score is not None and self.draw_score.TOGETHER else plan
 
     def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
         """What makes features of examples of this shape; None takes them as they are."""
@@ -646,6 +680,8 @@ class DetectorSettings(ChainSettings):
         if examples < self.posterior.FEW:
             return TrainScores()
         windows = len(input_shape) == 2
-        if one_fold or examples >= self.posterior.MANY or self.posterior.count < 2:
+        folds = self.posterior.count // (1 if self.draw_score is None else self.draw_score.FEWEST)  # at most
+        if one_fold or examples >= self.posterior.MANY or folds < 2:
             return HoldOut(rows="last") if windows else HoldOut()
-        return CrossFit(rows="in order") if windows else CrossFit()
+        usual = CrossFit(rows="in order") if windows else CrossFit()
+        return usual if self.draw_score is None or folds >= usual.folds else usual.replaced(folds=folds)

@@ -23,6 +23,7 @@ from indubio.inputs.reading import Reading
 from indubio.networks import GaussianLikelihood
 from indubio.posteriors import EarlyStopping, Posterior, RangeTest
 from indubio.probability import Conversion, Ecdf, Gaussian
+from indubio.scores import SCORES
 from indubio.settings import Settings
 
 OWN = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 1), decoder=lambda shape: nn.Linear(1, shape[0]))
@@ -202,7 +203,10 @@ def test_every_parameter_of_the_detector_is_known():
     assert set(PARAMETERS) == set(inspect.signature(Detector).parameters)
 
 
-@pytest.mark.parametrize("detector", [Detector(), FULL], ids=["defaults", "everything set"])
+SCORED = [Detector(anomaly_score=score) for score in ("nll", *SCORES)]
+
+
+@pytest.mark.parametrize("detector", [Detector(), FULL, *SCORED], ids=["defaults", "everything set", "nll", *SCORES])
 def test_a_detector_comes_back_from_json(detector):
     again = detector_from_plain(through_json(detector_to_plain(detector)))
     assert again.get_params(deep=False) == detector.get_params(deep=False)

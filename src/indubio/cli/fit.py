@@ -118,6 +118,10 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="nll (default), epistemic, aleatoric or waic.", rich_help_panel=MODEL),
+    ] = None,
     conversion: Annotated[
         str | None,
         typer.Option(help="even_odds (default), ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL),
@@ -210,6 +214,7 @@ def fit(
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
+        "anomaly_score": score,
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
         "scaling": {"kind": scaling},

@@ -343,6 +343,12 @@ class CompiledScorer:
         self._score(rows, reconstruction=out)
         return out
 
+    def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """The squared scale that every draw's decoder gives for every value."""
+        out = self._room(rows, *rows.shape[1:])
+        self._score(rows, variance=out)
+        return out
+
     def _room(self, rows: Values, *shape: int) -> Values:
         return np.empty((self._count, len(rows), *shape), self._values.dtype)
 

@@ -52,7 +52,10 @@ class ScoreJob(Structure):
     """What a scoring call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction")),
+        *(
+            (name, c_void_p)
+            for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction", "variance")
+        ),
         *((name, c_int64) for name in ("weights", "draws", "shared", "rows_count", "at_once")),
     )
 

@@ -70,6 +70,9 @@ class DrawScorer(Protocol):
     def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
         """What every draw takes every row for."""
 
+    def variance(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """The squared scale that every draw's decoder gives for every value; only where the likelihood asks for it."""
+
 
 class Engine(Protocol):
     """Trains and scores the networks of one autoencoder.

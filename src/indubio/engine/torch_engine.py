@@ -231,6 +231,10 @@ class _TorchScorer:
 
         return array_of(self._over_chunks(location, rows, rows.shape[1:]))
 
+    def variance(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """The squared scale that every draw's decoder gives for every value."""
+        return array_of(self._over_chunks(self._stacked.variance, rows, rows.shape[1:]))
+
     def _over_chunks(self, function: Callable[..., Tensor], rows: Rows, tail: tuple[int, ...]) -> Tensor:
         # Many rows: few draws at a time, whose layers stay in the cache. Few rows: all draws in one go, since then the
         # number of calls is what costs.

@@ -20,6 +20,8 @@ from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
+from indubio.posteriors import Draws
+from indubio.scores import name_of
 
 if TYPE_CHECKING:
     import onnx
@@ -51,6 +53,11 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise ConfigError(
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
+        )
+    if not isinstance(detector.scores_, Draws):
+        raise ConfigError(
+            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without "
+            "`anomaly_score`, or serve the model's folder."
         )
     from indubio.export.conversion_nodes import (
         agreeing,

@@ -60,6 +60,13 @@ class Draws:
         """What every draw takes every row for."""
         return self._scorer.reconstruction(rows)
 
+    def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """The squared scale of the noise that every draw expects of every value.
+
+        Only where the decoder gives it: with a likelihood of noise="per_example".
+        """
+        return self._scorer.variance(rows)
+
     def some(self, which: slice) -> "Draws":
         """Some of the draws, each with weights of its own."""
         weights = {name: weight[which] for name, weight in self.weights.items()}

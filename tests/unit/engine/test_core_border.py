@@ -79,6 +79,9 @@ def run(handle: int, features: int, *, code_head: bool) -> None:
             score.noise = address(noise) if code_head else None
             score.weights, score.draws, score.shared, score.rows_count, score.at_once = weights, 2, 1, 11, at_once
             CORE.score(handle, number, score)
+            score.variance = address(apart)
+            with pytest.raises(EngineError, match="the decoder gives no variance"):
+                CORE.score(handle, number, score)
 
 
 @pytest.mark.parametrize("network", [DENSE, CONV], ids=["dense", "conv1d"])

@@ -353,6 +353,7 @@ API int indubio_score(const void* handle, int64_t precision, const ScoreJob* job
     if (job->weights != net.weights) return failed(error, "the weights are not those of the network");
     if (job->draws < 1 || job->rows_count < 0 || job->at_once < 1) return failed(error, "nothing to score");
     if (job->noise && net.code_head < 0) return failed(error, "the network's code has no noise");
+    if (job->variance && net.output_head < 0) return failed(error, "the decoder gives no variance");
     if (!job->rows_count) return 0;
     const int64_t values = in_use->scoring_values[precision != 0](net, *job);
     void* memory = values < 0 || values > MOST ? nullptr : space.of(size_t(values) * size_t(size_of(precision)));

@@ -28,6 +28,7 @@ struct ScoreJob {
     const void *masks, *noise;  // (draws, units), (draws, latent); or null
     const void* rows;           // (rows_count, features)
     void *nll, *apart, *reconstruction;  // (draws, rows_count), twice (draws, rows_count, features); or null
+    void* variance;  // that the decoder gives for every value, (draws, rows_count, features); or null
     int64_t weights, draws, shared, rows_count, at_once;
 };
 

@@ -375,6 +375,16 @@ static void row_nlls(const Pass<T>& pass, T* totals, T* apart, T* reconstruction
         for (int64_t i = 0; i < B; i++) reconstruction[i * features + net.place[r]] = location[r * S + i];
 }
 
+// The squared scale that the decoder gives for every value.
+template <class T>
+static void row_variances(const Pass<T>& pass, T* variance) {
+    const Network& net = pass.net;
+    const T *logs = pass.at(pass.layer(net.output_head).out), least_variance = T(net.smallest_variance);
+    for (int64_t r = 0; r < net.features; r++)
+        for (int64_t i = 0; i < pass.B; i++)
+            variance[i * net.features + net.place[r]] = exp1(logs[r * pass.S + i]) + least_variance;
+}
+
 // Sums over the columns, of `rows` rows that are `stride` apart, each in order; eight at a time, for speed.
 template <class T>
 static void row_sums(const T* x, int64_t rows, int64_t stride, int64_t columns, T* out) {

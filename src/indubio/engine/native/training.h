@@ -258,7 +258,7 @@ static void score(const Network& net, const ScoreJob& job, T* memory) {
     const Rooms<T> rooms(net, S_most, false, room_for(job.at_once), memory);
     const T *rows = static_cast<const T*>(job.rows), *values = static_cast<const T*>(job.values);
     T *nll = static_cast<T*>(job.nll), *apart = static_cast<T*>(job.apart);
-    T* reconstruction = static_cast<T*>(job.reconstruction);
+    T *reconstruction = static_cast<T*>(job.reconstruction), *variance = static_cast<T*>(job.variance);
     const int64_t N = job.rows_count, F = net.features;
     for (int64_t start = 0; start < N; start += job.at_once) {
         const int64_t B = least(job.at_once, N - start), S = room_for(B);
@@ -273,6 +273,7 @@ static void score(const Network& net, const ScoreJob& job, T* memory) {
             const int64_t to = draw * N + start;
             row_nlls(pass, rooms.noise, apart ? apart + to * F : nullptr, reconstruction ? reconstruction + to * F : nullptr);
             if (nll) std::memcpy(nll + to, rooms.noise, size_t(B) * sizeof(T));
+            if (variance) row_variances(pass, variance + to * F);
         }
     }
 }
