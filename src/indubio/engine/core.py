@@ -163,7 +163,7 @@ class Core:
         noise: int,
         slope: float,
         smallest_variance: float,
-        freedom: float,
+        number: float,
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -180,7 +180,7 @@ class Core:
             noise,
             slope,
             smallest_variance,
-            freedom,
+            number,
             error,
         )
         if not handle:
@@ -233,7 +233,8 @@ class Core:
         return out
 
     def function(self, which: int, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """A function of every value, for the tests: activations by their number, then exp, log, softplus."""
+        """A function of every value, for the tests: activations by their number, then exp, log, softplus, and
+        log gamma and its derivative."""
         out = np.ascontiguousarray(values).copy()
         self._library.indubio_function(precision(out.dtype), which, out.size, address(out))
         return out

@@ -36,7 +36,7 @@ def built(network, layers, place, **changed):
         "noise": 0,
         "slope": 0.01,
         "smallest_variance": 0.0,
-        "freedom": 1.0,
+        "number": 1.0,
     }
     return CORE.network(layers, place, **(given | changed))
 
