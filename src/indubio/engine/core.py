@@ -233,8 +233,7 @@ class Core:
         return out
 
     def function(self, which: int, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """A function of every value, for the tests: activations by their number, then exp, log, softplus, and
-        log gamma and its derivative."""
+        """Of every value, for the tests: activations by their number, then exp, log, softplus, log gamma, digamma."""
         out = np.ascontiguousarray(values).copy()
         self._library.indubio_function(precision(out.dtype), which, out.size, address(out))
         return out

@@ -120,7 +120,7 @@ def _beta(likelihood: BetaLikelihood, x: Tensor, decoded: Decoded, weights: Tens
 
 
 def _bounded_log(x: Tensor) -> Tensor:
-    """log x, bounded at -100; its slope is 0 there."""
+    """The logarithm, bounded at -100; its slope is 0 there."""
     return torch.where(x > SMALLEST, x.clamp_min(SMALLEST).log(), -100.0)
 
 

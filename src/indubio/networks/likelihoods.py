@@ -5,7 +5,7 @@ r"""Likelihoods: what the reconstruction says of the data, as a negative log-lik
     Bernoulli  -x log m - (1 - x) log(1 - m)             logs bounded at -100, as torch does
     Student    (nu + D) / 2 log(1 + Q / nu), Q = sum over the D values of (x - m)^2 / s^2; and log(s^2) / 2 of each
 
-    continuous Bernoulli  Bernoulli's - log C(m), C(m) = 2 atanh(1 - 2 m) / (1 - 2 m)       Loaiza-Ganem & Cunningham 2019
+    continuous Bernoulli  Bernoulli's - log C(m), C(m) = 2 atanh(1 - 2 m) / (1 - 2 m)   Loaiza-Ganem & Cunningham 2019
     truncated Gaussian    Gaussian's + log(Phi((1 - m) / s) - Phi(-m / s))
     beta                  log G(a) + log G(b) - log G(c) - (a - 1) log x - (b - 1) log(1 - x), G the gamma function,
                           c = 1 / s^2, a = c m, b = c (1 - m)
@@ -266,9 +266,9 @@ class TruncatedGaussianLikelihood(BoundedLikelihood):
 class BetaLikelihood(BoundedLikelihood):
     """Beta distribution whose mean is the reconstruction: for shares, and values that crowd at 0 or 1.
 
-    Its concentration is c = 1 / s^2, so that a value's variance is m (1 - m) / (1 + c): noise is smaller near 0 and 1. At
-    exactly 0 and 1 the density is 0 or infinite, and least and largest values are scaled to just that: before they are
-    compared, value and reconstruction are shrunk to [edge, 1 - edge], so that 0 counts as `edge`. Needs
+    Its concentration is c = 1 / s^2, so that a value's variance is m (1 - m) / (1 + c): noise is smaller near 0 and 1.
+    At exactly 0 and 1 the density is 0 or infinite, and the least and the largest value are scaled to just that: before
+    they are compared, value and reconstruction are shrunk to [edge, 1 - edge], so that 0 counts as `edge`. Needs
     `last_activation="sigmoid"` and clipped scaling.
 
     Args:
