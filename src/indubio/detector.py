@@ -585,6 +585,11 @@ class Detector(ChainEstimator):
                 f'`architecture.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
                 f"within [0, 1], got {network.last_activation!r}. Change it, or set `scaling=MinMax()`."
             )
+        if isinstance(network, BlockArchitecture) and settings.likelihood.unit_interval and not network.unit_interval:
+            raise ConfigError(
+                f'`architecture.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is '
+                f"for reconstructions within [0, 1], got {network.last_activation!r}."
+            )
         return settings
 
 

@@ -14,12 +14,15 @@ from indubio.networks import (
     Attention,
     Autoencoder,
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
     OwnNetwork,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, Posterior, RangeTest, TrainedPosterior, Training
 from indubio.training.loop import silent
@@ -64,9 +67,16 @@ LIKELIHOODS = {
     "bernoulli": BernoulliLikelihood(),
     "student": StudentLikelihood(),
     "student, sigma per feature": StudentLikelihood(noise="per_feature"),
+    "continuous bernoulli": ContinuousBernoulliLikelihood(),
+    "truncated gaussian": TruncatedGaussianLikelihood(),
+    "truncated gaussian, heteroscedastic": TruncatedGaussianLikelihood(noise="per_example"),
+    "beta": BetaLikelihood(),
+    "beta, heteroscedastic": BetaLikelihood(noise="per_example"),
     **{name: kind() for name, kind in skeletons.LIKELIHOODS.items()},
 }
-NOT_IN_CLOSED_FORM = ("gaussian, heteroscedastic", "laplace, heteroscedastic", "bernoulli")
+NOT_IN_CLOSED_FORM = [
+    name for name, likelihood in LIKELIHOODS.items() if likelihood.output_noise or likelihood.unit_interval
+]
 QUICK = Training(epochs=3, batch_size=16)
 
 

@@ -14,10 +14,13 @@ from indubio.explain import contributions
 from indubio.inputs import MinMax
 from indubio.networks import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, TrainedPosterior, Training
 from tests.engines import CORE, instruction_sets
@@ -89,6 +92,9 @@ SETTINGS = {
     "learned scale": {"likelihood": GaussianLikelihood(noise="per_feature")},
     "heteroscedastic": {"likelihood": LaplaceLikelihood(noise="per_example")},
     "bernoulli": {"likelihood": BernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "continuous bernoulli": {"likelihood": ContinuousBernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "truncated gaussian": {"likelihood": TruncatedGaussianLikelihood(), "scaling": MinMax(clip=True)},
+    "beta": {"likelihood": BetaLikelihood(noise="per_example"), "scaling": MinMax(clip=True)},
     "range test": {"training": Training(epochs=2, learning_rate=RangeTest(steps=40))},
     "early stopping": {"training": Training(epochs=4, early_stopping=EarlyStopping(patience=1))},
 }

@@ -32,9 +32,12 @@ from indubio.inputs.windows import Windowing
 from indubio.networks import (
     Attention,
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, SGHMC, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
 from indubio.probability import CONVERSIONS, Conversion
@@ -76,8 +79,13 @@ LIKELIHOODS = {
     "laplace": LaplaceLikelihood(),
     "bernoulli": BernoulliLikelihood(),
     "student": StudentLikelihood(noise="per_feature"),
+    "continuous bernoulli": ContinuousBernoulliLikelihood(),
+    "truncated gaussian": TruncatedGaussianLikelihood(noise="fixed", scale=0.2),
+    "beta": BetaLikelihood(noise="per_example", edge=0.01),
 }
-NOT_IN_CLOSED_FORM = ("gaussian, heteroscedastic", "bernoulli")
+NOT_IN_CLOSED_FORM = [
+    name for name, likelihood in LIKELIHOODS.items() if likelihood.output_noise or likelihood.unit_interval
+]
 
 
 @pytest.fixture(params=POSTERIORS)

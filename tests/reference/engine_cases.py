@@ -12,13 +12,16 @@ from indubio.engine import Corruption, streams
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
+    BetaLikelihood,
     BlockArchitecture,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.network import BlockNetwork
 from indubio.training.network_fits import fresh_weights
@@ -78,11 +81,17 @@ class Case:
         return self.nll_apart(theta, rows, **noise).mean()
 
 
-NOISES = {
+NOISES: dict[str, Likelihood] = {
     f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1)
     for kind in (GaussianLikelihood, LaplaceLikelihood, StudentLikelihood)
     for noise in ("unit", "per_feature", "per_example")
-} | {"BernoulliLikelihood": BernoulliLikelihood()}
+}
+NOISES |= {
+    f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1, scale=0.3)
+    for kind in (TruncatedGaussianLikelihood, BetaLikelihood)
+    for noise in ("fixed", "per_feature", "per_example")
+}
+NOISES |= {kind.__name__: kind() for kind in (BernoulliLikelihood, ContinuousBernoulliLikelihood)}
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)
 
 # A norm of two values is a step from -1 to 1, too steep to compare: the normed ones have a code of more.

@@ -10,7 +10,15 @@ from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import MinMax, read_table
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
+from indubio.networks import (
+    BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from indubio.posteriors import POSTERIORS, TrainedPosterior
 from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, Odds
 from tests.small_examples import skip_if_refused
@@ -119,6 +127,13 @@ def test_degenerate_scores_give_the_same_steps(conversion, tmp_path):
         BernoulliLikelihood(),
         StudentLikelihood(),
         StudentLikelihood(noise="per_feature", freedom=3.0),
+        ContinuousBernoulliLikelihood(),
+        TruncatedGaussianLikelihood(),
+        TruncatedGaussianLikelihood(noise="fixed", scale=0.05),
+        TruncatedGaussianLikelihood(noise="per_example"),
+        BetaLikelihood(),
+        BetaLikelihood(noise="fixed", scale=0.02),
+        BetaLikelihood(noise="per_example", edge=0.01),
     ],
     ids=str,
 )

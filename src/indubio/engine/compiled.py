@@ -15,7 +15,16 @@ from indubio.engine.objectives import Chain, Corruption, PointWeights, Variation
 from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
-from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
+from indubio.networks.likelihoods import (
+    BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    Likelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from indubio.networks.network import BlockNetwork
 
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
@@ -29,9 +38,17 @@ ACTIVATIONS = {
         ("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid", "cosine", "softmax")
     )
 }
-LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2, StudentLikelihood: 3}
+LIKELIHOODS: dict[type[Likelihood], int] = {
+    GaussianLikelihood: 0,
+    LaplaceLikelihood: 1,
+    BernoulliLikelihood: 2,
+    StudentLikelihood: 3,
+    ContinuousBernoulliLikelihood: 4,
+    TruncatedGaussianLikelihood: 5,
+    BetaLikelihood: 6,
+}
 CODE_HEADS = {"linear": 1, "activated": 2, "frozen": 3}  # 0 is none
-NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
+NOISES = {"unit": 0, "fixed": 0, "per_feature": 1, "per_example": 2}
 POINT, VARIATIONAL, CHAIN = range(3)
 
 Values = Float[np.ndarray, "..."]
@@ -69,8 +86,8 @@ class CompiledEngine:
             likelihood=LIKELIHOODS[type(likelihood)],
             noise=NOISES[getattr(likelihood, "noise", "unit")],
             slope=network.slope,
-            smallest_variance=getattr(likelihood, "smallest_scale", 0.0) ** 2,
-            freedom=getattr(likelihood, "freedom", 0.0),
+            smallest_variance=likelihood.least_variance,
+            number=_own_number(likelihood),
         )
         weakref.finalize(self, library.forget, self.handle)
         self.weights, self.units, self.latent = library.network_sizes(self.handle)
@@ -368,6 +385,17 @@ class CompiledScorer:
         for name, out in outputs.items():
             setattr(job, name, address(out))
         self._engine.core.score(self._engine.handle, precision(self._values.dtype), job)
+
+
+def _own_number(likelihood: Likelihood) -> float:
+    """What a likelihood has beside its scale, as native/network.h says."""
+    match likelihood:
+        case StudentLikelihood():
+            return likelihood.freedom
+        case BetaLikelihood():
+            return likelihood.edge
+        case _:
+            return 0.0
 
 
 def mean_of_rows(nll: Float[np.ndarray, "networks n"]) -> Float[np.ndarray, " networks"]:

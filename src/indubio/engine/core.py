@@ -166,7 +166,7 @@ class Core:
         noise: int,
         slope: float,
         smallest_variance: float,
-        freedom: float,
+        number: float,
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -183,7 +183,7 @@ class Core:
             noise,
             slope,
             smallest_variance,
-            freedom,
+            number,
             error,
         )
         if not handle:
@@ -236,7 +236,7 @@ class Core:
         return out
 
     def function(self, which: int, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """A function of every value, for the tests: activations by their number, then exp, log, softplus."""
+        """Of every value, for the tests: activations by their number, then exp, log, softplus, log gamma, digamma."""
         out = np.ascontiguousarray(values).copy()
         self._library.indubio_function(precision(out.dtype), which, out.size, address(out))
         return out

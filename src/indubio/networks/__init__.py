@@ -7,10 +7,13 @@ from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.own import OwnNetwork
 
@@ -26,6 +29,9 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "laplace": LaplaceLikelihood,
     "bernoulli": BernoulliLikelihood,
     "student": StudentLikelihood,
+    "continuous_bernoulli": ContinuousBernoulliLikelihood,
+    "truncated_gaussian": TruncatedGaussianLikelihood,
+    "beta": BetaLikelihood,
 }
 
 __all__ = [
@@ -35,8 +41,10 @@ __all__ = [
     "Attention",
     "Autoencoder",
     "BernoulliLikelihood",
+    "BetaLikelihood",
     "BlockArchitecture",
     "ClosedForm",
+    "ContinuousBernoulliLikelihood",
     "Conv1d",
     "Cosines",
     "Dense",
@@ -45,4 +53,5 @@ __all__ = [
     "Likelihood",
     "OwnNetwork",
     "StudentLikelihood",
+    "TruncatedGaussianLikelihood",
 ]

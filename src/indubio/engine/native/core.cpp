@@ -271,15 +271,17 @@ API int indubio_use(const char* name, char* error) {
 // The network of these layers: `count` of them in a row, the first `depth` the encoder, then the heads.
 API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth, int64_t code_head, int64_t output_head,
                           int64_t features, const int64_t* place, int64_t likelihood, int64_t noise, double slope,
-                          double smallest_variance, double freedom, char* error) {
+                          double smallest_variance, double number, char* error) {
     const int64_t heads = (code_head != 0) + (output_head != 0);
     if (count < 2 || count > 10000 || code_head < 0 || code_head > FROZEN || depth < 1 || depth >= count || features < 1 || features > MOST) {
         failed(error, "a network has an encoder and a decoder, and features");
         return nullptr;
     }
-    if (likelihood < 0 || likelihood > STUDENT || noise < 0 || noise > PER_EXAMPLE ||
-        (likelihood == BERNOULLI && noise) || (noise == PER_EXAMPLE) != (output_head != 0) ||
-        (likelihood == STUDENT && !(freedom > 0))) {
+    if (likelihood < 0 || likelihood > BETA || noise < 0 || noise > PER_EXAMPLE ||
+        ((likelihood == BERNOULLI || likelihood == CONTINUOUS_BERNOULLI) && noise) ||
+        (noise == PER_EXAMPLE) != (output_head != 0) || (likelihood == STUDENT && !(number > 0)) ||
+        (likelihood >= TRUNCATED_GAUSSIAN && !(smallest_variance > 0)) ||
+        (likelihood == BETA && !(number > 0 && number < 0.5))) {
         failed(error, "unknown likelihood");
         return nullptr;
     }
@@ -292,7 +294,7 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
     net->code_head = code_head ? count : -1, net->code_way = code_head;
     net->output_head = output_head ? count + (code_head != 0) : -1;
     net->likelihood = likelihood, net->noise = noise, net->slope = slope;
-    net->smallest_variance = smallest_variance, net->freedom = freedom;
+    net->smallest_variance = smallest_variance, net->number = number;
     net->all.resize(size_t(count + heads));
     for (size_t i = 0; i < net->all.size(); i++) static_cast<LayerGiven&>(net->all[i]) = layers[i];
     net->places.assign(place, place + features);

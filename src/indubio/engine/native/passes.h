@@ -7,6 +7,7 @@
 //
 // Sums over a layer's inputs, over features and over examples go in order, one after the other.
 #pragma once
+#include "bounded.h"
 #include "jobs.h"
 #include "network.h"
 #include "product.h"
@@ -267,11 +268,6 @@ static inline T root(T x) {
     return sizeof(T) == 4 ? T(__builtin_sqrtf(float(x))) : T(__builtin_sqrt(double(x)));
 }
 
-template <class T>
-static inline T log_at_least(T x) {  // as torch bounds it
-    return x > T(1e-37) ? log1(x) : x == x ? T(-100) : x;
-}
-
 // Student's t of a whole example: (nu + D) / 2 log(1 + Q / nu), Q the sum of its values' (x - m)^2 / s^2. Every value
 // gets the share of it that it has of Q, and the log of its own scale.
 template <class T, class F>
@@ -279,7 +275,7 @@ static void student_nlls(const Pass<T>& pass, F f) {
     const Network& net = pass.net;
     const int64_t S = pass.S;
     const T *x = pass.at(net.x), *location = pass.at(pass.layer(pass.last()).out);
-    const T least_variance = T(net.smallest_variance), freedom = T(net.freedom), both = freedom + T(net.features);
+    const T least_variance = T(net.smallest_variance), freedom = T(net.number), both = freedom + T(net.features);
     const bool unit = net.noise == UNIT, per_example = net.noise == PER_EXAMPLE;
     const T* logs = unit ? nullptr : per_example ? pass.at(pass.layer(net.output_head).out) : pass.weights + net.log_variance;
     auto raw_variance = [=, &net](int64_t r, int64_t i) { return exp1(logs[per_example ? r * S + i : net.place[r]]); };
@@ -305,6 +301,37 @@ static void student_nlls(const Pass<T>& pass, F f) {
         }
 }
 
+// Likelihoods of values within [0, 1] beside Bernoulli's; where no variance is learned, it is the smallest one.
+template <class T, class F>
+static void bounded_nlls(const Pass<T>& pass, F f) {
+    const Network& net = pass.net;
+    const int64_t S = pass.S;
+    const T *x = pass.at(net.x), *location = pass.at(pass.layer(pass.last()).out);
+    if (net.likelihood == CONTINUOUS_BERNOULLI) {
+        for (int64_t r = 0; r < net.features; r++)
+            for (int64_t i = 0; i < S; i++) {
+                const Said<T> said = continuous_bernoulli(x[r * S + i], location[r * S + i]);
+                f(r, i, said.nll, said.of_location, said.of_log);
+            }
+        return;
+    }
+    const bool fixed = net.noise == UNIT, per_example = net.noise == PER_EXAMPLE;
+    const double least_variance = net.smallest_variance, edge = net.number;
+    const T* logs = fixed ? nullptr : per_example ? pass.at(pass.layer(net.output_head).out) : pass.weights + net.log_variance;
+    auto each = [=, &net](auto say) {
+        for (int64_t r = 0; r < net.features; r++)
+            for (int64_t i = 0; i < S; i++) {
+                const double raw = fixed ? 0.0 : double(exp1(logs[per_example ? r * S + i : net.place[r]]));
+                const Said<double> said = say(double(x[r * S + i]), double(location[r * S + i]), raw, raw + least_variance);
+                f(r, i, T(said.nll), T(said.of_location), T(said.of_log));
+            }
+    };
+    if (net.likelihood == TRUNCATED_GAUSSIAN)
+        each([](double v, double m, double raw, double variance) { return truncated_gaussian(v, m, raw, variance); });
+    else
+        each([=](double v, double m, double raw, double variance) { return beta(v, m, raw, variance, edge); });
+}
+
 // The negative log-likelihood of every value, up to a constant: f(feature, example, nll, d/dlocation, d/dlog variance).
 template <class T, class F>
 static void value_nlls(const Pass<T>& pass, F f) {
@@ -322,6 +349,7 @@ static void value_nlls(const Pass<T>& pass, F f) {
         return;
     }
     if (net.likelihood == STUDENT) return student_nlls(pass, f);
+    if (net.likelihood >= CONTINUOUS_BERNOULLI) return bounded_nlls(pass, f);
     if (net.noise == UNIT) {
         for (int64_t r = 0; r < net.features; r++) {
             if (net.likelihood == GAUSSIAN)

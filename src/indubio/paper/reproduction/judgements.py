@@ -16,7 +16,7 @@ from indubio.assessment import Assessment
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.paper.reproduction.cells import CellOutcome
-from indubio.probability import CDF_CONVERSIONS, Conversion, Level
+from indubio.probability import PAPER_CONVERSIONS, Conversion, Level
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
 
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -43,7 +43,7 @@ class Judgement:
 def conversions() -> dict[str, Conversion]:
     """The twelve by name: "ecdf", "ecdf+scale" (level by the formula), "ecdf+scale*" (by the scripts)."""
     named: dict[str, Conversion] = {}
-    for name, conversion in CDF_CONVERSIONS.items():
+    for name, conversion in PAPER_CONVERSIONS.items():
         named[name] = conversion(scaled=False)
         for level, mark in zip(LEVELS, ("+scale", "+scale*"), strict=True):
             named[name + mark] = conversion(scaled=True, level=level)
@@ -53,7 +53,7 @@ def conversions() -> dict[str, Conversion]:
 def within(level: Level) -> list[str]:
     """The names of the eight conversions of one reading of the scaling."""
     mark = {"cdf_of_mean": "+scale", "mean_of_cdf": "+scale*"}[level]
-    return [name + end for name in CDF_CONVERSIONS for end in ("", mark)]
+    return [name + end for name in PAPER_CONVERSIONS for end in ("", mark)]
 
 
 def judge(outcome: CellOutcome) -> list[Judgement]:
