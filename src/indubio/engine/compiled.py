@@ -377,20 +377,40 @@ def _fields(block: Block, activation: str, skip: int) -> dict[str, Any]:
         "activation": ACTIVATIONS[activation],
         "skip": skip,
     }
-    if isinstance(layer, Convolution):
-        kind = KINDS["up" if layer.transposed else "down"]
-        (in_channels, in_length), (out_channels, out_length) = layer.in_shape, layer.out_shape
-        sizes = {"kernel": layer.kernel, "stride": layer.stride, "padding": layer.padding}
-    else:
-        kind, in_channels, in_length, out_channels, out_length = KINDS["linear"], layer.inputs, 1, layer.outputs, 1
-        sizes = {"kernel": 0, "stride": 0, "padding": 0}
-    lengths = {"in_length": in_length, "out_length": out_length}
-    return {"kind": kind, "in_channels": in_channels, "out_channels": out_channels, **lengths, **sizes, **common}
+    if not isinstance(layer, Convolution):
+        sizes = {"in_channels": layer.inputs, "in_length": 1, "out_channels": layer.outputs, "out_length": 1}
+        return dict.fromkeys(LAYER_FIELDS, 0) | {"kind": KINDS["linear"]} | sizes | common
+    (in_channels, *in_sides), (out_channels, *out_sides) = layer.in_shape, layer.out_shape
+    return {
+        "kind": KINDS["up" if layer.transposed else "down"],
+        "in_channels": in_channels,
+        "in_length": prod(in_sides),
+        "out_channels": out_channels,
+        "out_length": prod(out_sides),
+        "kernel": layer.kernel[-1],
+        "stride": layer.stride[-1],
+        "padding": layer.padding[-1],
+        **common,
+        **_downwards(layer),
+    }
+
+
+def _downwards(layer: Convolution) -> dict[str, int]:
+    """Sizes of a convolution from the top of an image to its bottom; a signal is 1 high."""
+    if len(layer.kernel) == 1:
+        return {"in_height": 1, "out_height": 1, "kernel_height": 1, "stride_height": 1, "padding_height": 0}
+    return {
+        "in_height": layer.in_shape[1],
+        "out_height": layer.out_shape[1],
+        "kernel_height": layer.kernel[0],
+        "stride_height": layer.stride[0],
+        "padding_height": layer.padding[0],
+    }
 
 
 def _places(network: BlockNetwork) -> Int[np.ndarray, " features"]:
-    """Where the network's features are in a row: convolutions want a channel's samples side by side."""
+    """Where the network's features are in a row: convolutions want those of a channel side by side."""
     order = np.arange(prod(network.input_shape))
     if not network.channels_last:
         return order
-    return np.ascontiguousarray(order.reshape(network.input_shape).T).ravel()
+    return np.moveaxis(order.reshape(network.input_shape), -1, 0).ravel()

@@ -76,6 +76,11 @@ LAYER_FIELDS = (
     "norm",
     "activation",
     "skip",
+    "in_height",
+    "out_height",
+    "kernel_height",
+    "stride_height",
+    "padding_height",
 )
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {

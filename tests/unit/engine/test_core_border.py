@@ -14,7 +14,7 @@ from indubio.engine import Chain, Corruption, PointWeights, Variational, streams
 from indubio.engine.compiled import ACTIVATIONS, CompiledEngine, _layers, _places
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core
 from indubio.errors import ConfigError, EngineError
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
+from indubio.networks import Autoencoder, Conv1d, Conv2d, Dense, GaussianLikelihood
 from tests.engines import CORE, instruction_sets
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
@@ -25,6 +25,8 @@ DENSE = Dense(bias=True).build((5,), code_noise=True, output_noise=False)
 CONV = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(9,)).build(
     (17, 2), code_noise=False, output_noise=False
 )
+
+IMAGES = Conv2d(channels=(3, 4), latent=3).build((7, 6, 2), code_noise=False, output_noise=False)
 
 
 def built(network, layers, place, **changed):
@@ -81,7 +83,7 @@ def run(handle: int, features: int, *, code_head: bool) -> None:
             CORE.score(handle, number, score)
 
 
-@pytest.mark.parametrize("network", [DENSE, CONV], ids=["dense", "conv1d"])
+@pytest.mark.parametrize("network", [DENSE, CONV, IMAGES], ids=["dense", "conv1d", "conv2d"])
 @many
 @given(data=st.data())
 def test_any_change_of_a_network_is_refused_or_runs(network, data):
