@@ -40,7 +40,9 @@ class PointsBy(StrEnum):
 
 
 def assess(
-    source: Annotated[str, typer.Argument(help='CSV or Parquet: a file, folder, "pattern*", or - for CSV on stdin.')],
+    source: Annotated[
+        str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
+    ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
     out: Annotated[
         str,
