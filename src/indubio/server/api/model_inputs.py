@@ -200,7 +200,7 @@ class ModelInput:
         bad = self._bad(values)
         if bad.any():
             row, *step, place = (int(number) for number in np.argwhere(bad)[0])
-            at = f"$.rows[{row}].{self.schema.encoded_names[place]}{list(step) if step else ''}"
+            at = f"$.rows[{row}].{self.schema.encoded_names[place]}{''.join(f'[{number}]' for number in step)}"
             raise DataError(f"{_why(values[bad][0])} - at `{at}`")
 
     def _bad(self, values: Float[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
