@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from indubio import Detector
+from indubio.engine import compiled
 from indubio.explain import contributions
 from indubio.inputs import MinMax
 from indubio.networks import (
@@ -226,3 +227,16 @@ def test_scores_and_contributions_of_images_do_not_know_their_neighbours(fitted_
         instructions(one)
         np.testing.assert_array_equal(detector.nll(images), before)
         check_cuts_and_orders(detector, images)
+
+
+def test_large_images_are_scored_fewer_at_a_time_to_the_same_bits(monkeypatch):
+    images = np.random.default_rng(1).normal(size=(50, 9, 8, 2))
+    detector = small_detector("mc_dropout", architecture=PICTURES, epochs=1).fit(images)
+    whole, autoencoder = detector.nll(images), detector.draws_.autoencoder
+    *_, room = CORE.network_sizes(compiled.CompiledEngine(CORE, autoencoder).handle)
+    monkeypatch.setattr(compiled, "ROOM", 7 * room)
+    engine = compiled.CompiledEngine(CORE, autoencoder)
+    assert engine.rows_at_once == 7
+    draws = detector.draws_
+    scorer = engine.scorer(draws.count, autoencoder.flat(draws.weights), draws.masks, draws.noise)
+    np.testing.assert_array_equal(scorer.nll(detector.intake_.scaled(images)), whole)

@@ -21,6 +21,7 @@ from indubio.networks.network import BlockNetwork
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
 THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
 ROWS_AT_ONCE = 240  # when scoring: whole vectors, and layers that stay in the cache
+ROOM = 2**26  # values, 256 MB: large images are scored fewer at a time
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
 ACTIVATIONS = {
@@ -72,7 +73,8 @@ class CompiledEngine:
             freedom=getattr(likelihood, "freedom", 0.0),
         )
         weakref.finalize(self, library.forget, self.handle)
-        self.weights, self.units, self.latent = library.network_sizes(self.handle)
+        self.weights, self.units, self.latent, room = library.network_sizes(self.handle)
+        self.rows_at_once = max(1, min(ROWS_AT_ONCE, ROOM // room))
         assert self.weights == autoencoder.weight_count()
 
     def trainer(
@@ -344,7 +346,7 @@ class CompiledScorer:
             draws=self._count,
             shared=len(self._values) == 1,
             rows_count=len(flat),
-            at_once=ROWS_AT_ONCE,
+            at_once=self._engine.rows_at_once,
         )
         for name, out in outputs.items():
             setattr(job, name, address(out))

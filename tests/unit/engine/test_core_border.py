@@ -54,7 +54,7 @@ def train(handle: int, number: int, job: TrainJob) -> None:
 
 def run(handle: int, features: int, *, code_head: bool) -> None:
     """Train and score a network with arrays of just the right sizes."""
-    weights, units, latent = CORE.network_sizes(handle)
+    weights, units, latent, _ = CORE.network_sizes(handle)
     if weights > 10**6:
         return
     rng = np.random.default_rng(0)

@@ -320,10 +320,10 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
 
 API void indubio_forget(void* net) { delete static_cast<Owned*>(static_cast<Network*>(net)); }
 
-// Weights, units that dropout may switch, values of the code.
+// Weights, units that dropout may switch, values of the code, and of the work space for an example that is scored.
 API void indubio_network_sizes(const void* net, int64_t* out) {
     const Network& one = *static_cast<const Network*>(net);
-    out[0] = one.weights, out[1] = one.units, out[2] = one.latent;
+    out[0] = one.weights, out[1] = one.units, out[2] = one.latent, out[3] = one.forward_rows;
 }
 
 API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char* error) {
