@@ -64,12 +64,13 @@ class CoreNoise:
 
     def inputs(self, rows: int, network: BlockNetwork) -> tuple[np.ndarray, np.ndarray]:
         """Values of the rows one after the other, those of a channel side by side; scales of all there is room for."""
-        shape = network.input_shape[::-1] if network.channels_last else network.input_shape
+        *sides, channels = network.input_shape
+        shape = (channels, *sides) if network.channels_last else network.input_shape
         noise, uniform = np.empty((prod(shape), _room(rows)), np.float32), np.empty(_room(rows), np.float32)
         CORE.normals(self._stream(self.INPUTS, ahead=1), 0, noise)
         CORE.uniforms(self._stream(self.SCALES, ahead=1), 0, 1.0, uniform)
         noise = noise[:, :rows].T.reshape(rows, *shape)
-        return (noise.swapaxes(1, 2) if network.channels_last else noise), uniform[:rows]
+        return (np.moveaxis(noise, 1, -1) if network.channels_last else noise), uniform[:rows]
 
     def pass_over(self) -> None:
         """Nothing else is drawn in this step."""

@@ -94,6 +94,7 @@ __all__ = [
     "BayesByBackprop",
     "Budget",
     "Conv1d",
+    "Conv2d",
     "Cost",
     "CrossFit",
     "CyclicalSGMCMC",
@@ -127,7 +128,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Conv1d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Conv1d", "Conv2d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.inputs.spectra": ("Spectra",),

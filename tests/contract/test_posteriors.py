@@ -17,6 +17,7 @@ from indubio.networks import (
     BetaLikelihood,
     ContinuousBernoulliLikelihood,
     Conv1d,
+    Conv2d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
@@ -54,9 +55,11 @@ NETWORKS = {
     "dense": (Dense(), (5,)),
     "dense with norm": (Dense(layer_norm=True, bias=True, skips=False), (5,)),
     "conv1d": (Conv1d(linear=(10,)), (23, 2)),
+    "conv2d": (Conv2d(channels=(3, 4), latent=5), (7, 6, 2)),
     "own": (OWN, (5,)),
     "its own": (None, (5,)),
     "its own, of windows": (None, (23, 2)),
+    "its own, of images": (None, (7, 6, 2)),
 }
 LIKELIHOODS = {
     "gaussian": GaussianLikelihood(),

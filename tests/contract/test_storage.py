@@ -15,6 +15,7 @@ from torch import nn
 from indubio import (
     Budget,
     Conv1d,
+    Conv2d,
     Dense,
     Detector,
     NoReferral,
@@ -65,12 +66,15 @@ OWN = OwnNetwork(
 )
 RNG = np.random.default_rng(1)
 WINDOWS = np.sin(np.linspace(0, 6, 20))[None, :, None] + 0.1 * RNG.normal(size=(30, 20, 2)) * [1, 20]
+PICTURES = np.linspace(0, 255, 56).reshape(7, 8, 1) + 20 * RNG.normal(size=(30, 7, 8, 2))
 NETWORKS = {
     "dense": (Dense(layer_norm=True, bias=True), ROWS),
     "conv1d": (Conv1d(linear=(8,)), WINDOWS),
+    "conv2d": (Conv2d(channels=(3, 4), latent=5), PICTURES),
     "own": (OWN, ROWS),
     "its own": (None, ROWS),
     "its own, of windows": (None, WINDOWS),
+    "its own, of images": (None, PICTURES),
 }
 LIKELIHOODS = {
     "gaussian": GaussianLikelihood(),

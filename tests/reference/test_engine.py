@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from indubio.engine import Chain, PointWeights, streams
-from indubio.networks import Conv1d, Dense
+from indubio.networks import Conv1d, Conv2d, Dense
 from tests.engines import ENGINES, NOISES
 from tests.reference.engine_cases import (
     CASES,
@@ -207,14 +207,15 @@ def test_every_row_has_masks_of_its_own(name, engine):
     np.testing.assert_allclose(trainer.values(), expected[1], **CLOSE)
 
 
-@pytest.mark.parametrize("shape", [(3,), (6, 1)], ids=["units", "channels"])
+@pytest.mark.parametrize("shape", [(3,), (6, 1), (3, 4, 1)], ids=["units", "channels", "channels of images"])
 def test_dropout_switches_units_at_its_rate_without_rescaling(shape, engine):
     # So few units that the mean over all masks is known.
-    architecture = (
-        Dense(widths=(2,), latent=1, bias=True)
-        if len(shape) == 1
-        else Conv1d(channels=(2,), kernels=(3,), strides=(2,), linear=(), latent=2)
-    )
+    convolution = {"channels": (2,), "kernels": (3,), "strides": (2,), "linear": (), "latent": 2}
+    architecture = {
+        1: Dense(widths=(2,), latent=1, bias=True),
+        2: Conv1d(**convolution),
+        3: Conv2d(**convolution),
+    }[len(shape)]
     case, keep, copies = Case(architecture, shape), 0.6, 40_000
     values, row = case.values(), case.rows(1)
     units = case.network.dropout_units

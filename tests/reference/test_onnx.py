@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from torch import nn
 
-from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout, OwnNetwork, Training
+from indubio import AnchoredEnsemble, Budget, Conv1d, Conv2d, Dense, Detector, MCDropout, OwnNetwork, Training
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import MinMax, read_table
@@ -25,6 +25,7 @@ from tests.small_examples import skip_if_refused
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(120, 5)) @ RNG.normal(size=(5, 5))
+IMAGES = RNG.normal(size=(40, 7, 8, 2)).cumsum(axis=1).cumsum(axis=2)
 WINDOWS = RNG.normal(size=(40, 23, 2)).cumsum(axis=1)
 DRAWS = {
     "deterministic": {},
@@ -44,10 +45,13 @@ NETWORKS = {
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
     "conv1d, selu, activated heads": (Conv1d(linear=(10,), activation="selu", code_heads="activated"), WINDOWS),
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
+    "conv2d": (Conv2d(channels=(3, 4), latent=5), IMAGES),
+    "conv2d with norm": (Conv2d(channels=(3, 4), latent=5, layer_norm=True, bias=True, skips=False), IMAGES),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }
 
-OF_ITS_OWN = {"its own": (None, TABLE), "its own, of windows": (None, WINDOWS)}  # of posteriors in closed form
+# of posteriors in closed form
+OF_ITS_OWN = {"its own": (None, TABLE), "its own, of windows": (None, WINDOWS), "its own, of images": (None, IMAGES)}
 
 
 def exported(detector: Detector, tmp_path) -> OnnxModel:

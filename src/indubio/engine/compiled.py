@@ -30,6 +30,7 @@ from indubio.networks.network import BlockNetwork
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
 THREAD_PRODUCTS = 10**7  # rows x weights of an epoch, about 1 ms: below it, starting threads costs more than it brings
 ROWS_AT_ONCE = 240  # when scoring: whole vectors, and layers that stay in the cache
+ROOM = 2**26  # values, 256 MB: large images are scored fewer at a time
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
 ACTIVATIONS = {
@@ -90,7 +91,8 @@ class CompiledEngine:
             number=_own_number(likelihood),
         )
         weakref.finalize(self, library.forget, self.handle)
-        self.weights, self.units, self.latent = library.network_sizes(self.handle)
+        self.weights, self.units, self.latent, room = library.network_sizes(self.handle)
+        self.rows_at_once = max(1, min(ROWS_AT_ONCE, ROOM // room))
         assert self.weights == autoencoder.weight_count()
 
     def trainer(
@@ -380,7 +382,7 @@ class CompiledScorer:
             draws=self._count,
             shared=len(self._values) == 1,
             rows_count=len(flat),
-            at_once=ROWS_AT_ONCE,
+            at_once=self._engine.rows_at_once,
         )
         for name, out in outputs.items():
             setattr(job, name, address(out))
@@ -424,20 +426,40 @@ def _fields(block: Block, activation: str, skip: int) -> dict[str, Any]:
         "activation": ACTIVATIONS[activation],
         "skip": skip,
     }
-    if isinstance(layer, Convolution):
-        kind = KINDS["up" if layer.transposed else "down"]
-        (in_channels, in_length), (out_channels, out_length) = layer.in_shape, layer.out_shape
-        sizes = {"kernel": layer.kernel, "stride": layer.stride, "padding": layer.padding}
-    else:
-        kind, in_channels, in_length, out_channels, out_length = KINDS["linear"], layer.inputs, 1, layer.outputs, 1
-        sizes = {"kernel": 0, "stride": 0, "padding": 0}
-    lengths = {"in_length": in_length, "out_length": out_length}
-    return {"kind": kind, "in_channels": in_channels, "out_channels": out_channels, **lengths, **sizes, **common}
+    if not isinstance(layer, Convolution):
+        sizes = {"in_channels": layer.inputs, "in_length": 1, "out_channels": layer.outputs, "out_length": 1}
+        return dict.fromkeys(LAYER_FIELDS, 0) | {"kind": KINDS["linear"]} | sizes | common
+    (in_channels, *in_sides), (out_channels, *out_sides) = layer.in_shape, layer.out_shape
+    return {
+        "kind": KINDS["up" if layer.transposed else "down"],
+        "in_channels": in_channels,
+        "in_length": prod(in_sides),
+        "out_channels": out_channels,
+        "out_length": prod(out_sides),
+        "kernel": layer.kernel[-1],
+        "stride": layer.stride[-1],
+        "padding": layer.padding[-1],
+        **common,
+        **_downwards(layer),
+    }
+
+
+def _downwards(layer: Convolution) -> dict[str, int]:
+    """Sizes of a convolution from the top of an image to its bottom; a signal is 1 high."""
+    if len(layer.kernel) == 1:
+        return {"in_height": 1, "out_height": 1, "kernel_height": 1, "stride_height": 1, "padding_height": 0}
+    return {
+        "in_height": layer.in_shape[1],
+        "out_height": layer.out_shape[1],
+        "kernel_height": layer.kernel[0],
+        "stride_height": layer.stride[0],
+        "padding_height": layer.padding[0],
+    }
 
 
 def _places(network: BlockNetwork) -> Int[np.ndarray, " features"]:
-    """Where the network's features are in a row: convolutions want a channel's samples side by side."""
+    """Where the network's features are in a row: convolutions want those of a channel side by side."""
     order = np.arange(prod(network.input_shape))
     if not network.channels_last:
         return order
-    return np.ascontiguousarray(order.reshape(network.input_shape).T).ravel()
+    return np.moveaxis(order.reshape(network.input_shape), -1, 0).ravel()

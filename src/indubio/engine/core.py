@@ -79,6 +79,11 @@ LAYER_FIELDS = (
     "norm",
     "activation",
     "skip",
+    "in_height",
+    "out_height",
+    "kernel_height",
+    "stride_height",
+    "padding_height",
 )
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -194,12 +199,12 @@ class Core:
         """Free the memory of a network; its handle is of no use afterwards."""
         self._library.indubio_forget(handle)
 
-    def network_sizes(self, handle: int) -> tuple[int, int, int]:
-        """Weights, units that dropout may switch, values of the code."""
-        sizes = np.zeros(3, np.int64)
+    def network_sizes(self, handle: int) -> tuple[int, int, int, int]:
+        """Weights, units that dropout may switch, values of the code, and of the room to score an example in."""
+        sizes = np.zeros(4, np.int64)
         self._library.indubio_network_sizes(handle, address(sizes))
-        weights, units, latent = sizes.tolist()
-        return weights, units, latent
+        weights, units, latent, room = sizes.tolist()
+        return weights, units, latent, room
 
     def train(self, handle: int, precision: int, job: TrainJob) -> None:
         """The steps of one network; it lets go of Python's lock."""

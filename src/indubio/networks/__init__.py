@@ -3,6 +3,7 @@
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.conv1d import Conv1d
+from indubio.networks.conv2d import Conv2d
 from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
@@ -20,6 +21,7 @@ from indubio.networks.own import OwnNetwork
 ARCHITECTURES: dict[str, type[Architecture]] = {
     "dense": Dense,
     "conv1d": Conv1d,
+    "conv2d": Conv2d,
     "cosines": Cosines,
     "attention": Attention,
     "own": OwnNetwork,
@@ -46,6 +48,7 @@ __all__ = [
     "ClosedForm",
     "ContinuousBernoulliLikelihood",
     "Conv1d",
+    "Conv2d",
     "Cosines",
     "Dense",
     "GaussianLikelihood",

@@ -27,7 +27,7 @@ class Architecture(Settings, ABC):
         """The network for examples of this shape.
 
         Args:
-            input_shape: (D,) for rows of a table, (L, K) for windows.
+            input_shape: (D,) for rows of a table, (L, K) for windows, (H, W, C) for images.
             code_noise: the encoder also gives a log variance of the code (VAE).
             output_noise: the decoder also gives a log variance of every value (heteroscedastic likelihood).
         """
@@ -35,7 +35,7 @@ class Architecture(Settings, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockArchitecture(Architecture):
-    """Settings that the dense and the convolutional network share.
+    """Settings that the dense and the convolutional networks share.
 
     Args:
         latent_ratio: size of the code relative to the flattened input, rounded down.

@@ -140,6 +140,8 @@ def _example_shape(subject: Subject) -> str:
     shape = subject.detector.input_shape_
     if subject.windows:
         return f"{count(shape[0], 'time step')} and {count(shape[1], 'sensor')}"
+    if subject.images:
+        return f"{shape[0]} x {shape[1]} pixels and {count(shape[2], 'channel')}"
     return count(len(subject.detector.schema_.columns), "feature")
 
 

@@ -266,8 +266,10 @@ def _attributes(stored: Stored) -> dict[str, Any]:
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
     shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
-    if len(shape) not in (1, 2) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
-        raise ModelFileError(f"`input_shape_` must be (D,) or (L, K), each at most {LARGEST_EXAMPLE}, got {shape}.")
+    if len(shape) not in (1, 2, 3) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
+        raise ModelFileError(
+            f"`input_shape_` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
+        )
     intake = stored.fitted["intake_"]
     spectra = intake.get("spectra") if isinstance(intake, dict) else None
     known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
@@ -404,7 +406,7 @@ def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws
 
 
 def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:
-    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) == 2)
+    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) > 1)
 
 
 def check_probe(draws: Draws, kept: np.ndarray | None) -> None:

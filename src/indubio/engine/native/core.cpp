@@ -118,15 +118,26 @@ const char* measure(Layer& l) {
         l.rows = l.inputs, l.columns = l.outputs, l.shorter = l.longer = 1;
     } else if (l.kind == DOWN || l.kind == UP) {
         const bool up = l.kind == UP;
-        if (l.kernel < 1 || l.kernel > MOST || l.stride < 1 || l.stride > MOST || l.padding < 0 || l.padding > MOST)
-            return "has an impossible kernel, stride or padding";
+        for (int64_t size : {l.kernel, l.stride, l.kernel_height, l.stride_height, l.in_height, l.out_height})
+            if (size < 1 || size > MOST) return "has an impossible kernel, stride or height";
+        for (int64_t size : {l.padding, l.padding_height})
+            if (size < 0 || size > MOST) return "has an impossible padding";
+        if (l.in_length % l.in_height || l.out_length % l.out_height) return "has heights that do not belong to its lengths";
+        const int64_t in_wide = l.in_length / l.in_height, out_wide = l.out_length / l.out_height;
         l.shorter = up ? l.in_length : l.out_length;
         l.longer = up ? l.out_length : l.in_length;
-        const int64_t over = l.longer + 2 * l.padding - l.kernel;
-        if (over < 0 || over / l.stride + 1 != l.shorter) return "has lengths that do not belong together";
+        l.shorter_wide = up ? in_wide : out_wide, l.shorter_high = up ? l.in_height : l.out_height;
+        l.longer_wide = up ? out_wide : in_wide, l.longer_high = up ? l.out_height : l.in_height;
+        const int64_t across = l.longer_wide + 2 * l.padding - l.kernel;
+        const int64_t down = l.longer_high + 2 * l.padding_height - l.kernel_height;
+        if (across < 0 || across / l.stride + 1 != l.shorter_wide || down < 0 ||
+            down / l.stride_height + 1 != l.shorter_high)
+            return "has lengths that do not belong together";
         l.rows = up ? l.in_channels : l.out_channels;
-        if (!product_fits(up ? l.out_channels : l.in_channels, l.kernel)) return "is too large";
-        l.columns = (up ? l.out_channels : l.in_channels) * l.kernel;
+        if (!product_fits(l.kernel_height, l.kernel)) return "is too large";
+        const int64_t area = l.kernel_height * l.kernel;
+        if (!product_fits(up ? l.out_channels : l.in_channels, area)) return "is too large";
+        l.columns = (up ? l.out_channels : l.in_channels) * area;
         if (!product_fits(l.columns, l.shorter)) return "is too large";
     } else {
         return "is of an unknown kind";
@@ -315,10 +326,10 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
 
 API void indubio_forget(void* net) { delete static_cast<Owned*>(static_cast<Network*>(net)); }
 
-// Weights, units that dropout may switch, values of the code.
+// Weights, units that dropout may switch, values of the code, and of the work space for an example that is scored.
 API void indubio_network_sizes(const void* net, int64_t* out) {
     const Network& one = *static_cast<const Network*>(net);
-    out[0] = one.weights, out[1] = one.units, out[2] = one.latent;
+    out[0] = one.weights, out[1] = one.units, out[2] = one.latent, out[3] = one.forward_rows;
 }
 
 API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char* error) {

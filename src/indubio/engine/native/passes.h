@@ -47,29 +47,46 @@ struct Pass {
         return i == net.depth && net.code_head >= 0 ? at(net.code) : at(layer(i - 1).out);
     }
 
-    void windows(const Layer& l, const T* x, T* out) const {
-        for (int64_t c = 0, channels = l.columns / l.kernel; c < channels; c++)
+    // Calls f(where the sample is among those of the longer side, or -1 where it is padding) for every row of the windows
+    // of one channel: kernel by kernel, sample by sample, each downwards and then across.
+    template <class F>
+    static void each_window(const Layer& l, F f) {
+        for (int64_t i = 0; i < l.kernel_height; i++)
             for (int64_t j = 0; j < l.kernel; j++)
-                for (int64_t t = 0; t < l.shorter; t++, out += S) {
-                    const int64_t from = t * l.stride + j - l.padding;
-                    if (from >= 0 && from < l.longer)
-                        std::memcpy(out, x + (c * l.longer + from) * S, size_t(S) * sizeof(T));
-                    else
-                        std::memset(out, 0, size_t(S) * sizeof(T));
+                for (int64_t h = 0; h < l.shorter_high; h++) {
+                    const int64_t row = h * l.stride_height + i - l.padding_height;
+                    const bool inside = row >= 0 && row < l.longer_high;
+                    for (int64_t t = 0; t < l.shorter_wide; t++) {
+                        const int64_t column = t * l.stride + j - l.padding;
+                        f(inside && column >= 0 && column < l.longer_wide ? row * l.longer_wide + column : -1);
+                    }
                 }
     }
 
+    static int64_t long_channels(const Layer& l) { return l.columns / (l.kernel_height * l.kernel); }
+
+    void windows(const Layer& l, const T* x, T* out) const {
+        for (int64_t c = 0, channels = long_channels(l); c < channels; c++)
+            each_window(l, [&](int64_t from) {
+                if (from >= 0)
+                    std::memcpy(out, x + (c * l.longer + from) * S, size_t(S) * sizeof(T));
+                else
+                    std::memset(out, 0, size_t(S) * sizeof(T));
+                out += S;
+            });
+    }
+
     void overlapped(const Layer& l, const T* from, T* x) const {
-        const int64_t channels = l.columns / l.kernel;
+        const int64_t channels = long_channels(l);
         std::memset(x, 0, size_t(channels * l.longer * S) * sizeof(T));
         for (int64_t c = 0; c < channels; c++)
-            for (int64_t j = 0; j < l.kernel; j++)
-                for (int64_t t = 0; t < l.shorter; t++, from += S) {
-                    const int64_t to = t * l.stride + j - l.padding;
-                    if (to < 0 || to >= l.longer) continue;
-                    T* sum = x + (c * l.longer + to) * S;
-                    for (int64_t i = 0; i < S; i++) sum[i] += from[i];
-                }
+            each_window(l, [&](int64_t to) {
+                const T* more = from;
+                from += S;
+                if (to < 0) return;
+                T* sum = x + (c * l.longer + to) * S;
+                for (int64_t i = 0; i < S; i++) sum[i] += more[i];
+            });
     }
 
     void apply(const Layer& l, const T* x, T* z, bool without_bias = false) const {
