@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.spectra import Spectra
-    from indubio.networks import Conv1d, Dense, OwnNetwork
+    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
         VAE,
@@ -88,6 +88,7 @@ __all__ = [
     "AtMost",
     "BayesByBackprop",
     "Budget",
+    "Coalition",
     "Conv1d",
     "Cost",
     "CrossFit",
@@ -119,7 +120,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Conv1d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Coalition", "Conv1d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.inputs.spectra": ("Spectra",),

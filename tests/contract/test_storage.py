@@ -14,6 +14,7 @@ from torch import nn
 
 from indubio import (
     Budget,
+    Coalition,
     Conv1d,
     Dense,
     Detector,
@@ -60,6 +61,7 @@ WINDOWS = np.sin(np.linspace(0, 6, 20))[None, :, None] + 0.1 * RNG.normal(size=(
 NETWORKS = {
     "dense": (Dense(layer_norm=True, bias=True), ROWS),
     "conv1d": (Conv1d(linear=(8,)), WINDOWS),
+    "coalition": (Coalition(network=Dense(widths=(8,))), WINDOWS),
     "own": (OWN, ROWS),
     "its own": (None, ROWS),
     "its own, of windows": (None, WINDOWS),

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from torch import nn
 
-from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, MCDropout, OwnNetwork, Training
+from indubio import AnchoredEnsemble, Budget, Coalition, Conv1d, Dense, Detector, MCDropout, OwnNetwork, Training
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import MinMax, read_table
@@ -28,6 +28,7 @@ NETWORKS = {
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
     "conv1d, selu": (Conv1d(linear=(10,), activation="selu"), WINDOWS),
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
+    "coalition": (Coalition(network=Conv1d(linear=(10,), layer_norm=True, bias=True)), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }
 

@@ -2,6 +2,7 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import Coalition
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
@@ -19,6 +20,7 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "conv1d": Conv1d,
     "cosines": Cosines,
     "attention": Attention,
+    "coalition": Coalition,
     "own": OwnNetwork,
 }
 LIKELIHOODS: dict[str, type[Likelihood]] = {
@@ -37,6 +39,7 @@ __all__ = [
     "BernoulliLikelihood",
     "BlockArchitecture",
     "ClosedForm",
+    "Coalition",
     "Conv1d",
     "Cosines",
     "Dense",
