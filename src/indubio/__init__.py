@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.spectra import Spectra
-    from indubio.networks import Conv1d, Dense, OwnNetwork
+    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
         SWAG,
@@ -93,6 +93,7 @@ __all__ = [
     "AtMost",
     "BayesByBackprop",
     "Budget",
+    "Coalition",
     "Conv1d",
     "Conv2d",
     "Cost",
@@ -128,7 +129,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Conv1d", "Conv2d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Coalition", "Conv1d", "Conv2d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.inputs.spectra": ("Spectra",),

@@ -17,6 +17,7 @@ from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,
     ContinuousBernoulliLikelihood,
+    Coalition,
     Conv1d,
     Conv2d,
     Dense,
@@ -113,6 +114,18 @@ def test_every_setting_trains_to_the_same_bits_on_every_instruction_set(name, go
         instructions(one)
         found.append(bits_of(Detector(**given).fit(good[:120]), good))
     assert all(bits == found[0] for bits in found)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_coalition_has_the_same_bits_on_every_instruction_set_and_in_any_company(name, instructions):
+    windows = np.random.default_rng(0).normal(size=(310, 24, 3))
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        detector = small_detector(name, architecture=Coalition(network=SIGNALS), epochs=2).fit(windows[:40])
+        found.append(bits_of(detector, windows))
+    assert all(bits == found[0] for bits in found)
+    check_cuts_and_orders(detector, windows)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -14,6 +14,7 @@ from torch import nn
 
 from indubio import (
     Budget,
+    Coalition,
     Conv1d,
     Conv2d,
     Dense,
@@ -71,6 +72,7 @@ NETWORKS = {
     "dense": (Dense(layer_norm=True, bias=True), ROWS),
     "conv1d": (Conv1d(linear=(8,)), WINDOWS),
     "conv2d": (Conv2d(channels=(3, 4), latent=5), PICTURES),
+    "coalition": (Coalition(network=Dense(widths=(8,))), WINDOWS),
     "own": (OWN, ROWS),
     "its own": (None, ROWS),
     "its own, of windows": (None, WINDOWS),

@@ -6,7 +6,18 @@ import pandas as pd
 import pytest
 from torch import nn
 
-from indubio import AnchoredEnsemble, Budget, Conv1d, Conv2d, Dense, Detector, MCDropout, OwnNetwork, Training
+from indubio import (
+    AnchoredEnsemble,
+    Budget,
+    Coalition,
+    Conv1d,
+    Conv2d,
+    Dense,
+    Detector,
+    MCDropout,
+    OwnNetwork,
+    Training,
+)
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import MinMax, read_table
@@ -47,6 +58,7 @@ NETWORKS = {
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
     "conv2d": (Conv2d(channels=(3, 4), latent=5), IMAGES),
     "conv2d with norm": (Conv2d(channels=(3, 4), latent=5, layer_norm=True, bias=True, skips=False), IMAGES),
+    "coalition": (Coalition(network=Conv1d(linear=(10,), layer_norm=True, bias=True)), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),
 }
 

@@ -16,6 +16,7 @@ from indubio.engine.objectives import Chain, Corruption, PointWeights, Variation
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 
 Rows = Float[np.ndarray, "n ..."]
 
@@ -142,6 +143,10 @@ class Engine(Protocol):
 
 def engine_for(autoencoder: Autoencoder) -> Engine:
     """The engine that runs this autoencoder."""
+    if isinstance(autoencoder.network, CoalitionNetwork):
+        from indubio.engine.coalition_engine import CoalitionEngine
+
+        return CoalitionEngine(autoencoder, engine_for)
     compiled = compiled_engine(autoencoder)
     if compiled is not None:
         return compiled

@@ -1,6 +1,7 @@
 """The stacked network as ONNX nodes: the same blocks, in the same order, with the draws' weights as constants."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -9,6 +10,7 @@ from onnx import TensorProto
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
 from indubio.networks.likelihoods import (
     LOG_VARIANCE,
@@ -29,6 +31,30 @@ from indubio.posteriors import Draws
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
+def nll_nodes(graph: Graph, draws: Draws, rows: str) -> str:
+    """Scores (draws, examples) of scaled float32 rows (examples, ...): of a coalition, the mean over the sensors."""
+    network = draws.autoencoder.network
+    if not isinstance(network, CoalitionNetwork):
+        return NetworkNodes(graph, draws).nll(rows)
+    each = [
+        NetworkNodes(graph, _sensor_draws(draws, network, sensor)).nll(
+            graph.add("Gather", rows, graph.constant([sensor], np.int64), axis=2)
+        )
+        for sensor in range(network.sensors)
+    ]
+    return graph.add("Mean", *each)
+
+
+def _sensor_draws(draws: Draws, network: CoalitionNetwork, sensor: int) -> Draws:
+    return Draws(
+        replace(draws.autoencoder, network=network.inner),
+        draws.count,
+        network.weights_of(sensor, draws.weights),
+        masks=None if draws.masks is None else network.masks_of(sensor, draws.masks),
+        noise=None if draws.noise is None else network.noise_of(sensor, draws.noise),
+    )
+
+
 class NetworkNodes:
     """Adds the network and likelihood of some draws to a graph."""
 
@@ -36,7 +62,7 @@ class NetworkNodes:
         network = draws.autoencoder.network
         if not isinstance(network, BlockNetwork):
             raise ConfigError(
-                "only the built-in networks (Dense, Conv1d, Conv2d) can be exported, not a user's own modules."
+                "only the built-in networks (Dense, Conv1d, Conv2d, Coalition) can be exported, not a user's own modules."
             )
         self._graph, self._draws, self._network = graph, draws, network
         self._weights = draws.weights

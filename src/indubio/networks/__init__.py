@@ -2,6 +2,7 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import Coalition
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.conv2d import Conv2d
 from indubio.networks.dense import Dense
@@ -24,6 +25,7 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "conv2d": Conv2d,
     "cosines": Cosines,
     "attention": Attention,
+    "coalition": Coalition,
     "own": OwnNetwork,
 }
 LIKELIHOODS: dict[str, type[Likelihood]] = {
@@ -47,6 +49,7 @@ __all__ = [
     "BlockArchitecture",
     "ClosedForm",
     "ContinuousBernoulliLikelihood",
+    "Coalition",
     "Conv1d",
     "Conv2d",
     "Cosines",

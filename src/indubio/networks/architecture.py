@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -21,6 +21,16 @@ Activation = Literal["leaky_relu", "relu", "elu", "selu", "gelu", "tanh"]
 @dataclass(frozen=True, kw_only=True)
 class Architecture(Settings, ABC):
     """What kind of network to build."""
+
+    @property
+    def unit_interval(self) -> bool:
+        """Whether all that it gives lies within [0, 1]."""
+        return False
+
+    @property
+    def unbounded(self) -> Self:
+        """The same for data of any range."""
+        return self
 
     @abstractmethod
     def build(self, input_shape: Shape, *, code_noise: bool, output_noise: bool) -> Network:
@@ -71,6 +81,11 @@ class BlockArchitecture(Architecture):
     def unit_interval(self) -> bool:
         """Whether all that it gives lies within [0, 1]."""
         return self.last_activation == "sigmoid"
+
+    @property
+    def unbounded(self) -> Self:
+        """The same for data of any range."""
+        return self.replaced(last_activation="none")
 
     def latent_size(self, input_shape: Shape) -> int:
         """Units of the code; never fewer than one."""

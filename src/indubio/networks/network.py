@@ -22,6 +22,11 @@ class Network(ABC):
     dropout_units: tuple[int, ...]
     widest: int
 
+    @property
+    def values_per_loss(self) -> int:
+        """Values of one example that a loss is the mean over."""
+        return prod(self.input_shape)
+
     @abstractmethod
     def shapes(self) -> Shapes:
         """Names and shapes of the weights of one network."""

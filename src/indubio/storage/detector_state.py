@@ -17,6 +17,7 @@ from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
@@ -172,7 +173,7 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(rebuilt_one.network, BlockNetwork):
+    if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
         same = same and rebuilt_one.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
