@@ -27,7 +27,7 @@ from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
 from indubio.inputs.spectra import chosen_spectra
-from indubio.networks import Architecture, Autoencoder, Coalition, Dense, Likelihood
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -581,16 +581,18 @@ class Detector(ChainEstimator):
         settings.check_score(settings.posterior.count)
         refuse_groups(settings.trimming, self.smallest_group)
         network, scaling = self.architecture, settings.scaling
+        place, inner = (
+            ("architecture.network", network.network) if isinstance(network, Coalition) else ("architecture", network)
+        )
         if network is not None and network.unit_interval and not scaling.unit_interval:
-            place = "architecture.network" if isinstance(network, Coalition) else "architecture"
             raise ConfigError(
                 f'`{place}.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
                 f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
             )
-        if isinstance(network, BlockArchitecture) and settings.likelihood.unit_interval and not network.unit_interval:
+        if isinstance(inner, BlockArchitecture) and settings.likelihood.unit_interval and not inner.unit_interval:
             raise ConfigError(
-                f'`architecture.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is '
-                f"for reconstructions within [0, 1], got {network.last_activation!r}."
+                f'`{place}.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is for '
+                f"reconstructions within [0, 1], got {inner.last_activation!r}."
             )
         return settings
 

@@ -16,8 +16,8 @@ from indubio.inputs import MinMax
 from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,
-    ContinuousBernoulliLikelihood,
     Coalition,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Conv2d,
     Dense,

@@ -89,6 +89,12 @@ class CoalitionEngine:
         ]
         return CoalitionSampler(self._network, samplers, self._columns)
 
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows: every sensor's network has its share of the mean."""
+        own = zip(self._columns, self._network.each_sensor(rows), strict=True)
+        each = [self._engine.gradient(np.ascontiguousarray(values[:, columns]), one) for columns, one in own]
+        return _joined(each, self._columns) / np.asarray(len(each), values.dtype)
+
     def scorer(
         self,
         count: int,
@@ -140,6 +146,11 @@ class CoalitionTrainer:
         for trainer, own in zip(self._trainers, self._columns, strict=True):
             trainer.put(values[:, own])
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken."""
+        for trainer in self._trainers:
+            trainer.restart()
+
     def _with_rows(self, rows: Rows) -> Iterator[tuple[Trainer, Rows]]:
         return zip(self._trainers, self._network.each_sensor(rows), strict=True)
 
@@ -151,6 +162,16 @@ class CoalitionSampler:
         self, network: CoalitionNetwork, samplers: Sequence[Sampler], columns: Sequence[Int[np.ndarray, " _"]]
     ) -> None:
         self._network, self._samplers, self._columns = network, samplers, columns
+
+    @property
+    def chain(self) -> Chain:
+        """Settings of the next moves, the same for all sensors."""
+        return self._samplers[0].chain
+
+    @chain.setter
+    def chain(self, chain: Chain) -> None:
+        for sampler in self._samplers:
+            sampler.chain = chain
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move of every sensor's chain for each batch; the last batch's mean NLL."""
@@ -180,6 +201,10 @@ class CoalitionScorer:
     def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
         """What every draw takes every row for."""
         return np.concatenate([scorer.reconstruction(own) for scorer, own in self._with_rows(rows)], axis=-1)
+
+    def variance(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """The squared scale that every draw's decoder gives for every value."""
+        return np.concatenate([scorer.variance(own) for scorer, own in self._with_rows(rows)], axis=-1)
 
     def _with_rows(self, rows: Rows) -> Iterator[tuple[DrawScorer, Rows]]:
         return zip(self._scorers, self._network.each_sensor(rows), strict=True)

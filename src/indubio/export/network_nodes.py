@@ -62,7 +62,7 @@ class NetworkNodes:
         network = draws.autoencoder.network
         if not isinstance(network, BlockNetwork):
             raise ConfigError(
-                "only the built-in networks (Dense, Conv1d, Conv2d, Coalition) can be exported, not a user's own modules."
+                "only built-in networks (Dense, Conv1d, Conv2d, Coalition) can be exported, not a user's own modules."
             )
         self._graph, self._draws, self._network = graph, draws, network
         self._weights = draws.weights
