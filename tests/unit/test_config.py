@@ -183,7 +183,7 @@ def test_settings_that_no_list_names_are_refused():
 def test_a_coalition_says_which_network_each_sensor_has():
     plain = {"kind": "coalition", "network": {"kind": "dense", "widths": [5]}}
     assert from_plain(Architecture, plain) == Coalition(network=Dense(widths=(5,)))
-    assert from_plain(Architecture, through_json(to_plain(Coalition()))) == Coalition() == Coalition(network=Conv1d())
+    assert from_plain(Architecture, through_json(to_plain(Coalition()))) == Coalition(network=Conv1d(bias=True))
 
 
 def test_a_coalition_is_made_of_networks_that_are_trained():

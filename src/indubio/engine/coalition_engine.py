@@ -93,7 +93,7 @@ class CoalitionEngine:
         """Of the mean NLL of all rows: every sensor's network has its share of the mean."""
         own = zip(self._columns, self._network.each_sensor(rows), strict=True)
         each = [self._engine.gradient(np.ascontiguousarray(values[:, columns]), one) for columns, one in own]
-        return _joined(each, self._columns) / np.asarray(len(each), values.dtype)
+        return np.asarray(_joined(each, self._columns) / np.asarray(len(each), values.dtype))
 
     def scorer(
         self,

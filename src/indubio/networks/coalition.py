@@ -30,7 +30,9 @@ class Coalition(Architecture):
     """One network for each sensor of windows; the score is the mean of theirs.
 
     Args:
-        network: of each sensor, `Conv1d()` or `Dense()`; its code is as large as a single sensor makes it.
+        network: of each sensor, a `Conv1d` or `Dense`; its code is as large as a single sensor makes it. The default
+            has biases: without them a network gives 0.5 for a sensor at its lowest value, and in a coalition no other
+            sensor makes up for it.
 
     Example:
         The networks have the same layers, and weights of their own.
@@ -42,7 +44,9 @@ class Coalition(Architecture):
         (20, 8)
     """
 
-    network: Annotated[BlockArchitecture, ByKind({"dense": Dense, "conv1d": Conv1d})] = field(default_factory=Conv1d)
+    network: Annotated[BlockArchitecture, ByKind({"dense": Dense, "conv1d": Conv1d})] = field(
+        default_factory=lambda: Conv1d(bias=True)
+    )
 
     @property
     def unit_interval(self) -> bool:
