@@ -69,7 +69,7 @@ class Detector(ChainEstimator):
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
             for those that are computed.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
-            `Exponential()` and `Uniform()`.
+            `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
