@@ -74,7 +74,7 @@ class Detector(ChainEstimator):
             "epistemic" is the variance of the reconstruction over the draws, "aleatoric" the noise that the decoder
             expects, for likelihoods with noise="per_example", "waic" mean and variance of the NLL: docs/scores.md.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
-            `Exponential()` and `Uniform()`.
+            `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
