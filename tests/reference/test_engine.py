@@ -1,5 +1,6 @@
 """Every engine against plain torch in double precision, where the two agree to rounding."""
 
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 
@@ -356,6 +357,25 @@ def test_the_gradient_at_some_values_is_that_of_plain_torch(name, engine):
     case.nll(theta, tensor(rows)).backward()
     np.testing.assert_allclose(found[0], theta.grad, **CLOSE)
     np.testing.assert_array_equal(values, kept)
+
+
+def test_the_steps_of_a_chain_can_change_on_the_way(engine):
+    case = CASES["dense, bias"]
+    values, rows, order = case.values(networks=1), case.rows(), case.order(networks=1)
+    chain, rates = Chain(prior_scale=1e-3, step_size=0.05, friction=0.2, spread=0.0), [0.05, 0.02, 0.1]
+    sampler = sampler_of(case, engine, chain, values)
+    for rate in rates:
+        sampler.chain = replace(chain, step_size=rate)
+        sampler.steps(rows, order)
+
+    theta, momentum = torch.tensor(values[0], requires_grad=True), torch.zeros(values.shape[1], dtype=torch.double)
+    for rate, index in [(rate, index) for rate in rates for index in batches_of(order, BATCH)]:
+        loss = case.nll(theta, tensor(rows[index[0]])) + 1e-3 * theta.square().sum()
+        (gradient,) = torch.autograd.grad(loss, theta)
+        momentum = 0.8 * momentum - rate * gradient
+        with torch.no_grad():
+            theta += momentum
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
 
 
 def test_a_chain_settles_to_the_posterior(engine):
