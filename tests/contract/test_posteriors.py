@@ -34,6 +34,7 @@ SMALL = {
     "bayes_by_backprop": {"draws": 6},
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
+    "bayesian_vae": {"draws": 6, "burn_in": 5, "thinning": 3},
     "random_features": {"draws": 6, "units": 30},
     "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},

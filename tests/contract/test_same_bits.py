@@ -29,6 +29,7 @@ FEW = {
     "anchored_ensemble": {"members": 3},
     "deterministic": {},
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "bayesian_vae": {"draws": 3, "burn_in": 5, "thinning": 2},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)

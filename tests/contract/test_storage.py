@@ -48,6 +48,7 @@ SMALL = {
     "bayes_by_backprop": {"draws": 4},
     "anchored_ensemble": {"members": 3},
     "sghmc": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "bayesian_vae": {"draws": 4, "burn_in": 3, "thinning": 2},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }

@@ -256,6 +256,9 @@ class CompiledSampler:
         self._engine, self._chain, self._batch, self._noise = engine, chain, batch, noise
         self._values = np.array(values, order="C")
         self._momentum = np.zeros_like(self._values)
+        self._decays, self._spreads = (
+            np.full(engine.weights, each, values.dtype) for each in (2 * chain.prior_scale, chain.spread)
+        )
         self._key, self._steps = stream.key, 0
 
     def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
@@ -267,6 +270,8 @@ class CompiledSampler:
             values=address(self._values),
             moments=address(self._momentum),
             rows=address(flat),
+            decays=address(self._decays),
+            spreads=address(self._spreads),
             order=address(order),
             objective=CHAIN,
             weights=self._engine.weights,
@@ -274,11 +279,10 @@ class CompiledSampler:
             ordered=len(order),
             batch=self._batch,
             steps=steps,
-            decay=2 * chain.prior_scale,
             keep=1.0,
+            kl_weight=chain.kl_weight or 0.0,
             step_size=chain.step_size,
             friction=chain.friction,
-            spread=chain.spread,
             key=self._key,
             first_step=self._steps,
         )

@@ -2,6 +2,7 @@
 
 from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
+from indubio.posteriors.bayesian_vae import BayesianVAE
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
@@ -21,6 +22,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "bayes_by_backprop": BayesByBackprop,
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
+    "bayesian_vae": BayesianVAE,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -31,6 +33,7 @@ __all__ = [
     "VAE",
     "AnchoredEnsemble",
     "BayesByBackprop",
+    "BayesianVAE",
     "Denoising",
     "Deterministic",
     "Draws",

@@ -78,10 +78,29 @@ class SGHMC(TrainedPosterior):
 
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
+        return self.sampled(context)
+
+    def sampled(
+        self,
+        context: FitContext,
+        *,
+        variances: Float[np.ndarray, " p"] | None = None,
+        kicked: Float[np.ndarray, " p"] | float = 1.0,
+        kl_weight: float | None = None,
+    ) -> Draws:
+        """The places of the chains.
+
+        Args:
+            context: what is trained, on which rows, and how.
+            variances: of each weight under the prior; None for the prior of `prior_scale`.
+            kicked: factor of each weight's kicks; a weight with 0 is moved by its gradient alone.
+            kl_weight: of the code's KL, as in `PointWeights`; None for networks without code noise.
+        """
         lengths = [len(part) for part in np.array_split(np.arange(self.draws), min(self.chains, self.draws))]
         own, autoencoder = streams(context.seed, len(lengths)), context.autoencoder
-        trained = self._trained(context, own, np.cumsum(lengths) - 1)
-        moves = self._moves(context, trained)
+        trained = self._trained(context, own, np.cumsum(lengths) - 1, kl_weight)
+        moves = self._moves(context, trained, variances)
+        moves = replace(moves, spread=moves.spread * kicked, kl_weight=kl_weight)
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
         drawn = 0
         for chain, length in enumerate(lengths):
@@ -93,7 +112,7 @@ class SGHMC(TrainedPosterior):
         draws = Draws(autoencoder, self.draws, autoencoder.named(weights))
         return replace(draws, mixing=_mixing(context, draws, weights, len(lengths), min(lengths)))
 
-    def chain(self, examples: int, temperature: float, prior_scale: float) -> Chain:
+    def chain(self, examples: int, temperature: float, prior_scale: float | Float[np.ndarray, " p"]) -> Chain:
         """The settings of the chain's moves, for so many training rows."""
         return Chain(
             prior_scale=prior_scale,
@@ -102,21 +121,25 @@ class SGHMC(TrainedPosterior):
             spread=sqrt(2 * self.friction * self.step_size * temperature / examples),
         )
 
-    def _moves(self, context: FitContext, trained: Float[np.ndarray, "c p"]) -> Chain:
+    def _moves(
+        self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None
+    ) -> Chain:
         """The settings of the chain's moves, for these rows and trained networks."""
         temperature = temperature_of(context, trained) if self.temperature == "auto" else self.temperature
+        if variances is not None:  # lambda of each weight, see `data_prior`
+            return self.chain(len(context.rows), temperature, temperature / (2 * len(context.rows) * variances))
         prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
         return self.chain(len(context.rows), temperature, prior)
 
     def _trained(
-        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"]
+        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"], kl_weight: float | None
     ) -> Float[np.ndarray, "c p"]:
         """The networks that the chains begin with; each starts where the chain of `start` ended."""
         scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
         autoencoder, start = context.autoencoder, context.start
         start = None if start is None else start[np.minimum(ends, len(start) - 1)]
         runs = fit_networks(
-            PointWeights(prior_scale=scale),
+            PointWeights(prior_scale=scale, kl_weight=kl_weight),
             lambda given: Beginning(fresh_weights(autoencoder, given, context.rows.dtype)),
             replace(context, start=start),
             own,
