@@ -13,7 +13,7 @@ from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors import draws, sghmc
+from indubio.posteriors import draws, functional_prior, sghmc
 from indubio.training import network_fits
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
@@ -112,5 +112,5 @@ NOISES = {"torch": StreamNoise, "core": CoreNoise}
 
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
     """Train and score on this engine, whichever would be chosen."""
-    for module in (draws, network_fits, sghmc):
+    for module in (draws, functional_prior, network_fits, sghmc):
         patch.setattr(module, "engine_for", ENGINES[engine])

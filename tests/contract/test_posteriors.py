@@ -35,6 +35,7 @@ SMALL = {
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
     "bayesian_vae": {"draws": 6, "burn_in": 5, "thinning": 3},
+    "functional_prior": {"draws": 6, "burn_in": 5, "thinning": 3, "networks": 4, "directions": 5, "moves": 1},
     "random_features": {"draws": 6, "units": 30},
     "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},

@@ -30,6 +30,7 @@ FEW = {
     "deterministic": {},
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
     "bayesian_vae": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "functional_prior": {"draws": 3, "burn_in": 5, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)

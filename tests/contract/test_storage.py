@@ -49,6 +49,7 @@ SMALL = {
     "anchored_ensemble": {"members": 3},
     "sghmc": {"draws": 4, "burn_in": 3, "thinning": 2},
     "bayesian_vae": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "functional_prior": {"draws": 4, "burn_in": 3, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }

@@ -5,6 +5,7 @@ from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.bayesian_vae import BayesianVAE
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.functional_prior import FunctionalPrior
 from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
@@ -23,6 +24,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
     "bayesian_vae": BayesianVAE,
+    "functional_prior": FunctionalPrior,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -38,6 +40,7 @@ __all__ = [
     "Deterministic",
     "Draws",
     "EarlyStopping",
+    "FunctionalPrior",
     "MCDropout",
     "Posterior",
     "Progress",

@@ -71,8 +71,6 @@ class BayesianVAE(SGHMC):
 
 def of_decoder(autoencoder: Autoencoder) -> Float[np.ndarray, " p"]:
     """1 for every weight of the decoder and the likelihood, 0 for those of the encoder."""
-    ones = {
-        name: np.full((1, *shape), 0.0 if name.startswith(OF_ENCODER) else 1.0)
-        for name, shape in autoencoder.shapes().items()
-    }
-    return np.ravel(autoencoder.flat(ones))
+    shapes = autoencoder.shapes()
+    ones = [0.0 if name.startswith(OF_ENCODER) else 1.0 for name in shapes]
+    return np.repeat(ones, [prod(shape) for shape in shapes.values()])

@@ -31,7 +31,7 @@ from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.training import mixing
 from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress, diverged, endless_orders
-from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
+from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
 from indubio.training.rows import stretches
 
 
@@ -87,6 +87,7 @@ class SGHMC(TrainedPosterior):
         variances: Float[np.ndarray, " p"] | None = None,
         kicked: Float[np.ndarray, " p"] | float = 1.0,
         kl_weight: float | None = None,
+        begin: Begin | None = None,
     ) -> Draws:
         """The places of the chains.
 
@@ -95,10 +96,13 @@ class SGHMC(TrainedPosterior):
             variances: of each weight under the prior; None for the prior of `prior_scale`.
             kicked: factor of each weight's kicks; a weight with 0 is moved by its gradient alone.
             kl_weight: of the code's KL, as in `PointWeights`; None for networks without code noise.
+            begin: what networks are trained from before the chains run; None is fresh weights.
         """
         lengths = [len(part) for part in np.array_split(np.arange(self.draws), min(self.chains, self.draws))]
         own, autoencoder = streams(context.seed, len(lengths)), context.autoencoder
-        trained = self._trained(context, own, np.cumsum(lengths) - 1, kl_weight)
+        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
+        objective = PointWeights(prior_scale=scale, kl_weight=kl_weight)
+        trained = _trained(objective, context, own, np.cumsum(lengths) - 1, begin)
         moves = self._moves(context, trained, variances)
         moves = replace(moves, spread=moves.spread * kicked, kl_weight=kl_weight)
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
@@ -131,21 +135,6 @@ class SGHMC(TrainedPosterior):
         prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
         return self.chain(len(context.rows), temperature, prior)
 
-    def _trained(
-        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"], kl_weight: float | None
-    ) -> Float[np.ndarray, "c p"]:
-        """The networks that the chains begin with; each starts where the chain of `start` ended."""
-        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
-        autoencoder, start = context.autoencoder, context.start
-        start = None if start is None else start[np.minimum(ends, len(start) - 1)]
-        runs = fit_networks(
-            PointWeights(prior_scale=scale, kl_weight=kl_weight),
-            lambda given: Beginning(fresh_weights(autoencoder, given, context.rows.dtype)),
-            replace(context, start=start),
-            own,
-        )
-        return np.concatenate(list(runs))
-
     def _chain(
         self, context: FitContext, moves: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, which: range
     ) -> Iterator[Float[np.ndarray, "1 p"]]:
@@ -173,6 +162,19 @@ class SGHMC(TrainedPosterior):
                 yield sampler.values()
                 if drawn == len(which):
                     return
+
+
+def _trained(
+    objective: PointWeights,
+    context: FitContext,
+    own: Sequence[Stream],
+    ends: Int[np.ndarray, " c"],
+    begin: Begin | None,
+) -> Float[np.ndarray, "c p"]:
+    """The networks that the chains begin with; each starts where the chain of `start` ended."""
+    start = None if context.start is None else context.start[np.minimum(ends, len(context.start) - 1)]
+    fresh = begin or (lambda given: Beginning(fresh_weights(context.autoencoder, given, context.rows.dtype)))
+    return np.concatenate(list(fit_networks(objective, fresh, replace(context, start=start), own)))
 
 
 def _mixing(
