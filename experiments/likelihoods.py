@@ -3,8 +3,8 @@
     python -m experiments.likelihoods [--seeds 3]   run what is missing, then write the tables of docs/likelihoods.md
     python -m experiments.likelihoods --tables      only the tables
 
-An anchored ensemble of 5 without norm and bias, 100 epochs of 3 batches at a rate of 0.02, data scaled to [0, 1] and cut,
-training scores as reference: only the likelihood differs. Conversions are those of the Gaussian likelihood's scores.
+An anchored ensemble of 5 without norm and bias, 100 epochs of 3 batches at a rate of 0.02, data scaled to [0, 1] and
+cut, training scores as reference: only the likelihood differs. Conversions are those of the Gaussian likelihood's scores.
 INDUBIO_DATA is the folder of the collection.
 """
 

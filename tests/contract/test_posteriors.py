@@ -44,6 +44,8 @@ SMALL = {
     "swag": {"draws": 6, "members": 2, "collected": 4, "every": 2},
     "laplace": {"draws": 6},
     "parallel_tempering": {"draws": 6, "chains": 3, "burn_in": 20, "thinning": 12},
+    "bayesian_vae": {"draws": 6, "burn_in": 5, "thinning": 3},
+    "functional_prior": {"draws": 6, "burn_in": 5, "thinning": 3, "networks": 4, "directions": 5, "moves": 1},
     "random_features": {"draws": 6, "units": 30},
     "prototypes": {"draws": 6},
     "noisy_weights": {"draws": 6},

@@ -38,6 +38,8 @@ FEW = {
     "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 5, "thinning": 2},
     "swag": {"draws": 3, "members": 2, "collected": 4, "every": 2},
     "parallel_tempering": {"draws": 3, "chains": 3, "burn_in": 10, "thinning": 4},
+    "bayesian_vae": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "functional_prior": {"draws": 3, "burn_in": 5, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)

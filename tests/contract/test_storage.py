@@ -58,6 +58,8 @@ SMALL = {
     "swag": {"draws": 4, "members": 2, "collected": 3, "every": 2},
     "laplace": {"draws": 4},
     "parallel_tempering": {"draws": 4, "chains": 2, "burn_in": 4, "thinning": 3},
+    "bayesian_vae": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "functional_prior": {"draws": 4, "burn_in": 3, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }

@@ -17,6 +17,7 @@ from indubio.posteriors import (
     VAE,
     AnchoredEnsemble,
     BayesByBackprop,
+    BayesianVAE,
     Deterministic,
     MCDropout,
     ParallelTempering,
@@ -186,7 +187,8 @@ def test_chains_share_the_draws_and_the_first_is_the_only_one_of_one():
 
 
 @pytest.mark.parametrize(
-    "posterior", [AnchoredEnsemble, BayesByBackprop, Deterministic, MCDropout, ParallelTempering, SGHMC, VAE]
+    "posterior",
+    [AnchoredEnsemble, BayesByBackprop, BayesianVAE, Deterministic, MCDropout, ParallelTempering, SGHMC, VAE],
 )
 def test_a_prior_of_the_data_is_for_every_posterior_that_is_trained(posterior):
     rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)

@@ -79,7 +79,7 @@ class CoalitionEngine:
         """A chain of every sensor's weights."""
         samplers = [
             self._engine.sampler(
-                chain,
+                _chain_of(chain, self._columns[k]),
                 values[:, self._columns[k]],
                 stream_of(stream.key, SAMPLING, k),
                 batch=batch,
@@ -87,7 +87,7 @@ class CoalitionEngine:
             )
             for k in self._sensors
         ]
-        return CoalitionSampler(self._network, samplers, self._columns)
+        return CoalitionSampler(self._network, chain, samplers, self._columns)
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
         """Of the mean NLL of all rows: every sensor's network has its share of the mean."""
@@ -159,19 +159,24 @@ class CoalitionSampler:
     """A chain of every sensor's weights."""
 
     def __init__(
-        self, network: CoalitionNetwork, samplers: Sequence[Sampler], columns: Sequence[Int[np.ndarray, " _"]]
+        self,
+        network: CoalitionNetwork,
+        chain: Chain,
+        samplers: Sequence[Sampler],
+        columns: Sequence[Int[np.ndarray, " _"]],
     ) -> None:
-        self._network, self._samplers, self._columns = network, samplers, columns
+        self._network, self._chain, self._samplers, self._columns = network, chain, samplers, columns
 
     @property
     def chain(self) -> Chain:
         """Settings of the next moves, the same for all sensors."""
-        return self._samplers[0].chain
+        return self._chain
 
     @chain.setter
     def chain(self, chain: Chain) -> None:
-        for sampler in self._samplers:
-            sampler.chain = chain
+        self._chain = chain
+        for sampler, own in zip(self._samplers, self._columns, strict=True):
+            sampler.chain = _chain_of(chain, own)
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move of every sensor's chain for each batch; the last batch's mean NLL."""
@@ -208,6 +213,13 @@ class CoalitionScorer:
 
     def _with_rows(self, rows: Rows) -> Iterator[tuple[DrawScorer, Rows]]:
         return zip(self._scorers, self._network.each_sensor(rows), strict=True)
+
+
+def _chain_of(chain: Chain, columns: Int[np.ndarray, " _"]) -> Chain:
+    """What is told of every weight, of one sensor's."""
+    told = {"prior_scale": chain.prior_scale, "spread": chain.spread}
+    own = {name: value[columns] for name, value in told.items() if isinstance(value, np.ndarray)}
+    return replace(chain, **own)  # type: ignore[arg-type]
 
 
 def _mean(each: Sequence[Float[np.ndarray, "..."]]) -> Float[np.ndarray, "..."]:

@@ -295,10 +295,15 @@ class CompiledSampler:
         chain, flat = self.chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
         order = np.ascontiguousarray(order[0])
         steps = -(-len(order) // self._batch)
+        decays, spreads = (
+            np.full(self._engine.weights, each, self._values.dtype) for each in (2 * chain.prior_scale, chain.spread)
+        )
         job = TrainJob(
             values=address(self._values),
             moments=address(self.momentum),
             rows=address(flat),
+            decays=address(decays),
+            spreads=address(spreads),
             order=address(order),
             objective=CHAIN,
             weights=self._engine.weights,
@@ -306,11 +311,10 @@ class CompiledSampler:
             ordered=len(order),
             batch=self._batch,
             steps=steps,
-            decay=2 * chain.prior_scale,
             keep=1.0,
+            kl_weight=chain.kl_weight or 0.0,
             step_size=chain.step_size,
             friction=chain.friction,
-            spread=chain.spread,
             key=self._key,
             first_step=self._steps,
         )

@@ -35,12 +35,13 @@ class TrainJob(Structure):
     """What a training call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "order", "rates", "roots")),
+        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "decays", "spreads")),
+        *((name, c_void_p) for name in ("order", "rates", "roots")),
         *((name, c_int64) for name in ("objective", "weights", "rows_count", "ordered", "batch", "steps")),
         *((name, c_double) for name in ("decay", "keep", "kl_weight", "lowest", "highest")),
         ("samples", c_int64),
         *((name, c_double) for name in ("prior_scale", "mixture", "wide", "narrow")),
-        *((name, c_double) for name in ("step_size", "friction", "spread")),
+        *((name, c_double) for name in ("step_size", "friction")),
         ("key", c_uint64),
         ("first_step", c_uint64),
         ("loss", c_double),

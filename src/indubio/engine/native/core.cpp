@@ -345,7 +345,9 @@ API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char
         if (net.layers[i].activation == COSINE || net.layers[i].activation == SOFTMAX)
             return failed(error, "cosines and softmax have no way back");
     if (job->objective != CHAIN && (!job->rates || !job->roots)) return failed(error, "there are no rates");
-    if (job->objective != POINT && net.code_head >= 0) return failed(error, "a VAE is trained by point weights");
+    if (job->objective == CHAIN && (!job->decays || !job->spreads)) return failed(error, "the chain has no decays or kicks");
+    if (job->objective == VARIATIONAL && net.code_head >= 0)
+        return failed(error, "a VAE is trained by point weights, or sampled by a chain");
     if (job->highest != 0 && !(job->lowest > 0 && job->lowest <= job->highest && job->highest < 1e18))
         return failed(error, "the noise of the inputs has no scale");
     for (int64_t k = 0; k < job->ordered; k++)
