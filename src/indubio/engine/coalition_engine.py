@@ -219,7 +219,7 @@ def _chain_of(chain: Chain, columns: Int[np.ndarray, " _"]) -> Chain:
     """What is told of every weight, of one sensor's."""
     told = {"prior_scale": chain.prior_scale, "spread": chain.spread}
     own = {name: value[columns] for name, value in told.items() if isinstance(value, np.ndarray)}
-    return replace(chain, **own)  # type: ignore[arg-type]
+    return replace(chain, **own)
 
 
 def _mean(each: Sequence[Float[np.ndarray, "..."]]) -> Float[np.ndarray, "..."]:
