@@ -344,7 +344,7 @@ def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
         sgd.step()
         losses.append(loss.item())
     np.testing.assert_allclose(last, [losses[2], losses[5]], **CLOSE)
-    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), rtol=1e-8, atol=1e-10)  # a beta's slopes are steep
 
 
 @pytest.mark.parametrize("name", POINTS)
