@@ -14,11 +14,17 @@ from indubio.inputs import MinMax
 from indubio.networks import BlockArchitecture, Conv1d, Dense
 from indubio.posteriors import (
     SGHMC,
+    SWAG,
     VAE,
     AnchoredEnsemble,
     BayesByBackprop,
+    BayesianVAE,
+    CyclicalSGMCMC,
     Deterministic,
+    FunctionalPrior,
+    Laplace,
     MCDropout,
+    ParallelTempering,
     Posterior,
     RangeTest,
     Training,
@@ -46,7 +52,15 @@ MODELS: dict[str, Posterior] = {
 
 
 # What the field has beside them, with the settings that each has by default.
-OTHER_MODELS: dict[str, Posterior] = {}
+OTHER_MODELS: dict[str, Posterior] = {
+    "SWAG": SWAG(members=1),
+    "Multi-SWAG": SWAG(),
+    "Last-layer Laplace": Laplace(),
+    "Cyclical SG-MCMC": CyclicalSGMCMC(),
+    "Parallel tempering": ParallelTempering(),
+    "Bayesian VAE": BayesianVAE(),
+    "Functional prior": FunctionalPrior(),
+}
 
 
 def preset(
