@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.spectra import Spectra
-    from indubio.networks import Conv1d, Dense, OwnNetwork
+    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
         SWAG,
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         Deterministic,
         Laplace,
         MCDropout,
+        ParallelTempering,
         Prototypes,
         RandomFeatures,
         Training,
@@ -92,7 +93,9 @@ __all__ = [
     "AtMost",
     "BayesByBackprop",
     "Budget",
+    "Coalition",
     "Conv1d",
+    "Conv2d",
     "Cost",
     "CrossFit",
     "CyclicalSGMCMC",
@@ -107,6 +110,7 @@ __all__ = [
     "NoReferral",
     "Odds",
     "OwnNetwork",
+    "ParallelTempering",
     "Prototypes",
     "RandomFeatures",
     "Spectra",
@@ -125,7 +129,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Conv1d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Coalition", "Conv1d", "Conv2d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.inputs.spectra": ("Spectra",),
@@ -143,6 +147,7 @@ _HOMES = {
         "Deterministic",
         "Laplace",
         "MCDropout",
+        "ParallelTempering",
         "Prototypes",
         "RandomFeatures",
         "Training",

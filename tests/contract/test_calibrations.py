@@ -32,6 +32,7 @@ SMALL = {
     "sghmc": {"draws": 4, "burn_in": 2, "thinning": 2},
     "cyclical_sgmcmc": {"draws": 4, "cycles": 2, "burn_in": 2, "thinning": 2},
     "swag": {"draws": 4, "members": 2, "collected": 3, "every": 1},
+    "parallel_tempering": {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 3},
 }
 
 

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError, WorkersError
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, SeparateDraws
@@ -73,7 +74,7 @@ def fit_spread(
         workers: where.
         report: told when a task is done.
     """
-    if not isinstance(autoencoder.network, BlockNetwork) or autoencoder.device != "cpu":
+    if not isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork) or autoencoder.device != "cpu":
         raise ConfigError("workers train the built-in networks, on CPUs. Leave `workers` out.")
     key = uuid.uuid4().hex
     with workers.executor(_start, (key, autoencoder, rows, training)) as executor:

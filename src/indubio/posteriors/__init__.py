@@ -2,11 +2,14 @@
 
 from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
+from indubio.posteriors.bayesian_vae import BayesianVAE
 from indubio.posteriors.cyclical_sgmcmc import CyclicalSGMCMC
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.functional_prior import FunctionalPrior
 from indubio.posteriors.laplace import Laplace
 from indubio.posteriors.mc_dropout import MCDropout
+from indubio.posteriors.parallel_tempering import ParallelTempering
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
@@ -27,6 +30,9 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "cyclical_sgmcmc": CyclicalSGMCMC,
     "swag": SWAG,
     "laplace": Laplace,
+    "parallel_tempering": ParallelTempering,
+    "bayesian_vae": BayesianVAE,
+    "functional_prior": FunctionalPrior,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -38,13 +44,16 @@ __all__ = [
     "VAE",
     "AnchoredEnsemble",
     "BayesByBackprop",
+    "BayesianVAE",
     "CyclicalSGMCMC",
     "Denoising",
     "Deterministic",
     "Draws",
     "EarlyStopping",
+    "FunctionalPrior",
     "Laplace",
     "MCDropout",
+    "ParallelTempering",
     "Posterior",
     "Progress",
     "Prototypes",

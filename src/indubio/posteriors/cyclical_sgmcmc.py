@@ -70,10 +70,12 @@ class CyclicalSGMCMC(SGHMC):
         """How many draws each cycle of a chain has."""
         return [len(part) for part in np.array_split(np.arange(draws), min(self.cycles, draws))]
 
-    def _moves(self, context: FitContext, trained: Float[np.ndarray, "c p"]) -> Chain:
+    def _moves(
+        self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None = None
+    ) -> Chain:
         """The settings of a cycle's first move, for these rows and trained networks."""
         if self.step_size != "auto":
-            return super()._moves(context, trained)
+            return super()._moves(context, trained, variances)
 
         def chain(rate: float) -> list[Leg]:
             return self.legs(self.replaced(step_size=rate)._moves(context, trained), -(-self.draws // len(trained)))

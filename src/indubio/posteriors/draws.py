@@ -27,7 +27,7 @@ class Draws:
         count: M.
         weights: stacked (M, ...), or (1, ...) when all draws share one set.
         masks: dropout masks (M, 1, units), one per place, for MC dropout.
-        noise: code noise (M, 1, *latent), for the VAE.
+        noise: code noise (M, 1, *latent), for the VAE and the Bayesian VAE.
         sums: over rows, that the weights follow from, for `RandomFeatures(keep_sums=True)`.
         mixing: whether the chains mixed that the draws are of; None where there are none, or too few draws to tell.
         facts: what the fit tells of itself, by name in plain words ("accepted moves"); None where it tells nothing.
@@ -59,6 +59,13 @@ class Draws:
     def reconstruction(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
         """What every draw takes every row for."""
         return self._scorer.reconstruction(rows)
+
+    def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """The squared scale of the noise that every draw expects of every value.
+
+        Only where the decoder gives it: with a likelihood of noise="per_example".
+        """
+        return self._scorer.variance(rows)
 
     def some(self, which: slice) -> "Draws":
         """Some of the draws, each with weights of its own."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax, Spectra
 from indubio.inputs.scaling import Scaling
-from indubio.networks import Architecture, ClosedForm, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.networks import Architecture, ClosedForm, Conv1d, Conv2d, Dense, GaussianLikelihood, Likelihood
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Shape
 from indubio.posteriors.draws import Draws
@@ -52,14 +52,16 @@ class Posterior(Settings, ABC):
             rows: that a draw is fitted on.
         """
         del rows
-        return Dense() if len(input_shape) == 1 else Conv1d()
+        if len(input_shape) == 1:
+            return Dense()
+        return Conv1d() if len(input_shape) == 2 else Conv2d()
 
     def check_architecture(self, architecture: Architecture) -> None:
         """Refuse a network that it cannot fit."""
         if isinstance(architecture, ClosedForm):
             raise ConfigError(
                 f"{type(architecture).__name__} is not trained by steps, as {type(self).__name__} does: leave "
-                "`architecture` out, or choose Dense() or Conv1d()."
+                "`architecture` out, or choose Dense(), Conv1d() or Conv2d()."
             )
 
     @abstractmethod

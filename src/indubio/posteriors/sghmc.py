@@ -32,7 +32,7 @@ from indubio.training import mixing
 from indubio.training.chain_moves import Leg, walk
 from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress
-from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
+from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
 from indubio.training.rows import stretches
 
 
@@ -80,10 +80,33 @@ class SGHMC(TrainedPosterior):
 
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
+        return self.sampled(context)
+
+    def sampled(
+        self,
+        context: FitContext,
+        *,
+        variances: Float[np.ndarray, " p"] | None = None,
+        kicked: Float[np.ndarray, " p"] | float = 1.0,
+        kl_weight: float | None = None,
+        begin: Begin | None = None,
+    ) -> Draws:
+        """The places of the chains.
+
+        Args:
+            context: what is trained, on which rows, and how.
+            variances: of each weight under the prior; None for the prior of `prior_scale`.
+            kicked: factor of each weight's kicks; a weight with 0 is moved by its gradient alone.
+            kl_weight: of the code's KL, as in `PointWeights`; None for networks without code noise.
+            begin: what networks are trained from before the chains run; None is fresh weights.
+        """
         lengths = [len(part) for part in np.array_split(np.arange(self.draws), min(self.chains, self.draws))]
         own, autoencoder = streams(context.seed, len(lengths)), context.autoencoder
-        trained = self._trained(context, own, np.cumsum(lengths) - 1)
-        moves = self._moves(context, trained)
+        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
+        objective = PointWeights(prior_scale=scale, kl_weight=kl_weight)
+        trained = _trained(objective, context, own, np.cumsum(lengths) - 1, begin)
+        moves = self._moves(context, trained, variances)
+        moves = replace(moves, spread=moves.spread * kicked, kl_weight=kl_weight)
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
         drawn = 0
         for chain, length in enumerate(lengths):
@@ -95,7 +118,7 @@ class SGHMC(TrainedPosterior):
         compared = [part for length in lengths for part in self.compared(length)]
         return replace(draws, mixing=mixing_of(context, draws, weights, compared, self.COMPARED))
 
-    def chain(self, examples: int, temperature: float, prior_scale: float) -> Chain:
+    def chain(self, examples: int, temperature: float, prior_scale: float | Float[np.ndarray, " p"]) -> Chain:
         """The settings of the chain's moves, for so many training rows."""
         return Chain(
             prior_scale=prior_scale,
@@ -104,26 +127,15 @@ class SGHMC(TrainedPosterior):
             spread=sqrt(2 * self.friction * self.step_size * temperature / examples),
         )
 
-    def _moves(self, context: FitContext, trained: Float[np.ndarray, "c p"]) -> Chain:
+    def _moves(
+        self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None = None
+    ) -> Chain:
         """The settings of the chain's moves, for these rows and trained networks."""
         temperature = temperature_of(context, trained) if self.temperature == "auto" else self.temperature
+        if variances is not None:  # lambda of each weight, see `data_prior`
+            return self.chain(len(context.rows), temperature, temperature / (2 * len(context.rows) * variances))
         prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
         return self.chain(len(context.rows), temperature, prior)
-
-    def _trained(
-        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"]
-    ) -> Float[np.ndarray, "c p"]:
-        """The networks that the chains begin with; each starts where the chain of `start` ended."""
-        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
-        autoencoder, start = context.autoencoder, context.start
-        start = None if start is None else start[np.minimum(ends, len(start) - 1)]
-        runs = fit_networks(
-            PointWeights(prior_scale=scale),
-            lambda given: Beginning(fresh_weights(autoencoder, given, context.rows.dtype)),
-            replace(context, start=start),
-            own,
-        )
-        return np.concatenate(list(runs))
 
     def legs(self, moves: Chain, draws: int) -> list[Leg]:
         """The way of a chain, for so many draws."""
@@ -132,6 +144,19 @@ class SGHMC(TrainedPosterior):
     def compared(self, draws: int) -> list[int]:
         """How many draws of a chain make each part that must agree with the others if chains have mixed."""
         return [draws]
+
+
+def _trained(
+    objective: PointWeights,
+    context: FitContext,
+    own: Sequence[Stream],
+    ends: Int[np.ndarray, " c"],
+    begin: Begin | None,
+) -> Float[np.ndarray, "c p"]:
+    """The networks that the chains begin with; each starts where the chain of `start` ended."""
+    start = None if context.start is None else context.start[np.minimum(ends, len(context.start) - 1)]
+    fresh = begin or (lambda given: Beginning(fresh_weights(context.autoencoder, given, context.rows.dtype)))
+    return np.concatenate(list(fit_networks(objective, fresh, replace(context, start=start), own)))
 
 
 def mixing_of(

@@ -25,7 +25,7 @@ class Leg(NamedTuple):
     kept: bool = True
 
 
-class Place(NamedTuple):
+class KeptPlace(NamedTuple):
     """Where a chain is.
 
     Args:
@@ -37,7 +37,9 @@ class Place(NamedTuple):
     loss: float
 
 
-def walk(context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, legs: Sequence[Leg]) -> Iterator[Place]:
+def walk(
+    context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, legs: Sequence[Leg]
+) -> Iterator[KeptPlace]:
     """The places that are kept, one after the other; the momentum goes on from leg to leg.
 
     Args:
@@ -55,7 +57,7 @@ def walk(context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, 
         batch=batch,
         corruption=None if denoising is None else denoising.corruption(rows, batch),
     )
-    orders, moved, loss = endless_orders(rows, batch, stream), 0, float("nan")
+    orders, moved, loss = endless_orders(rows, batch, stream, context.training.drop_last), 0, float("nan")
     stretch, order = np.empty(0), np.empty((1, 0), np.int64)
     for leg in legs:
         sampler.chain, due = leg.chain, leg.moves
@@ -69,4 +71,4 @@ def walk(context: FitContext, values: Float[np.ndarray, "1 p"], stream: Stream, 
         if not np.isfinite(loss):
             raise diverged(np.array([loss]), moved, leg.chain.step_size)
         if leg.kept:
-            yield Place(sampler.values(), loss)
+            yield KeptPlace(sampler.values(), loss)

@@ -113,7 +113,7 @@ class Mixing:
         )
         return (
             f"{what} did not mix: {numbers}, where 1 is a {self.what} that has forgotten its beginning; {so}. {worth}. "
-            f"More `{self.what}s` help, or more steps between draws: `thinning`, `burn_in`"
+            f"More steps between draws help (`thinning`, `burn_in`), or more {self.what}s with networks of their own"
         )
 
     def warn(self) -> None:
