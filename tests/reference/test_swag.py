@@ -9,7 +9,7 @@ from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import SGHMC, SWAG, CyclicalSGMCMC, Training
 from indubio.posteriors.cyclical_sgmcmc import shares
 from indubio.training import iterates
-from indubio.training.chain_moves import Place
+from indubio.training.chain_moves import KeptPlace
 from indubio.training.iterates import Iterates, steady
 from indubio.training.network_fits import FitContext, fresh_weights
 from tests.engines import ENGINES, run_on
@@ -107,7 +107,7 @@ def test_the_rate_is_the_first_that_does_not_lead_too_far(monkeypatch):
 
     def walked(context, values, own, legs):
         tried.append(legs)
-        yield from [Place(values + places[legs], 0.5)] * 3
+        yield from [KeptPlace(values + places[legs], 0.5)] * 3
 
     monkeypatch.setattr(iterates, "walk", walked)
     monkeypatch.setattr(iterates, "mean_score", lambda _, weights: float(np.abs(weights).max()))

@@ -173,9 +173,6 @@ class _TorchSampler:
         self.chain, self._loss, self._stream = chain, loss, stream
         self._values = tensor_of(values, device).clone().requires_grad_()
         self._momentum = torch.zeros_like(self._values)
-        self._decay, self._spread = (
-            torch.as_tensor(each).to(self._values) for each in (2 * chain.prior_scale, chain.spread)
-        )
         self._batches = _Batches(batch, self._values)
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
@@ -191,10 +188,14 @@ class _TorchSampler:
     def _move(self) -> None:
         chain, values = self.chain, self._values
         assert values.grad is not None
-        gradient = values.grad.addcmul_(values, self._decay)
+        decay, spread = (
+            torch.as_tensor(each, dtype=values.dtype, device=values.device)
+            for each in (2 * chain.prior_scale, chain.spread)
+        )
+        gradient = values.grad.addcmul_(values, decay)
         self._momentum.mul_(1 - chain.friction).sub_(gradient, alpha=chain.step_size)
         kick = torch.from_numpy(self._stream.normal(tuple(values.shape))).to(values)
-        values.add_(self._momentum.addcmul_(kick, self._spread))
+        values.add_(self._momentum.addcmul_(kick, spread))
 
     def values(self) -> Float[np.ndarray, "1 p"]:
         """The weights that the chain has reached, as the live array."""

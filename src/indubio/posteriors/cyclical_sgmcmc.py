@@ -78,10 +78,11 @@ class CyclicalSGMCMC(SGHMC):
             return super()._moves(context, trained, variances)
 
         def chain(rate: float) -> list[Leg]:
-            return self.legs(self.replaced(step_size=rate)._moves(context, trained), -(-self.draws // len(trained)))
+            moves = self.replaced(step_size=rate)._moves(context, trained, variances)
+            return self.legs(moves, -(-self.draws // len(trained)))
 
         rate, _ = steady(context, trained[:1], stream(context.seed, TRIED_NUMBERS, 0), falling(LARGEST), chain)
-        return self.replaced(step_size=rate)._moves(context, trained)
+        return self.replaced(step_size=rate)._moves(context, trained, variances)
 
     def _cycle(self, moves: Chain, draws: int) -> list[Leg]:
         """One cycle; the kicks shrink as the root of the step size, so that the temperature stays what it is."""
