@@ -344,7 +344,7 @@ def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
         sgd.step()
         losses.append(loss.item())
     np.testing.assert_allclose(last, [losses[2], losses[5]], **CLOSE)
-    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), rtol=1e-8, atol=1e-10)  # a beta's slopes are steep
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -381,6 +381,50 @@ def test_the_moves_of_a_chain_can_change_on_the_way(engine):
     sampler.steps(rows, order)
     off = sampler.values()[0] - theta.detach().numpy()  # three kicks; of 1,167 weights known to 2 %
     assert off.std() == pytest.approx(0.01 * sqrt(3), rel=0.1)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_a_chain_of_a_noisy_code_follows_nll_kl_and_a_prior_of_every_weight(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(networks=1), case.rows(), case.order(networks=1)
+    priors = np.random.default_rng(5).uniform(0, 1e-2, size=values.shape[1])
+    chain = Chain(prior_scale=priors, step_size=0.05, friction=0.2, spread=np.zeros(len(priors)), kl_weight=0.05)
+    sampler = sampler_of(case, engine, chain, values)
+    last, own = sampler.steps(rows, order), NOISES[engine](0, seed=3)
+
+    theta = torch.tensor(values[0], requires_grad=True)
+    sgd = torch.optim.SGD([theta], lr=0.05, momentum=0.8)
+    for index in batches_of(order, BATCH):
+        batch = tensor(rows[index[0]])
+        noise = tensor(own.code(len(batch), case.network.latent_shape)).double()
+        if engine == "torch":
+            own.weights(1, len(theta))  # the kicks come from the same stream
+        sgd.zero_grad()
+        loss = case.nll(theta, batch, noise=noise) + 0.05 * kl_of_code(case.passed(theta, batch)).mean()
+        (loss + (tensor(priors) * theta.square()).sum()).backward()
+        sgd.step()
+    np.testing.assert_allclose(last, loss.item(), **CLOSE)
+    np.testing.assert_allclose(sampler.values()[0], theta.detach(), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["dense, wide", "code noise, conv"])
+def test_kicks_go_to_the_weights_that_they_are_for(name, engine):
+    case = CASES[name]
+    values, rows, order = case.values(networks=1), case.rows(9), case.order(9, networks=1)
+    spread = np.where(np.arange(values.shape[1]) % 3, 0.0, np.linspace(0.1, 0.5, values.shape[1]))
+    moved = []
+    for given in (0.0, spread):
+        chain = Chain(prior_scale=1e-3, step_size=0.05, friction=0.2, spread=given, kl_weight=0.1)
+        if not case.code_noise:
+            chain = replace(chain, kl_weight=None)
+        sampler = sampler_of(case, engine, chain, values)
+        sampler.steps(rows, order)
+        moved.append(sampler.values()[0].copy())
+    kick, kicked = moved[1] - moved[0], spread > 0
+    np.testing.assert_allclose(kick[~kicked], 0, atol=1e-15)
+    standard = kick[kicked] / spread[kicked]
+    assert standard.var() == pytest.approx(1, abs=5 * sqrt(2 / kicked.sum()))
+    assert standard.mean() == pytest.approx(0, abs=5 / sqrt(kicked.sum()))
 
 
 def test_a_chain_settles_to_the_posterior(engine):

@@ -177,21 +177,19 @@ class _TorchSampler:
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch; the last batch's mean NLL."""
-        last = float("nan")
+        last, told = float("nan"), (2 * self.chain.prior_scale, self.chain.spread)
+        values = self._values
+        decay, spread = (torch.as_tensor(each, dtype=values.dtype, device=values.device) for each in told)
         with _threads(1 if self._values.shape[1] <= SMALL_NETWORK else None):
             for batch in self._batches(rows, order):
                 last = float(differentiated(self._loss, self._values, batch))
-                self._move()
+                self._move(decay, spread)
         return last
 
     @torch.no_grad()
-    def _move(self) -> None:
+    def _move(self, decay: Tensor, spread: Tensor) -> None:
         chain, values = self.chain, self._values
         assert values.grad is not None
-        decay, spread = (
-            torch.as_tensor(each, dtype=values.dtype, device=values.device)
-            for each in (2 * chain.prior_scale, chain.spread)
-        )
         gradient = values.grad.addcmul_(values, decay)
         self._momentum.mul_(1 - chain.friction).sub_(gradient, alpha=chain.step_size)
         kick = torch.from_numpy(self._stream.normal(tuple(values.shape))).to(values)
