@@ -9,7 +9,7 @@ from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import SGHMC, SWAG, CyclicalSGMCMC, Training
 from indubio.posteriors.cyclical_sgmcmc import shares
 from indubio.training import iterates
-from indubio.training.chain_moves import Place
+from indubio.training.chain_moves import KeptPlace
 from indubio.training.iterates import Iterates, steady
 from indubio.training.network_fits import FitContext, fresh_weights
 from tests.engines import ENGINES, run_on
@@ -98,7 +98,7 @@ def test_draws_explain_the_rows_about_as_well_as_what_they_are_around_whatever_t
     assert of_mean - nat / 2 < of_draws < of_mean + nat
 
 
-def test_the_rate_is_the_first_that_is_not_too_wide(monkeypatch):
+def test_the_rate_is_the_first_that_does_not_lead_too_far(monkeypatch):
     context = FitContext(
         autoencoder=Autoencoder(Dense().build((3,)), GaussianLikelihood()), rows=ROWS, training=Training(), seed=0
     )
@@ -107,13 +107,15 @@ def test_the_rate_is_the_first_that_is_not_too_wide(monkeypatch):
 
     def walked(context, values, own, legs):
         tried.append(legs)
-        yield from [Place(values + places[legs], 0.5)] * 3
+        yield from [KeptPlace(values + places[legs], 0.5)] * 3
 
     monkeypatch.setattr(iterates, "walk", walked)
     monkeypatch.setattr(iterates, "mean_score", lambda _, weights: float(np.abs(weights).max()))
     monkeypatch.setattr(iterates, "temperature_of", lambda *_: 0.01)
-    rate, _ = steady(context, np.zeros((1, 4)), stream(0, 0, 0), list(places), lambda rate: rate)
-    assert (rate, tried) == (0.03, [3.0, 0.3, 0.03])
+    for rank in (None, 2):  # by the places, and by the Gaussian of them
+        tried.clear()
+        rate, _ = steady(context, np.zeros((1, 4)), stream(0, 0, 0), list(places), lambda rate: rate, rank=rank)
+        assert (rate, tried) == (0.03, [3.0, 0.3, 0.03])
 
 
 # ----- cyclical chains

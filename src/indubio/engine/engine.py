@@ -47,7 +47,7 @@ class Sampler(Protocol):
     """A chain of one network's weights.
 
     Attributes:
-        chain: settings of the next moves, which may be changed on the way; all but the prior scale.
+        chain: settings of the next moves, which may be changed on the way; all but the code's KL.
     """
 
     chain: Chain

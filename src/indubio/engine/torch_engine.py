@@ -178,7 +178,8 @@ class _TorchSampler:
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch; the last batch's mean NLL."""
         last, told = float("nan"), (2 * self.chain.prior_scale, self.chain.spread)
-        decay, spread = (torch.as_tensor(each).to(self._values) for each in told)
+        values = self._values
+        decay, spread = (torch.as_tensor(each, dtype=values.dtype, device=values.device) for each in told)
         with _threads(1 if self._values.shape[1] <= SMALL_NETWORK else None):
             for batch in self._batches(rows, order):
                 last = float(differentiated(self._loss, self._values, batch))

@@ -22,7 +22,7 @@ from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, AtLeastTwo, Positive
 from indubio.training.chain_moves import Leg
-from indubio.training.iterates import RANK, falling, mean_score, steady
+from indubio.training.iterates import falling, mean_score, steady
 from indubio.training.loop import Progress
 from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 
@@ -63,7 +63,7 @@ class SWAG(TrainedPosterior):
 
     draws: AtLeastOne = 100
     members: AtLeastOne = 4
-    rank: AtLeastTwo = RANK
+    rank: AtLeastTwo = 20
     rate: Positive | Literal["auto"] = "auto"
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     collected: AtLeastTwo = 40

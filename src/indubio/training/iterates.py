@@ -1,4 +1,4 @@
-"""The places that gradient descent comes to: their Gaussian, and the largest rate at which that is not too wide."""
+"""The places that gradient descent comes to: their Gaussian, and the largest rate at which they are not too far."""
 
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
@@ -14,10 +14,9 @@ from indubio.training.data_prior import temperature_of
 from indubio.training.network_fits import FitContext
 from indubio.training.rows import stretches
 
-SAMPLES = 10  # of a Gaussian, whose scores are looked at
 TRIES = 7  # rates, each a tenth of the one before
-RANK = 20  # of the covariance of weights that go together (Maddox et al. 2019)
-MOST_ROWS = 1024  # whose scores are looked at
+SAMPLES = 10  # of a Gaussian, whose scores are looked at
+MOST_ROWS = 256  # whose scores are looked at
 
 
 class Iterates:
@@ -71,12 +70,12 @@ def steady(
     rates: Sequence[float],
     legs_at: Callable[[float], Sequence[Leg]],
     *,
-    rank: int = RANK,
+    rank: int | None = None,
 ) -> tuple[float, Iterates]:
-    """The first rate whose Gaussian is not too wide, else the last one; and the places that were kept at it.
+    """The first rate that does not lead too far, else the last one; and the places that were kept at it.
 
-    It is too wide where its samples score worse than where the way began by more than half a nat a value, which is what
-    a posterior costs that has as many free weights as there are values.
+    It leads too far where rows score worse than where the way began by more than half a nat a value, which is what a
+    posterior costs that has as many free weights as there are values.
 
     Args:
         context: rows, batches and noise on them.
@@ -84,20 +83,24 @@ def steady(
         own: random numbers of the way.
         rates: that are tried, from large to small.
         legs_at: the way at a rate.
-        rank: of the `Iterates`.
+        rank: of the `Iterates`, whose Gaussian is judged; None judges the places themselves.
     """
     noise = temperature_of(context, values) * prod(context.autoencoder.network.input_shape)
     bound = mean_score(context, values) + noise / 2
     for rate in rates:
-        found = Iterates(rank)
+        found, scores = Iterates(rank or 1), []
         try:
             for place in walk(context, values, own, legs_at(rate)):
                 found.add(place.weights[0])
+                if rank is None:
+                    scores.append(mean_score(context, place.weights))
         except TrainingError:
             if rate == rates[-1]:
                 raise
             continue
-        if mean_score(context, found.drawn(own, SAMPLES).astype(values.dtype)) <= bound:
+        if rank is not None:
+            scores = [mean_score(context, found.drawn(own, SAMPLES).astype(values.dtype))]
+        if sum(scores) / len(scores) <= bound:
             break
     return rate, found
 
