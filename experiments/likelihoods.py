@@ -4,8 +4,8 @@
     python -m experiments.likelihoods --tables      only the tables
 
 An anchored ensemble of 5 without norm and bias, 100 epochs of 3 batches at a rate of 0.02, data scaled to [0, 1] and
-cut, training scores as reference: only the likelihood differs. Conversions are of the Gaussian likelihood's scores.
-INDUBIO_DATA is the folder of the collection.
+cut, training scores as reference: only the likelihood differs. Conversions are those of the Gaussian likelihood's
+scores. INDUBIO_DATA is the folder of the collection.
 """
 
 import argparse

@@ -21,13 +21,14 @@ from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import SCALINGS, Roles, Scaling, Spectra, Windowing
+from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
 from indubio.probability import CONVERSIONS, Conversion
+from indubio.scores import ScoreName
 from indubio.settings import KIND, NO_KIND, ByKind, NotNegativeInt, Settings, broken_rules, nearest
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -57,6 +58,7 @@ class Parameters(Scalars):
     architecture: Annotated[Architecture, ByKind(NETWORKS)] | None = None
     likelihood: Annotated[Likelihood, ByKind(LIKELIHOODS)] | None = None
     training: Training | None = None
+    anomaly_score: ScoreName | None = None
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None
@@ -78,6 +80,7 @@ WITHOUT_KIND: tuple[type[Settings], ...] = (
     Reading,
     Roles,
     Windowing,
+    ImageFiles,
     Spectra,
     Parameters,
 )

@@ -12,7 +12,18 @@ from hypothesis.extra.numpy import arrays
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, ExampleStream, Training, TrainScores, load, save
+from indubio import (
+    AnchoredEnsemble,
+    Coalition,
+    Conv1d,
+    Dense,
+    Detector,
+    ExampleStream,
+    Training,
+    TrainScores,
+    load,
+    save,
+)
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError
@@ -212,7 +223,7 @@ def test_a_stream_is_scaled_as_rows_in_memory_are(scaling, tmp_path):
 
 
 @pytest.mark.parametrize("scaling", [ZScore(), Robust()])
-@pytest.mark.parametrize("network", [Dense(), Conv1d()])
+@pytest.mark.parametrize("network", [Dense(), Conv1d(), Coalition()])
 def test_a_sigmoid_is_refused_where_values_are_not_within_0_and_1(scaling, network):
     with pytest.raises(ConfigError, match=r'last_activation` must be "none" with .* set `scaling=MinMax\(\)`'):
         Detector(posterior=AnchoredEnsemble(), scaling=scaling, architecture=network).settings_in_use()

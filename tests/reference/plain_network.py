@@ -64,7 +64,7 @@ def passed(
             return out
         return out * masks[place].unflatten(1, (-1, *[1] * (out.ndim - 2)))
 
-    x = rows.transpose(1, 2) if network.channels_last else rows
+    x = rows.movedim(-1, 1) if network.channels_last else rows
     before, outputs = x, []
     for place, block in enumerate(network.encoder):
         before = x.reshape(len(x), *block.layer.in_shape)
@@ -72,6 +72,11 @@ def passed(
         outputs.append(x)
     mean, head = x, network.code_log_variance
     code_log_variance = None if head is None else run(head, before, None)
+    if code_log_variance is not None and network.code_heads != "linear":
+        code_log_variance = torch.log(F.softplus(code_log_variance).square())
+    if code_log_variance is not None and network.code_heads == "frozen":
+        x = mean = mean.detach()
+        code_log_variance = code_log_variance.detach()
     if noise is not None:
         assert code_log_variance is not None
         x = mean + noise * torch.sqrt(torch.exp(code_log_variance))
@@ -136,8 +141,10 @@ def _layer(block: Block, weights: Named, x: Tensor) -> Tensor:
     if isinstance(layer, Linear):
         return F.linear(x, weight.T, bias)
     if layer.output_padding is None:
-        return F.conv1d(x, weight, bias, layer.stride, layer.padding)
-    return F.conv_transpose1d(x, weight, bias, layer.stride, layer.padding, layer.output_padding)
+        down = {3: F.conv1d, 4: F.conv2d}[x.ndim]
+        return down(x, weight, bias, layer.stride, layer.padding)
+    up = {3: F.conv_transpose1d, 4: F.conv_transpose2d}[x.ndim]
+    return up(x, weight, bias, layer.stride, layer.padding, layer.output_padding)
 
 
 def _normed(block: Block, weights: Named, x: Tensor) -> Tensor:
@@ -152,7 +159,7 @@ def _active(activation: str, slope: float) -> torch.nn.Module:
 
 
 def _back(network: BlockNetwork, x: Tensor) -> Tensor:
-    return x.transpose(1, 2) if network.channels_last else x.reshape(len(x), *network.input_shape)
+    return x.movedim(1, -1) if network.channels_last else x.reshape(len(x), *network.input_shape)
 
 
 def _binary(rows: Tensor) -> bool:

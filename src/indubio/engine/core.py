@@ -35,12 +35,13 @@ class TrainJob(Structure):
     """What a training call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "order", "rates", "roots")),
+        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "decays", "spreads")),
+        *((name, c_void_p) for name in ("order", "rates", "roots")),
         *((name, c_int64) for name in ("objective", "weights", "rows_count", "ordered", "batch", "steps")),
         *((name, c_double) for name in ("decay", "keep", "kl_weight", "lowest", "highest")),
         ("samples", c_int64),
         *((name, c_double) for name in ("prior_scale", "mixture", "wide", "narrow")),
-        *((name, c_double) for name in ("step_size", "friction", "spread")),
+        *((name, c_double) for name in ("step_size", "friction")),
         ("key", c_uint64),
         ("first_step", c_uint64),
         ("loss", c_double),
@@ -52,7 +53,10 @@ class ScoreJob(Structure):
     """What a scoring call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction")),
+        *(
+            (name, c_void_p)
+            for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction", "variance")
+        ),
         *((name, c_int64) for name in ("weights", "draws", "shared", "rows_count", "at_once")),
     )
 
@@ -76,6 +80,11 @@ LAYER_FIELDS = (
     "norm",
     "activation",
     "skip",
+    "in_height",
+    "out_height",
+    "kernel_height",
+    "stride_height",
+    "padding_height",
 )
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -157,7 +166,7 @@ class Core:
         place: Int[np.ndarray, " features"],
         *,
         depth: int,
-        code_head: bool,
+        code_head: int,
         output_head: bool,
         likelihood: int,
         noise: int,
@@ -167,7 +176,7 @@ class Core:
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
-        count = len(layers) - code_head - output_head
+        count = len(layers) - (code_head > 0) - output_head
         handle = self._library.indubio_network(
             address(layers),
             count,
@@ -191,12 +200,12 @@ class Core:
         """Free the memory of a network; its handle is of no use afterwards."""
         self._library.indubio_forget(handle)
 
-    def network_sizes(self, handle: int) -> tuple[int, int, int]:
-        """Weights, units that dropout may switch, values of the code."""
-        sizes = np.zeros(3, np.int64)
+    def network_sizes(self, handle: int) -> tuple[int, int, int, int]:
+        """Weights, units that dropout may switch, values of the code, and of the room to score an example in."""
+        sizes = np.zeros(4, np.int64)
         self._library.indubio_network_sizes(handle, address(sizes))
-        weights, units, latent = sizes.tolist()
-        return weights, units, latent
+        weights, units, latent, room = sizes.tolist()
+        return weights, units, latent, room
 
     def train(self, handle: int, precision: int, job: TrainJob) -> None:
         """The steps of one network; it lets go of Python's lock."""

@@ -1,6 +1,7 @@
 """The stacked network as ONNX nodes: the same blocks, in the same order, with the draws' weights as constants."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -9,6 +10,7 @@ from onnx import TensorProto
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
 from indubio.networks.likelihoods import (
     LOG_VARIANCE,
@@ -29,13 +31,39 @@ from indubio.posteriors import Draws
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
+def nll_nodes(graph: Graph, draws: Draws, rows: str) -> str:
+    """Scores (draws, examples) of scaled float32 rows (examples, ...): of a coalition, the mean over the sensors."""
+    network = draws.autoencoder.network
+    if not isinstance(network, CoalitionNetwork):
+        return NetworkNodes(graph, draws).nll(rows)
+    each = [
+        NetworkNodes(graph, _sensor_draws(draws, network, sensor)).nll(
+            graph.add("Gather", rows, graph.constant([sensor], np.int64), axis=2)
+        )
+        for sensor in range(network.sensors)
+    ]
+    return graph.add("Mean", *each)
+
+
+def _sensor_draws(draws: Draws, network: CoalitionNetwork, sensor: int) -> Draws:
+    return Draws(
+        replace(draws.autoencoder, network=network.inner),
+        draws.count,
+        network.weights_of(sensor, draws.weights),
+        masks=None if draws.masks is None else network.masks_of(sensor, draws.masks),
+        noise=None if draws.noise is None else network.noise_of(sensor, draws.noise),
+    )
+
+
 class NetworkNodes:
     """Adds the network and likelihood of some draws to a graph."""
 
     def __init__(self, graph: Graph, draws: Draws) -> None:
         network = draws.autoencoder.network
         if not isinstance(network, BlockNetwork):
-            raise ConfigError("only the built-in networks (Dense, Conv1d) can be exported, not a user's own modules.")
+            raise ConfigError(
+                "only built-in networks (Dense, Conv1d, Conv2d, Coalition) can be exported, not a user's own modules."
+            )
         self._graph, self._draws, self._network = graph, draws, network
         self._weights = draws.weights
 
@@ -56,7 +84,9 @@ class NetworkNodes:
     def _encode(self, x: str) -> tuple[str, list[str]]:
         graph, network = self._graph, self._network
         if network.channels_last:
-            x = graph.add("Transpose", x, perm=[0, 1, 3, 2])
+            x = graph.add(
+                "Transpose", x, perm=[0, 1, len(network.input_shape) + 1, *range(2, len(network.input_shape) + 1)]
+            )
         outputs, members = [], 1
         for place, block in enumerate(network.encoder):
             x = graph.reshape(x, [0, 0, *block.layer.in_shape])
@@ -66,7 +96,10 @@ class NetworkNodes:
             outputs.append((x, members))
         if network.code_log_variance and self._draws.noise is not None:
             log_variance, _ = self._block(network.code_log_variance, code, members)
-            sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            if network.code_heads == "linear":
+                sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            else:
+                sigma = graph.add("Softplus", log_variance)
             x = graph.add("Add", x, graph.add("Mul", sigma, self._graph.constant(self._draws.noise)))
             members = self._draws.count
         self._members = members
@@ -92,7 +125,8 @@ class NetworkNodes:
 
     def _as_input(self, x: str) -> str:
         if self._network.channels_last:
-            return self._graph.add("Transpose", x, perm=[0, 1, 3, 2])
+            axes = len(self._network.input_shape)
+            return self._graph.add("Transpose", x, perm=[0, 1, *range(3, axes + 2), 2])
         return self._graph.reshape(x, [0, 0, *self._network.input_shape])
 
     def _masked(self, x: str, place: int, members: int, axes: int) -> tuple[str, int]:
@@ -121,22 +155,28 @@ class NetworkNodes:
 
     def _convolution(self, layer: Convolution, x: str, members: int, networks: int) -> str:
         graph, weight = self._graph, self._weights[f"{layer.name}.weight"]
-        attributes = {"strides": [layer.stride], "pads": [layer.padding] * 2, "kernel_shape": [layer.kernel]}
+        attributes = {
+            "strides": list(layer.stride),
+            "pads": list(layer.padding) * 2,  # before every axis, then after
+            "kernel_shape": list(layer.kernel),
+        }
+        axes = len(layer.kernel)
         operation = "ConvTranspose" if layer.transposed else "Conv"
-        if layer.output_padding:
-            attributes["output_padding"] = [layer.output_padding]
+        if layer.output_padding and any(layer.output_padding):
+            attributes["output_padding"] = list(layer.output_padding)
         if networks == 1:  # shared weights: the draws are just more rows
             flat = graph.reshape(x, [-1, *layer.in_shape])
             out = graph.add(operation, flat, self._graph.constant(weight[0]), **attributes)
-            return self._biased(layer, graph.reshape(out, [members, -1, *layer.out_shape]), 1)
+            return self._biased(layer, graph.reshape(out, [members, -1, *layer.out_shape]), axes)
         if members == 1:
-            x = graph.add("Expand", x, graph.constant([networks, 1, 1, 1], np.int64))
-        swapped = graph.add("Transpose", x, perm=[1, 0, 2, 3])
-        grouped = graph.reshape(swapped, [0, networks * layer.in_shape[0], layer.in_shape[1]])
+            x = graph.add("Expand", x, graph.constant([networks, 1, 1, *[1] * axes], np.int64))
+        swap = [1, 0, *range(2, 3 + axes)]
+        swapped = graph.add("Transpose", x, perm=swap)
+        grouped = graph.reshape(swapped, [0, networks * layer.in_shape[0], *layer.in_shape[1:]])
         stacked = weight.reshape(-1, *weight.shape[2:])
         out = graph.add(operation, grouped, self._graph.constant(stacked), group=networks, **attributes)
         apart = graph.reshape(out, [0, networks, *layer.out_shape])
-        return self._biased(layer, graph.add("Transpose", apart, perm=[1, 0, 2, 3]), 1)
+        return self._biased(layer, graph.add("Transpose", apart, perm=swap), axes)
 
     def _norm(self, norm: LayerNorm, x: str) -> str:
         graph = self._graph

@@ -2,7 +2,9 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import Coalition
 from indubio.networks.conv1d import Conv1d
+from indubio.networks.conv2d import Conv2d
 from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
@@ -20,8 +22,10 @@ from indubio.networks.own import OwnNetwork
 ARCHITECTURES: dict[str, type[Architecture]] = {
     "dense": Dense,
     "conv1d": Conv1d,
+    "conv2d": Conv2d,
     "cosines": Cosines,
     "attention": Attention,
+    "coalition": Coalition,
     "own": OwnNetwork,
 }
 LIKELIHOODS: dict[str, type[Likelihood]] = {
@@ -44,8 +48,10 @@ __all__ = [
     "BetaLikelihood",
     "BlockArchitecture",
     "ClosedForm",
+    "Coalition",
     "ContinuousBernoulliLikelihood",
     "Conv1d",
+    "Conv2d",
     "Cosines",
     "Dense",
     "GaussianLikelihood",

@@ -19,6 +19,7 @@ from indubio.networks import (
     BetaLikelihood,
     ContinuousBernoulliLikelihood,
     Conv1d,
+    Conv2d,
     Dense,
     GaussianLikelihood,
     StudentLikelihood,
@@ -34,6 +35,8 @@ DENSE = Dense(bias=True).build((5,), code_noise=True, output_noise=False)
 CONV = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(9,)).build(
     (17, 2), code_noise=False, output_noise=False
 )
+
+IMAGES = Conv2d(channels=(3, 4), latent=3).build((7, 6, 2), code_noise=False, output_noise=False)
 
 
 def built(network, layers, place, **changed):
@@ -61,7 +64,7 @@ def train(handle: int, number: int, job: TrainJob) -> None:
 
 def run(handle: int, features: int, *, code_head: bool) -> None:
     """Train and score a network with arrays of just the right sizes."""
-    weights, units, latent = CORE.network_sizes(handle)
+    weights, units, latent, _ = CORE.network_sizes(handle)
     if weights > 10**6:
         return
     rng = np.random.default_rng(0)
@@ -88,9 +91,12 @@ def run(handle: int, features: int, *, code_head: bool) -> None:
             score.noise = address(noise) if code_head else None
             score.weights, score.draws, score.shared, score.rows_count, score.at_once = weights, 2, 1, 11, at_once
             CORE.score(handle, number, score)
+            score.variance = address(apart)
+            with pytest.raises(EngineError, match="the decoder gives no variance"):
+                CORE.score(handle, number, score)
 
 
-@pytest.mark.parametrize("network", [DENSE, CONV], ids=["dense", "conv1d"])
+@pytest.mark.parametrize("network", [DENSE, CONV, IMAGES], ids=["dense", "conv1d", "conv2d"])
 @many
 @given(data=st.data())
 def test_any_change_of_a_network_is_refused_or_runs(network, data):
