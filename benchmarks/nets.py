@@ -198,7 +198,11 @@ def _layer_operations(autoencoder: Autoencoder) -> list[int]:
     return [
         2 * prod(layer.in_shape) * prod(layer.out_shape)
         if not isinstance(layer, Convolution)
-        else 2 * layer.in_shape[0] * layer.out_shape[0] * layer.kernel * min(layer.in_shape[1], layer.out_shape[1])
+        else 2
+        * layer.in_shape[0]
+        * layer.out_shape[0]
+        * prod(layer.kernel)
+        * min(prod(layer.in_shape[1:]), prod(layer.out_shape[1:]))
         for layer in layers
     ]
 

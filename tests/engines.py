@@ -13,8 +13,8 @@ from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors import draws, sghmc
-from indubio.training import network_fits
+from indubio.posteriors import draws, functional_prior, parallel_tempering
+from indubio.training import chain_moves, iterates, network_fits
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
 CORE = core()  # None on a machine without a compiler, where torch is the only engine
@@ -64,12 +64,13 @@ class CoreNoise:
 
     def inputs(self, rows: int, network: BlockNetwork) -> tuple[np.ndarray, np.ndarray]:
         """Values of the rows one after the other, those of a channel side by side; scales of all there is room for."""
-        shape = network.input_shape[::-1] if network.channels_last else network.input_shape
+        *sides, channels = network.input_shape
+        shape = (channels, *sides) if network.channels_last else network.input_shape
         noise, uniform = np.empty((prod(shape), _room(rows)), np.float32), np.empty(_room(rows), np.float32)
         CORE.normals(self._stream(self.INPUTS, ahead=1), 0, noise)
         CORE.uniforms(self._stream(self.SCALES, ahead=1), 0, 1.0, uniform)
         noise = noise[:, :rows].T.reshape(rows, *shape)
-        return (noise.swapaxes(1, 2) if network.channels_last else noise), uniform[:rows]
+        return (np.moveaxis(noise, 1, -1) if network.channels_last else noise), uniform[:rows]
 
     def pass_over(self) -> None:
         """Nothing else is drawn in this step."""
@@ -112,5 +113,5 @@ NOISES = {"torch": StreamNoise, "core": CoreNoise}
 
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
     """Train and score on this engine, whichever would be chosen."""
-    for module in (draws, network_fits, sghmc):
+    for module in (chain_moves, draws, functional_prior, iterates, network_fits, parallel_tempering):
         patch.setattr(module, "engine_for", ENGINES[engine])

@@ -34,7 +34,7 @@ class Running:
     def assess(self, rows: np.ndarray, machine: str = "press-1") -> None:
         """Score rows as a machine would."""
         names = self.service.registry.model().model.input.schema.names
-        plain = [dict(zip(names, row.T.tolist(), strict=True)) for row in rows]
+        plain = [dict(zip(names, np.moveaxis(row, -1, 0).tolist(), strict=True)) for row in rows]
         headers = {"X-API-Key": self.keys["line"]}
         answer = httpx.post(
             f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers, timeout=120

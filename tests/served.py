@@ -53,6 +53,13 @@ def window_model(folder: Path) -> Detector:
     return detector
 
 
+def image_model(folder: Path) -> Detector:
+    """Images of 7 x 6 pixels and two channels."""
+    detector = Detector(**QUICK).fit(np.random.default_rng(2).normal(size=(60, 7, 6, 2)))
+    save(detector, folder)
+    return detector
+
+
 @contextlib.contextmanager
 def running(app: ASGIApp, **options: Any) -> Iterator[tuple[str, int]]:
     """The address of an application that answers, on our connections; options of `configured`."""

@@ -21,7 +21,7 @@ from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import SCALINGS, Roles, Scaling, Spectra, Windowing
+from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
@@ -80,6 +80,7 @@ WITHOUT_KIND: tuple[type[Settings], ...] = (
     Reading,
     Roles,
     Windowing,
+    ImageFiles,
     Spectra,
     Parameters,
 )

@@ -27,7 +27,7 @@ from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
 from indubio.inputs.spectra import chosen_spectra
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Dense, Likelihood
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -65,6 +65,7 @@ class Detector(ChainEstimator):
             are `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
         architecture: the network; None is the one that suits the posterior. Of those that are trained it is `Dense()`
             for tables and spectra, and `Conv1d()` for windows as they are, with an output that suits the scaling.
+            `Coalition()` is one network for each sensor.
         likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
             sigma = 1.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
@@ -73,7 +74,7 @@ class Detector(ChainEstimator):
             "epistemic" is the variance of the reconstruction over the draws, "aleatoric" the noise that the decoder
             expects, for likelihoods with noise="per_example", "waic" mean and variance of the NLL: docs/scores.md.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
-            `Exponential()` and `Uniform()`.
+            `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
@@ -580,10 +581,18 @@ class Detector(ChainEstimator):
         settings.check_score(settings.posterior.count)
         refuse_groups(settings.trimming, self.smallest_group)
         network, scaling = self.architecture, settings.scaling
-        if isinstance(network, BlockArchitecture) and network.unit_interval and not scaling.unit_interval:
+        place, inner = (
+            ("architecture.network", network.network) if isinstance(network, Coalition) else ("architecture", network)
+        )
+        if network is not None and network.unit_interval and not scaling.unit_interval:
             raise ConfigError(
-                f'`architecture.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
-                f"within [0, 1], got {network.last_activation!r}. Change it, or set `scaling=MinMax()`."
+                f'`{place}.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
+                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
+            )
+        if isinstance(inner, BlockArchitecture) and settings.likelihood.unit_interval and not inner.unit_interval:
+            raise ConfigError(
+                f'`{place}.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is for '
+                f"reconstructions within [0, 1], got {inner.last_activation!r}."
             )
         return settings
 
@@ -633,18 +642,14 @@ class DetectorSettings(ChainSettings):
         usual = self.posterior.architecture_for(shape, rows)
         if isinstance(usual, Dense) and shape != input_shape:
             usual = usual.replaced(widths=tuple(min(int(factor * shape[0]), WIDEST) for factor in usual.expansions))
-        if isinstance(usual, BlockArchitecture) and not self.scaling.unit_interval:
-            return usual.replaced(last_activation="none")
-        return usual
+        return usual if self.scaling.unit_interval else usual.unbounded
 
     @property
     def judging(self) -> "DetectorSettings":
         """The same for judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
         if self.likelihood.unit_interval:
             return self
-        network = self.architecture
-        if isinstance(network, BlockArchitecture):
-            network = network.replaced(last_activation="none")
+        network = None if self.architecture is None else self.architecture.unbounded
         return self.replaced(scaling=Robust(), architecture=network)
 
     def autoencoder_for(self, input_shape: tuple[int, ...], plan: Plan, device: str = "cpu") -> Autoencoder:

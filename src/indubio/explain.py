@@ -1,6 +1,8 @@
-r"""Which features, sensors and time steps made the score.
+r"""Which features, sensors and time steps, or pixels, made the score.
 
-    nll(x) - typical = sum_d E_m[nll_m,d(x) - typical_m,d] / D        D values: features, or time steps x sensors
+    nll(x) - typical = sum_d E_m[nll_m,d(x) - typical_m,d] / D
+
+over D values: features, time steps x sensors, or pixels x channels.
 
 The typical training row is the mean over the training rows, value by value and draw by draw: `typical_m,d` is the mean
 NLL that draw m gives value d of a training row, and was kept by `fit`. Each addend is the contribution of one value, in
@@ -25,6 +27,7 @@ from indubio.assessment import Assessment
 from indubio.decision import Verdict
 from indubio.detector import Detector
 from indubio.errors import ConfigError
+from indubio.inputs.images import Images
 from indubio.inputs.preparation import Rows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
@@ -108,15 +111,17 @@ class Contributions:
     """What made the score of every example.
 
     Args:
-        names: of the columns of a table or the sensors of windows.
+        names: of the columns of a table, the sensors of windows or the channels of images.
         value_names: of the last axis of `values`: categories as "colour=red", otherwise the same.
         typical: score of the typical training row, which the contributions are added to. 0 for models saved before it
             was kept: their contributions add up to the score itself.
-        values: every single value: (N, D) for tables, (N, L, K) for windows.
-        features: (N, columns), each category over its one-hot columns; for windows (N, K), each sensor over all time.
-        steps: (N, L), each time step over all sensors; None for tables and spectra.
+        values: every single value: (N, D) for tables, (N, L, K) for windows, (N, H, W, C) for images.
+        features: (N, columns), each category over its one-hot columns; for windows (N, K), each sensor over all time;
+            for images (N, C), each channel over all pixels.
+        steps: (N, L), each time step over all sensors, for windows that are scored as they are; else None.
         sensor_names: of the sensors, where the features are those of spectra.
         sensors: (N, K), each sensor over all its features, for spectra only.
+        pixels: (N, H, W), each pixel over all channels: the heat map of an image; None for all else.
     """
 
     names: tuple[str, ...]
@@ -127,6 +132,7 @@ class Contributions:
     steps: Parts | None
     sensor_names: tuple[str, ...] = ()
     sensors: Parts | None = None
+    pixels: Parts | None = None
 
     def __len__(self) -> int:
         return len(self.values.value)
@@ -167,12 +173,14 @@ class Contributions:
         """The contributions of some examples."""
         steps = None if self.steps is None else self.steps.taken(places)
         sensors = None if self.sensors is None else self.sensors.taken(places)
+        pixels = None if self.pixels is None else self.pixels.taken(places)
         return replace(
             self,
             values=self.values.taken(places),
             features=self.features.taken(places),
             steps=steps,
             sensors=sensors,
+            pixels=pixels,
         )
 
     def to_plain(self, example: int = 0, k: int | None = None) -> dict[str, Any]:
@@ -180,7 +188,7 @@ class Contributions:
 
         Args:
             example: which.
-            k: so many features or sensors; None gives all. Time steps are always all there, in order.
+            k: so many features or sensors; None gives all. Time steps and pixels are always all there, in order.
         """
         one = self.taken(np.array([example]))
         order = np.argsort(-one.features.value[0], kind="stable")[:k]
@@ -204,6 +212,8 @@ class Contributions:
             plain["sensors"] = sorted(each, key=lambda sensor: -sensor["contribution"])
         if one.steps is not None:
             plain["steps"] = {"contribution": one.steps.value[0].tolist(), "spread": one.steps.spread[0].tolist()}
+        if one.pixels is not None:
+            plain["pixels"] = {"contribution": one.pixels.value[0].tolist(), "spread": one.pixels.spread[0].tolist()}
         return plain
 
 
@@ -223,7 +233,7 @@ class Explained:
 
 
 def contributions(detector: Detector, X: Any) -> Contributions:
-    """What every feature, or sensor and time step, contributes to the score of every example.
+    """What every feature, or sensor and time step, or pixel, contributes to the score of every example.
 
     Args:
         detector: a fitted detector.
@@ -302,7 +312,7 @@ def explained_names(schema: Schema) -> tuple[str, ...]:
 
 def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
     """Some of the examples, in the order of their places, in whatever form they came in."""
-    if isinstance(X, Windows):
+    if isinstance(X, Windows | Images):
         return X.select(places)
     if isinstance(X, Rows):
         return X.taken(places)
@@ -343,12 +353,14 @@ def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws
 def _block(
     nll: Float[np.ndarray, "draws examples ..."], typical: Float[np.ndarray, "draws ..."], inputs: Inputs
 ) -> Contributions:
-    """Single values, then the sums over one-hot columns, over time and over sensors, or over a sensor's features."""
+    """Single values, then the sums over one-hot columns, over time and sensors, over pixels, or a sensor's features."""
     schema, spectra = inputs.value_schema, inputs.intake.spectra
     columns, count = [column for column in schema.columns if column.encoded], prod(typical.shape[1:])
     each = (nll.astype(np.float64) - typical[:, None]) / count
-    values, steps, sensors = _parts(each), None, None
-    if each.ndim == 4:
+    values, steps, sensors, pixels = _parts(each), None, None, None
+    if each.ndim == 5:
+        features, pixels = _parts(each.sum(axis=(2, 3))), _parts(each.sum(axis=4))
+    elif each.ndim == 4:
         features, steps = _parts(each.sum(axis=2)), _parts(each.sum(axis=3))
     else:
         widths = [len(column.encoded) for column in columns]
@@ -365,6 +377,7 @@ def _block(
         steps=steps,
         sensor_names=() if spectra is None else inputs.schema.names,
         sensors=sensors,
+        pixels=pixels,
     )
 
 
@@ -381,12 +394,14 @@ def _joined(blocks: Sequence[Contributions]) -> Contributions:
     features = values if same else _joined_parts([block.features for block in blocks])
     steps = [block.steps for block in blocks if block.steps is not None]
     sensors = [block.sensors for block in blocks if block.sensors is not None]
+    pixels = [block.pixels for block in blocks if block.pixels is not None]
     return replace(
         first,
         values=values,
         features=features,
         steps=_joined_parts(steps) if steps else None,
         sensors=_joined_parts(sensors) if sensors else None,
+        pixels=_joined_parts(pixels) if pixels else None,
     )
 
 

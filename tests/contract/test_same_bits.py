@@ -10,14 +10,20 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from indubio import Detector
+from indubio.engine import compiled
 from indubio.explain import contributions
 from indubio.inputs import MinMax
 from indubio.networks import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    Coalition,
+    ContinuousBernoulliLikelihood,
     Conv1d,
+    Conv2d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, TrainedPosterior, Training
 from tests.engines import CORE, instruction_sets
@@ -29,11 +35,19 @@ FEW = {
     "anchored_ensemble": {"members": 3},
     "deterministic": {},
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 5, "thinning": 2},
+    "swag": {"draws": 3, "members": 2, "collected": 4, "every": 2},
+    "parallel_tempering": {"draws": 3, "chains": 3, "burn_in": 10, "thinning": 4},
+    "bayesian_vae": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "functional_prior": {"draws": 3, "burn_in": 5, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)
 TRAINED = {name: kind for name, kind in SMALL.items() if isinstance(kind, TrainedPosterior)}
 SIGNALS = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(20,), bias=True)
+
+
+PICTURES = Conv2d(channels=(3, 4), latent=9, bias=True)
 
 
 def signals_for(name: str) -> Conv1d | None:
@@ -86,6 +100,9 @@ SETTINGS = {
     "learned scale": {"likelihood": GaussianLikelihood(noise="per_feature")},
     "heteroscedastic": {"likelihood": LaplaceLikelihood(noise="per_example")},
     "bernoulli": {"likelihood": BernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "continuous bernoulli": {"likelihood": ContinuousBernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "truncated gaussian": {"likelihood": TruncatedGaussianLikelihood(), "scaling": MinMax(clip=True)},
+    "beta": {"likelihood": BetaLikelihood(noise="per_example"), "scaling": MinMax(clip=True)},
     "range test": {"training": Training(epochs=2, learning_rate=RangeTest(steps=40))},
     "early stopping": {"training": Training(epochs=4, early_stopping=EarlyStopping(patience=1))},
 }
@@ -101,6 +118,18 @@ def test_every_setting_trains_to_the_same_bits_on_every_instruction_set(name, go
     assert all(bits == found[0] for bits in found)
 
 
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_coalition_has_the_same_bits_on_every_instruction_set_and_in_any_company(name, instructions):
+    windows = np.random.default_rng(0).normal(size=(310, 24, 3))
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        detector = small_detector(name, architecture=Coalition(network=SIGNALS), epochs=2).fit(windows[:40])
+        found.append(bits_of(detector, windows))
+    assert all(bits == found[0] for bits in found)
+    check_cuts_and_orders(detector, windows)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_windows_train_to_the_same_bits_on_every_instruction_set(name, instructions):
     windows = np.random.default_rng(0).normal(size=(40, 24, 2))
@@ -112,6 +141,17 @@ def test_windows_train_to_the_same_bits_on_every_instruction_set(name, instructi
     assert all(bits == found[0] for bits in found)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_images_train_to_the_same_bits_on_every_instruction_set(name, instructions):
+    images = np.random.default_rng(0).normal(size=(40, 9, 8, 2))
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        detector = small_detector(name, architecture=PICTURES if name in TRAINED else None, epochs=2).fit(images)
+        found.append(bits_of(detector, images))
+    assert all(bits == found[0] for bits in found)
+
+
 DENOISED = Training(epochs=2, denoising=Denoising(scale=0.05, highest=0.5, by_kurtosis=True))
 
 
@@ -120,7 +160,8 @@ def test_denoising_trains_to_the_same_bits_on_every_instruction_set_and_to_other
     name, good, instructions
 ):
     windows = np.random.default_rng(0).normal(size=(40, 24, 2))
-    for rows, network in ((good[:120], None), (windows, SIGNALS)):
+    images = np.random.default_rng(0).normal(size=(30, 7, 8, 2))
+    for rows, network in ((good[:120], None), (windows, SIGNALS), (images, PICTURES)):
         given = {"posterior": SMALL[name], "architecture": network}
         found = []
         for one in instruction_sets():
@@ -144,6 +185,13 @@ def test_the_number_of_threads_changes_no_bit(good):
     assert bits_of(one, good) == bits_of(two, good)
 
 
+def test_the_number_of_threads_changes_no_bit_of_images():
+    images = np.random.default_rng(0).normal(size=(60, 16, 16, 1))
+    settings = {"posterior": SMALL["anchored_ensemble"], "architecture": Conv2d()}
+    one, two = (Detector(**settings, training=Training(epochs=2, threads=threads)).fit(images) for threads in (1, 2))
+    assert bits_of(one, images) == bits_of(two, images)
+
+
 @pytest.fixture(scope="module", params=SMALL)
 def fitted(request, good) -> Detector:
     return small_detector(request.param, epochs=2).fit(good[:200])
@@ -154,6 +202,13 @@ def fitted_windows(request) -> tuple[Detector, np.ndarray]:
     windows = np.random.default_rng(1).normal(size=(310, 24, 2))
     network = signals_for(request.param)
     return small_detector(request.param, architecture=network, epochs=1).fit(windows[:60]), windows
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def fitted_images(request) -> tuple[Detector, np.ndarray]:
+    images = np.random.default_rng(1).normal(size=(310, 9, 8, 2))
+    network = PICTURES if request.param in TRAINED else None
+    return small_detector(request.param, architecture=network, epochs=1).fit(images[:60]), images
 
 
 def check_cuts_and_orders(detector: Detector, examples: np.ndarray) -> None:
@@ -187,3 +242,25 @@ def test_scores_and_contributions_of_windows_do_not_know_their_neighbours(fitted
         instructions(one)
         np.testing.assert_array_equal(detector.nll(windows), before)
         check_cuts_and_orders(detector, windows)
+
+
+def test_scores_and_contributions_of_images_do_not_know_their_neighbours(fitted_images, instructions):
+    detector, images = fitted_images
+    before = detector.nll(images)
+    for one in instruction_sets():
+        instructions(one)
+        np.testing.assert_array_equal(detector.nll(images), before)
+        check_cuts_and_orders(detector, images)
+
+
+def test_large_images_are_scored_fewer_at_a_time_to_the_same_bits(monkeypatch):
+    images = np.random.default_rng(1).normal(size=(50, 9, 8, 2))
+    detector = small_detector("mc_dropout", architecture=PICTURES, epochs=1).fit(images)
+    whole, autoencoder = detector.nll(images), detector.draws_.autoencoder
+    *_, room = CORE.network_sizes(compiled.CompiledEngine(CORE, autoencoder).handle)
+    monkeypatch.setattr(compiled, "ROOM", 7 * room)
+    engine = compiled.CompiledEngine(CORE, autoencoder)
+    assert engine.rows_at_once == 7
+    draws = detector.draws_
+    scorer = engine.scorer(draws.count, autoencoder.flat(draws.weights), draws.masks, draws.noise)
+    np.testing.assert_array_equal(scorer.nll(detector.intake_.scaled(images)), whole)

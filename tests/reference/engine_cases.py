@@ -12,13 +12,17 @@ from indubio.engine import Corruption, streams
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
+    BetaLikelihood,
     BlockArchitecture,
+    ContinuousBernoulliLikelihood,
     Conv1d,
+    Conv2d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.network import BlockNetwork
 from indubio.training.network_fits import fresh_weights
@@ -78,11 +82,18 @@ class Case:
         return self.nll_apart(theta, rows, **noise).mean()
 
 
-NOISES = {
+NOISES: dict[str, Likelihood] = {
     f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1)
     for kind in (GaussianLikelihood, LaplaceLikelihood, StudentLikelihood)
     for noise in ("unit", "per_feature", "per_example")
-} | {"BernoulliLikelihood": BernoulliLikelihood()}
+}
+NOISES |= {
+    f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1, scale=0.3)
+    for kind in (TruncatedGaussianLikelihood, BetaLikelihood)
+    for noise in ("fixed", "per_feature", "per_example")
+}
+NOISES |= {kind.__name__: kind() for kind in (BernoulliLikelihood, ContinuousBernoulliLikelihood)}
+IMAGES = Conv2d(channels=(3, 4), latent=3)
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)
 
 # A norm of two values is a step from -1 to 1, too steep to compare: the normed ones have a code of more.
@@ -104,6 +115,14 @@ CASES: dict[str, Case] = (
     | {f"dense, {name}": Case(Dense(bias=True), (5,), likelihood) for name, likelihood in NOISES.items()}
     | {f"conv, {name}": Case(SMALL, (20, 2), likelihood) for name, likelihood in NOISES.items()}
     | {
+        f"images, {activation}{', norm' * norm}": Case(
+            IMAGES.replaced(activation=activation, layer_norm=norm, bias=norm), (7, 6, 2)
+        )
+        for activation in ("leaky_relu", "gelu")
+        for norm in (False, True)
+    }
+    | {f"images, {name}": Case(IMAGES, (6, 7, 2), likelihood) for name, likelihood in NOISES.items()}
+    | {
         "dense, bias": Case(Dense(bias=True), (5,)),
         "dense, bias, no skips": Case(Dense(bias=True, skips=False), (5,)),
         "dense, bias, norm": Case(Dense(bias=True, layer_norm=True, latent=4), (5,)),
@@ -120,9 +139,26 @@ CASES: dict[str, Case] = (
             Conv1d(channels=(3, 4, 5), kernels=(5, 3, 2), strides=(2, 3, 1), linear=(6, 5)), (41, 2)
         ),
         "conv, no last activation": Case(SMALL.replaced(last_activation="none"), (23, 2)),
+        "images, one row high": Case(Conv2d(channels=(3,), kernels=(1,), strides=(1,), bias=True, latent=3), (1, 9, 2)),
+        "images, bias, no skips": Case(IMAGES.replaced(bias=True, skips=False), (6, 11, 1)),
+        "images, linear layers between": Case(IMAGES.replaced(linear=(7, 5), bias=True), (8, 8, 1)),
+        "images, stride beyond the kernel": Case(
+            Conv2d(channels=(3,), kernels=(2,), strides=(3,), latent=4), (8, 13, 2)
+        ),
+        "images, three convolutions": Case(
+            Conv2d(channels=(3, 4, 5), kernels=(4, 3, 2), strides=(2, 2, 1), latent=4, bias=True), (13, 17, 3)
+        ),
+        "dense on images": Case(Dense(), (3, 4, 2)),
         "code noise": Case(Dense(bias=True), (5,), code_noise=True),
         "code noise, norm": Case(Dense(layer_norm=True, skips=False, latent=4), (5,), code_noise=True),
         "code noise, conv": Case(SMALL, (20, 2), code_noise=True),
+        "code noise, activated heads": Case(Dense(activation="selu", code_heads="activated"), (5,), code_noise=True),
+        "code noise, activated heads, norm": Case(
+            Dense(layer_norm=True, bias=True, code_heads="activated", latent=4), (5,), code_noise=True
+        ),
+        "code noise, activated heads, conv": Case(SMALL.replaced(code_heads="activated"), (20, 2), code_noise=True),
+        "code noise, frozen heads": Case(Dense(activation="tanh", code_heads="frozen"), (5,), code_noise=True),
+        "code noise, images": Case(IMAGES, (6, 7, 1), code_noise=True),
         "code noise, heteroscedastic": Case(Dense(), (5,), GaussianLikelihood(noise="per_example"), code_noise=True),
     }
 )

@@ -12,7 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, distributions
 
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, Likelihood, StudentLikelihood
+from indubio.networks import (
+    BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    GaussianLikelihood,
+    Likelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from indubio.networks.layers import Block, Linear
 from indubio.networks.network import BlockNetwork
 
@@ -56,7 +64,7 @@ def passed(
             return out
         return out * masks[place].unflatten(1, (-1, *[1] * (out.ndim - 2)))
 
-    x = rows.transpose(1, 2) if network.channels_last else rows
+    x = rows.movedim(-1, 1) if network.channels_last else rows
     before, outputs = x, []
     for place, block in enumerate(network.encoder):
         before = x.reshape(len(x), *block.layer.in_shape)
@@ -64,6 +72,11 @@ def passed(
         outputs.append(x)
     mean, head = x, network.code_log_variance
     code_log_variance = None if head is None else run(head, before, None)
+    if code_log_variance is not None and network.code_heads != "linear":
+        code_log_variance = torch.log(F.softplus(code_log_variance).square())
+    if code_log_variance is not None and network.code_heads == "frozen":
+        x = mean = mean.detach()
+        code_log_variance = code_log_variance.detach()
     if noise is not None:
         assert code_log_variance is not None
         x = mean + noise * torch.sqrt(torch.exp(code_log_variance))
@@ -82,14 +95,23 @@ def nll_of_values(likelihood: Likelihood, weights: Named, rows: Tensor, found: P
     """Negative log-likelihood of every value, without constants."""
     if isinstance(likelihood, BernoulliLikelihood):
         return -distributions.Bernoulli(found.location).log_prob(rows) if _binary(rows) else _mixed(rows, found)
+    if isinstance(likelihood, ContinuousBernoulliLikelihood):
+        return -distributions.ContinuousBernoulli(found.location).log_prob(rows)
     log_variance = weights.get("likelihood.log_variance", found.log_variance)
-    scale = torch.ones_like(rows)
+    scale = torch.ones_like(rows) * getattr(likelihood, "scale", 1.0)
     if log_variance is not None:
         scale = torch.sqrt(torch.exp(log_variance) + likelihood.smallest_scale**2).expand_as(rows)
     if isinstance(likelihood, StudentLikelihood):
         return _student(likelihood.freedom, (rows - found.location) / scale) + torch.log(scale)
-    if isinstance(likelihood, GaussianLikelihood):
-        return -distributions.Normal(found.location, scale).log_prob(rows) - log(2 * pi) / 2
+    if isinstance(likelihood, BetaLikelihood):
+        mean, values = (likelihood.edge + (1 - 2 * likelihood.edge) * each for each in (found.location, rows))
+        return -distributions.Beta(mean / scale**2, (1 - mean) / scale**2).log_prob(values)
+    if isinstance(likelihood, GaussianLikelihood | TruncatedGaussianLikelihood):
+        normal = distributions.Normal(found.location, scale)
+        whole = -normal.log_prob(rows) - log(2 * pi) / 2
+        if isinstance(likelihood, GaussianLikelihood):
+            return whole
+        return whole + torch.log(normal.cdf(torch.ones_like(rows)) - normal.cdf(torch.zeros_like(rows)))
     return -distributions.Laplace(found.location, scale).log_prob(rows) - log(2)
 
 
@@ -119,8 +141,10 @@ def _layer(block: Block, weights: Named, x: Tensor) -> Tensor:
     if isinstance(layer, Linear):
         return F.linear(x, weight.T, bias)
     if layer.output_padding is None:
-        return F.conv1d(x, weight, bias, layer.stride, layer.padding)
-    return F.conv_transpose1d(x, weight, bias, layer.stride, layer.padding, layer.output_padding)
+        down = {3: F.conv1d, 4: F.conv2d}[x.ndim]
+        return down(x, weight, bias, layer.stride, layer.padding)
+    up = {3: F.conv_transpose1d, 4: F.conv_transpose2d}[x.ndim]
+    return up(x, weight, bias, layer.stride, layer.padding, layer.output_padding)
 
 
 def _normed(block: Block, weights: Named, x: Tensor) -> Tensor:
@@ -135,7 +159,7 @@ def _active(activation: str, slope: float) -> torch.nn.Module:
 
 
 def _back(network: BlockNetwork, x: Tensor) -> Tensor:
-    return x.transpose(1, 2) if network.channels_last else x.reshape(len(x), *network.input_shape)
+    return x.movedim(1, -1) if network.channels_last else x.reshape(len(x), *network.input_shape)
 
 
 def _binary(rows: Tensor) -> bool:

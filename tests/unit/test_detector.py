@@ -242,13 +242,18 @@ def test_a_bad_value_in_a_window_is_refused_with_its_step_and_sensor():
         quick().fit(rows)
 
 
+def test_examples_of_more_axes_than_images_have_are_refused():
+    with pytest.raises(ValueError, match=r"images \(N, H, W, C\), got 5 axes"):
+        quick().fit(TABLE[None, None, None])
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         (TABLE[:, :3], "3 features"),
         (TABLE[:0], "minimum of 1 is required"),
         (TABLE[0], "Reshape your data"),
-        (TABLE[None, None], "got 4 axes"),
+        (TABLE[None, None], r"fitted on examples of shape \(4,\), got \(1, 60, 4\)"),
         ([["a", "b", "c", "d"]], "could not convert string"),
     ],
 )

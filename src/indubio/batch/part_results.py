@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indubio.export import OnnxModel
+from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
 from indubio.inputs.tables import Table
-from indubio.inputs.windows import Windowing, Windows
+from indubio.inputs.windows import Windowing
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
@@ -73,12 +74,12 @@ class Assessor:
         return reading_for(self._known, self.schema, source, passed)
 
     def assessed(
-        self, part: Table | Windows, reading: Reading, *, top: int, contributions: bool
+        self, part: NamedExamples, reading: Reading, *, top: int, contributions: bool
     ) -> "tuple[Assessment, pa.Table]":
         """What is found in a part, and as the table to write.
 
         Args:
-            part: rows or windows.
+            part: rows, windows or images.
             reading: how they were read.
             top: so many top features of each anomaly and referral.
             contributions: also what every feature adds to the score.

@@ -40,7 +40,9 @@ class PointsBy(StrEnum):
 
 
 def assess(
-    source: Annotated[str, typer.Argument(help='CSV or Parquet: a file, folder, "pattern*", or - for CSV on stdin.')],
+    source: Annotated[
+        str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
+    ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
     out: Annotated[
         str,
@@ -113,12 +115,17 @@ def assess(
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
+    from indubio.inputs.images import are_images
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
 
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
     if processes is not None or cluster is not None:
+        if are_images(source):
+            raise typer.BadParameter(
+                "--workers and --cluster are for tables and recordings: leave them out for images."
+            )
         from indubio.cli.assess_batch import assess_batch
         from indubio.workers import Workers
 

@@ -55,6 +55,6 @@ def detector_of(config: Mapping[str, Any], where: str = "the configuration") -> 
 def reading_of(config: Mapping[str, Any]) -> Reading:
     """How its files are read; a configuration that says nothing reads a table of features."""
     given = dict(config.get(DATA) or {})
-    if not given.get("layout") and not given.get("windowing"):
+    if not given.get("layout") and not given.get("windowing") and "images" not in given:
         given.setdefault("table", {})
     return from_plain(Reading, given, DATA)

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from indubio.detector import Detector
     from indubio.drift import DriftMonitor
     from indubio.export import OnnxModel
-    from indubio.inputs.tables import Table
-    from indubio.inputs.windows import Windows
+    from indubio.inputs.named_rows import NamedExamples
 
 
 class DriftWatch:
@@ -26,7 +25,7 @@ class DriftWatch:
         self._scorer, self._alpha, self._path = scorer, alpha, path
         self._monitor = self._kept()
 
-    def see(self, part: "Table | Windows", found: "Assessment") -> None:
+    def see(self, part: "NamedExamples", found: "Assessment") -> None:
         """One more part, without the rows that are labelled as anomalies."""
         import numpy as np
 

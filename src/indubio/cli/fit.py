@@ -10,17 +10,18 @@ from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 if TYPE_CHECKING:
     from indubio.detector import Detector
     from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.named_rows import NamedExamples
     from indubio.inputs.reading import Reading
-    from indubio.inputs.tables import Table
-    from indubio.inputs.windows import Windows
 
-DATA, WINDOWS, MODEL = "How the file is read", "Windows of a recording", "The model"
+DATA, WINDOWS, IMAGES, MODEL = "How the file is read", "Windows of a recording", "Images", "The model"
 CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 
 
 def fit(
-    source: Annotated[str, typer.Argument(help='CSV or Parquet of good examples: a file, folder, "pattern*", or -.')],
+    source: Annotated[
+        str, typer.Argument(help='Good examples: CSV, Parquet, PNG or JPEG; a file, folder, "pattern*", or -.')
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
     config: Annotated[Path | None, typer.Option(help="TOML file; see `indubio config`. Flags win.")] = None,
     columns: Annotated[
@@ -105,6 +106,13 @@ def fit(
         float | None,
         typer.Option(help="Samples a second as recorded, for the names of the bands.", rich_help_panel=WINDOWS),
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Resize all images, and new ones, to HxW pixels; default: one size.", rich_help_panel=IMAGES),
+    ] = None,
+    colour: Annotated[
+        str | None, typer.Option(help="Read all images as grey or rgb; default: as they are.", rich_help_panel=IMAGES)
+    ] = None,
     posterior: Annotated[
         str | None, typer.Option(help="prototypes (default), anchored_ensemble, mc_dropout, ...", rich_help_panel=MODEL)
     ] = None,
@@ -122,9 +130,19 @@ def fit(
         str | None,
         typer.Option(help="nll (default), epistemic, aleatoric or waic.", rich_help_panel=MODEL),
     ] = None,
+    likelihood: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian, laplace or student; for values within [0, 1], which min-max scaled ones are then cut to: "
+            "bernoulli, continuous_bernoulli, truncated_gaussian or beta. Default: as suits the posterior.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     conversion: Annotated[
         str | None,
-        typer.Option(help="even_odds (default), ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL),
+        typer.Option(
+            help="even_odds (default), ecdf, gaussian, exponential, uniform, gamma or lognormal.", rich_help_panel=MODEL
+        ),
     ] = None,
     calibration: Annotated[
         str | None,
@@ -201,6 +219,7 @@ def fit(
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
+    from indubio.inputs.images import are_images
     from indubio.io.sinks import sink
     from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
@@ -215,9 +234,10 @@ def fit(
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
         "anomaly_score": score,
+        "likelihood": {"kind": likelihood},
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
-        "scaling": {"kind": scaling},
+        "scaling": _scaling(given, likelihood, scaling, kind),
         "false_alarms": false_alarms,
         "range_margin": range_margin,
         "novelty_limit": novelty_limit,
@@ -229,7 +249,9 @@ def fit(
         if trim is None
         else {"reference": "drop"} | ({} if trim == "auto" else {"share": _share(trim)}),
         "seed": seed,
-        "data": _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
+        "data": _images(size, colour)
+        if are_images(source)
+        else _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
         if window is not None
         else {"table": _roles(columns, ids, time, group, label, anomaly, categorical)},
     }
@@ -238,6 +260,8 @@ def fit(
             f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
             "trained, such as --posterior anchored_ensemble."
         )
+    if not are_images(source) and (size is not None or colour is not None):
+        raise ConfigError(f"--size and --colour are for images (.png, .jpg, .jpeg), and {source} holds none.")
     settings = merged(given, flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
@@ -245,6 +269,7 @@ def fit(
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
     listed: Path | None = None
     with named_source(source) as path:
+        reading = reading.resolved(path)
         data = _data(path, reading, stream, buffer)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
@@ -262,16 +287,21 @@ def fit(
     _tell(detector, data, out, listed, as_json)
 
 
-def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Table | Windows | ExampleStream":
+def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "NamedExamples | ExampleStream":
+    from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
+    if reading.images is not None:
+        if stream or buffer is not None:
+            raise ConfigError("--stream and --buffer are for tables and recordings: images are held in memory.")
+        return reading.images.read(path)
     streamed = ExampleStream(path, reading, buffer)
     if stream is None:
         stream = buffer is not None or streamed.value_count() > IN_MEMORY
     return streamed if stream else streamed.read()
 
 
-def _in_memory(data: "Table | Windows | ExampleStream", flag: str) -> "Table | Windows":
+def _in_memory(data: "NamedExamples | ExampleStream", flag: str) -> "NamedExamples":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
@@ -290,6 +320,28 @@ def _epochs(text: str | None) -> int | str | None:
     if not text.isdecimal():
         raise ConfigError(f'--epochs must be a number, such as 100, or "auto", got {text!r}.')
     return int(text)
+
+
+def _scaling(config: dict[str, Any], likelihood: str | None, scaling: str | None, posterior: str) -> dict[str, Any]:
+    """What the flags say of the scaling: a likelihood of values within [0, 1] has them cut to it."""
+    from indubio.errors import ConfigError
+    from indubio.networks import LIKELIHOODS
+    from indubio.posteriors import POSTERIORS
+
+    if likelihood not in LIKELIHOODS or not LIKELIHOODS[likelihood]().unit_interval:
+        return {"kind": scaling}
+    if posterior in POSTERIORS and not POSTERIORS[posterior].TRAINED:
+        raise ConfigError(
+            f"--likelihood {likelihood} is for reconstructions within [0, 1], and `{posterior}` gives any number: "
+            "leave it out, or pass a posterior that is trained, such as --posterior anchored_ensemble."
+        )
+    kind = scaling or _kind(config, "scaling") or "min_max"
+    if kind != "min_max":
+        raise ConfigError(
+            f"--likelihood {likelihood} is for values within [0, 1], which `{kind}` does not give: "
+            "pass --scaling min_max."
+        )
+    return {"kind": kind, "clip": True}
 
 
 def _share(text: str) -> float:
@@ -334,6 +386,16 @@ def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _images(size: str | None, colour: str | None) -> dict[str, Any]:
+    from indubio.errors import ConfigError
+
+    sides = [] if size is None else size.lower().split("x")
+    if size is not None and not (len(sides) == 2 and all(side.isdecimal() for side in sides)):
+        raise ConfigError(f"--size must be height x width in pixels, such as 64x64, got {size!r}.")
+    resized = {} if size is None else {"size": [int(side) for side in sides], "resize": True}
+    return {"images": resized | ({} if colour is None else {"colour": colour, "recolour": True})}
+
+
 def _roles(
     columns: str | None,
     ids: list[str] | None,
@@ -374,13 +436,14 @@ def _windows(
 
 
 def _tell(
-    detector: "Detector", data: "Table | Windows | ExampleStream", out: Path, listed: Path | None, as_json: bool
+    detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
     import numpy as np
     from rich.console import Console
 
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.images import Images
     from indubio.inputs.windows import Windows
     from indubio.io.json_text import json_text
 
@@ -408,7 +471,7 @@ def _tell(
         typer.echo(json_text(told))
         return
     console = Console()
-    what = "windows" if cut is not None else "rows"
+    what = "windows" if cut is not None else "images" if isinstance(data, Images) else "rows"
     size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"

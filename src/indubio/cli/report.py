@@ -8,7 +8,9 @@ import typer
 
 
 def report(
-    source: Annotated[str, typer.Argument(help='CSV or Parquet: a file, folder, "pattern*", or - for CSV on stdin.')],
+    source: Annotated[
+        str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
+    ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
     label: Annotated[str | None, typer.Option(help="Column of labels, 1 for an anomaly.")] = None,

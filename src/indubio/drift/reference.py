@@ -59,15 +59,15 @@ class DriftReference:
         """The series of training examples.
 
         Args:
-            values: rows (N, D) or windows (N, L, K) as they came in; NaN where a value is missing.
-            names: of the D features or K sensors.
+            values: rows (N, D), windows (N, L, K) or images (N, H, W, C) as they came in; NaN where a value is missing.
+            names: of the features, sensors or channels.
             seed: of the choice of rows that the edges come from.
         """
         order = shuffled(len(values), seed, EDGES_OF_DRIFT)
         with np.errstate(over="ignore"):
             centre = _column_medians(_levels(values[order[: -(-len(order) // EDGE_ROWS)]]))
         edges, counts = _histograms(_series(values, centre)[order])
-        return cls(features=names, windows=values.ndim == 3, centre=centre, edges=edges, counts=counts)
+        return cls(features=names, windows=values.ndim > 2, centre=centre, edges=edges, counts=counts)
 
     def with_scores(self, examples: int) -> "DriftReference":
         """The same with a series of scores, whose p-values are made from so many calibration scores at least."""
@@ -101,7 +101,7 @@ class DriftReference:
         self, values: Float[np.ndarray, "examples ..."], p_value: Float[np.ndarray, " examples"]
     ) -> Float[np.ndarray, "examples series"]:
         """Rank of every new value among the reference, 0 to 1; NaN where it is missing."""
-        if values.shape[-1] != len(self.features) or (values.ndim == 3) != self.windows:
+        if values.shape[-1] != len(self.features) or (values.ndim > 2) != self.windows:
             kind = "windows" if self.windows else "rows"
             raise ShapeError(f"the drift reference is of {kind} of {len(self.features)}, got the shape {values.shape}.")
         total = self.counts.sum(axis=1, keepdims=True)
@@ -127,8 +127,8 @@ class DriftReference:
 
 
 def _levels(values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples features"]:
-    """Values of rows; means over time of windows."""
-    return values if values.ndim == 2 else _over_time(np.nanmean, values)
+    """Values of rows; means over the time of windows, or the pixels of images."""
+    return values if values.ndim == 2 else _over_each(np.nanmean, values)
 
 
 def _series(
@@ -137,15 +137,15 @@ def _series(
     with np.errstate(over="ignore", invalid="ignore"):  # values near the end of the float range are simply far away
         level = _levels(values)
         parts = [level, np.abs(level - centre)]
-        if values.ndim == 3:
-            parts.append(_over_time(np.nanstd, values))
+        if values.ndim > 2:
+            parts.append(_over_each(np.nanstd, values))
     return np.concatenate(parts, axis=1)
 
 
-def _over_time(
-    function: Any, values: Float[np.ndarray, "windows steps sensors"]
-) -> Float[np.ndarray, "windows sensors"]:
-    empty: Bool[np.ndarray, "windows sensors"] = np.isnan(values).all(axis=1)
+def _over_each(function: Any, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples sensors"]:
+    """Of all values that a sensor has in a window, or a channel in an image."""
+    values = values.reshape(len(values), -1, values.shape[-1])
+    empty: Bool[np.ndarray, "examples sensors"] = np.isnan(values).all(axis=1)
     return np.where(empty, np.nan, function(np.where(empty[:, None], 0.0, values), axis=1))
 
 

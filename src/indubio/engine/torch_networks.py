@@ -141,15 +141,19 @@ class _Blocks:
         """The codes of the rows, and every block's output for the skips."""
         network = self._network
         if network.channels_last:
-            x = x.transpose(-1, -2)
+            x = x.movedim(-1, 2)
         outputs: list[Tensor] = []
         log_variance = None
         for place, block in enumerate(network.encoder):
             x = x.reshape(*x.shape[:2], *block.layer.in_shape)
             if block is network.encoder[-1] and network.code_log_variance:
                 log_variance = self._run(network.code_log_variance, weights, x)
+                if network.code_heads != "linear":
+                    log_variance = 2 * F.softplus(log_variance).log()
             x = _masked(self._run(block, weights, x), masks, place)
             outputs.append(x)
+        if log_variance is not None and network.code_heads == "frozen":
+            x, log_variance = x.detach(), log_variance.detach()
         return Code(x, log_variance, tuple(outputs[:-1]) if network.skips else ())
 
     def decode(self, weights: TensorWeights, code: Code, masks: Masks | None) -> Decoded:
@@ -178,7 +182,7 @@ class _Blocks:
 
     def _as_input(self, x: Tensor) -> Tensor:
         if self._network.channels_last:
-            return x.transpose(-1, -2)
+            return x.movedim(2, -1)
         return x.reshape(*x.shape[:2], *self._network.input_shape)
 
 
@@ -203,18 +207,20 @@ def _convolution(layer: Convolution, weights: TensorWeights, x: Tensor) -> Tenso
     networks, (members, rows) = weight.shape[0], x.shape[:2]
     if networks == 1:  # shared weights: the draws are just more rows
         out = _convolved(layer, x.flatten(0, 1), weight.squeeze(0), groups=1)
-        return _biased(out.reshape(members, rows, *layer.out_shape), bias, 1)
+        return _biased(out.reshape(members, rows, *layer.out_shape), bias, len(layer.kernel))
     if members == 1:  # every network sees the same rows
         x = x.expand(networks, *x.shape[1:])
-    grouped = x.transpose(0, 1).flatten(1, 2)  # (B, C * channels, length)
+    grouped = x.transpose(0, 1).flatten(1, 2)  # (B, C * channels, length or height and width)
     out = _convolved(layer, grouped, weight.flatten(0, 1), groups=networks)
-    return _biased(out.reshape(rows, networks, *layer.out_shape).transpose(0, 1), bias, 1)
+    return _biased(out.reshape(rows, networks, *layer.out_shape).transpose(0, 1), bias, len(layer.kernel))
 
 
 def _convolved(layer: Convolution, x: Tensor, weight: Tensor, groups: int) -> Tensor:
     if layer.output_padding is None:
-        return F.conv1d(x, weight, stride=layer.stride, padding=layer.padding, groups=groups)
-    return F.conv_transpose1d(x, weight, None, layer.stride, layer.padding, layer.output_padding, groups=groups)
+        down = F.conv1d if len(layer.kernel) == 1 else F.conv2d
+        return down(x, weight, stride=layer.stride, padding=layer.padding, groups=groups)
+    up = F.conv_transpose1d if len(layer.kernel) == 1 else F.conv_transpose2d
+    return up(x, weight, None, layer.stride, layer.padding, layer.output_padding, groups=groups)
 
 
 def _biased(out: Tensor, bias: Tensor | None, extra_axes: int) -> Tensor:

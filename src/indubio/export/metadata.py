@@ -13,7 +13,19 @@ import numpy as np
 from indubio.conformal import Reference
 from indubio.decision import REFERRALS, LimitedReviews, Referral
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Long, Roles, Schema, Spectra, Wide, Windowing
+from indubio.inputs import (
+    Column,
+    FittedScaling,
+    FittedSpectra,
+    ImageFiles,
+    Intake,
+    Long,
+    Roles,
+    Schema,
+    Spectra,
+    Wide,
+    Windowing,
+)
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.reading import Reading
 from indubio.settings import Settings
@@ -137,6 +149,7 @@ def _reading(plain: Mapping[str, Any]) -> Reading:
     return Reading(
         table=None if plain["table"] is None else Roles(**_tuples(plain["table"])),
         layout=None if layout is None else kind(**_tuples({k: v for k, v in layout.items() if k != "kind"})),  # type: ignore[arg-type]
+        images=None if plain.get("images") is None else ImageFiles(**_tuples(plain["images"])),
         windowing=None if plain["windowing"] is None else Windowing(**_tuples(plain["windowing"])),
     )
 

@@ -69,7 +69,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         uncertainties,
     )
     from indubio.export.graph import Graph
-    from indubio.export.network_nodes import NetworkNodes
+    from indubio.export.network_nodes import nll_nodes
     from indubio.export.spectra_nodes import features
 
     graph = Graph()
@@ -82,7 +82,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     if intake.spectra is not None:
         whole = features(graph, intake.spectra, whole)
     scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
-    nll = NetworkNodes(graph, detector.draws_).nll(scaled)
+    nll = nll_nodes(graph, detector.draws_, scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
     p, parts = probability(graph, detector.conversion_, nll), None

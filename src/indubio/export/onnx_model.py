@@ -12,9 +12,9 @@ from indubio.assessment import Assessment
 from indubio.conformal import conformal_of
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs import Rows, Table, Windows
+from indubio.inputs import Rows
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.named_rows import groups_of, named_examples
+from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples
 from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
@@ -92,7 +92,7 @@ class OnnxModel:
     def _rows(self, X: Any) -> Rows:
         if isinstance(X, Rows):  # in the order of the schema already
             rows = X
-        elif isinstance(X, Table | Windows):
+        elif isinstance(X, NamedExamples):
             rows = named_examples(X, self.metadata.schema)
         else:
             require_numbers(X)

@@ -1,5 +1,6 @@
-"""Stage 1, what comes in: tables (N, D) and windows (N, L, K), checked, filled in and scaled."""
+"""Stage 1, what comes in: tables (N, D), windows (N, L, K) and images (N, H, W, C), checked, filled in and scaled."""
 
+from indubio.inputs.images import ImageFiles, Images
 from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
 from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
@@ -13,6 +14,8 @@ __all__ = [
     "Column",
     "FittedScaling",
     "FittedSpectra",
+    "ImageFiles",
+    "Images",
     "Intake",
     "Long",
     "MinMax",

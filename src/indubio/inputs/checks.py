@@ -44,6 +44,8 @@ def _where(bad: np.ndarray, what: str, names: Sequence[str] | None) -> str:
     row, *place = np.argwhere(bad)[0]
     if len(place) == 2:
         at = f"step {place[0]}, sensor {place[1]}"
+    elif len(place) == 3:
+        at = f"pixel {place[0]}, {place[1]}, channel {place[2]}"
     else:
         at = f"column {place[0]}" if names is None else f'column "{names[place[0]]}"'
     return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: row {row}, {at})"

@@ -78,8 +78,8 @@ def data_findings(
     """All that is odd about training data; mostly nothing.
 
     Args:
-        values: rows (N, D) or windows (N, L, K) in the order of the data, NaN where a value is missing.
-        schema: their columns or sensors.
+        values: rows (N, D), windows (N, L, K) or images (N, H, W, C) in the order of the data, NaN where missing.
+        schema: their columns, sensors or channels.
         by_range: whether values are scaled so that a few can stretch the scale of all others.
         quality: what the sensors of windows did, from `fit_quality`; None for rows.
         examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
@@ -99,6 +99,9 @@ def data_findings(
         return (_all_equal(seen),)
     if not seen.enough:
         return ()
+    if seen.images:
+        constant = _constant(seen, seen.constant)
+        return tuple(one for one in (_copies(seen), constant, _repeated(seen, seen.repeated)) if one is not None)
     told = {*seen.labels, *seen.ids, *seen.crowded}  # what goes out for this need not be spoken of again
     repeated = {name: first for name, first in seen.repeated.items() if name not in told and first not in told}
     made = (
@@ -145,6 +148,8 @@ def named(columns: list[str]) -> str:
 
 def _left_out(seen: SeenExamples, columns: list[str]) -> str:
     """The flags that leave columns out."""
+    if seen.images:
+        return "--colour grey"
     if seen.windows:
         return "name the other sensors with --columns"
     return " ".join(f"--id {quote(name)}" for name in columns[:LISTED]) + (" ..." if len(columns) > LISTED else "")

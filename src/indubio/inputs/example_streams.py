@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt64
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.named_rows import training_schema
+from indubio.inputs.named_rows import NamedExamples, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.tables import Roles, Table, stream_file
@@ -44,7 +44,7 @@ class StreamBlock:
         name: where they are, for messages.
     """
 
-    data: Table | Windows
+    data: NamedExamples
     places: UInt64[np.ndarray, " examples"]
     unit: int
     name: str
@@ -82,6 +82,8 @@ class ExampleStream:
     buffer: int | None = None
 
     def __post_init__(self) -> None:
+        if self.reading.images is not None:
+            raise ConfigError("images are held in memory, not streamed: give what `reading.read(source)` gives.")
         if self.buffer is not None and self.buffer < 1:
             raise ConfigError(f"`buffer` must be at least 1, got {self.buffer}.")
 
@@ -89,7 +91,7 @@ class ExampleStream:
         """How many examples of this shape are mixed at a time."""
         return self.buffer or max(1, BUFFER_VALUES // prod(shape))
 
-    def read(self) -> Table | Windows:
+    def read(self) -> NamedExamples:
         """All of it, in memory; good examples only."""
         data = self.reading.read(self.source)
         return data.inliers() if isinstance(data, Table) else data
@@ -168,7 +170,7 @@ class ExampleStream:
             if len(data):
                 yield StreamBlock(data=data, places=places, unit=unit, name=name)
 
-    def _parts(self, unit: Source, rows_at_once: int) -> Iterator[Table | Windows]:
+    def _parts(self, unit: Source, rows_at_once: int) -> Iterator[NamedExamples]:
         if self.reading.table is None:
             return self.reading.stream(self.source)
         return stream_file(unit, self.reading.table, rows_at_once=rows_at_once)

@@ -7,8 +7,8 @@ from indubio.errors import DataError
 
 
 def medians(rows: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " features"]:
-    """Median of every feature, or of every sensor over all time steps, of the values that are there."""
-    axes = (0,) if rows.ndim == 2 else (0, 1)
+    """Median of every feature, or of every sensor or channel over all time or pixels, of the values that are there."""
+    axes = tuple(range(rows.ndim - 1))
     absent = np.isnan(rows).all(axis=axes)
     if absent.any():
         raise DataError(

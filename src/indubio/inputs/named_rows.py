@@ -1,4 +1,4 @@
-"""`Table` and `Windows` as rows of numbers, matched by name with what was trained on."""
+"""`Table`, `Windows` and `Images` as rows of numbers, matched by name with what was trained on."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,14 +8,19 @@ import pyarrow as pa
 from jaxtyping import Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
+from indubio.inputs.images import Images
 from indubio.inputs.preparation import Beside, Rows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 
+NamedExamples = Table | Windows | Images  # examples that know the names of their columns, sensors or channels
 
-def training_schema(data: Table | Windows) -> Schema:
+
+def training_schema(data: NamedExamples) -> Schema:
     """The schema of training data, which must hold good examples only."""
+    if isinstance(data, Images):
+        return Schema.of_values(data.values, data.channels)
     if isinstance(data, Windows):
         return Schema.of_values(data.values, data.sensors)
     if data.labels is not None and data.labels.any():
@@ -26,28 +31,28 @@ def training_schema(data: Table | Windows) -> Schema:
     return Schema.of(data.features, data.categorical)
 
 
-def named_rows(data: Table | Windows, schema: Schema) -> Rows:
-    """The rows or windows, their columns or sensors in the order of the schema."""
+def named_rows(data: NamedExamples, schema: Schema) -> Rows:
+    """The rows, windows or images, their columns, sensors or channels in the order of the schema."""
     if isinstance(data, Table):
         if not data.features.num_rows:
             raise DataError("there are no rows.")
         encoded = schema.encode(data.features)
         return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen)
-    if sorted(data.sensors) != sorted(schema.names):
+    called, what = (data.channels, "channels") if isinstance(data, Images) else (data.sensors, "sensors")
+    if sorted(called) != sorted(schema.names):
         raise ShapeError(
-            f"the sensors do not match those of the training data: {quoted(schema.names)} then, "
-            f"{quoted(data.sensors)} now."
+            f"the {what} do not match those of the training data: {quoted(schema.names)} then, {quoted(called)} now."
         )
     if not len(data.values):
-        raise DataError("there are no windows.")
-    order = [data.sensors.index(name) for name in schema.names]
-    return Rows(values=data.values[:, :, order], names=schema.names)
+        raise DataError(f"there are no {'images' if isinstance(data, Images) else 'windows'}.")
+    order = [called.index(name) for name in schema.names]
+    return Rows(values=data.values[..., order], names=schema.names)
 
 
-def named_examples(data: Table | Windows, schema: Schema) -> Rows:
+def named_examples(data: NamedExamples, schema: Schema) -> Rows:
     """The same, with what came beside them."""
     rows = named_rows(data, schema)
-    if isinstance(data, Windows):
+    if isinstance(data, Windows | Images):
         return replace(rows, beside=Beside(passed=data.origin))
     if data.group is None and data.time is None:
         return replace(rows, beside=Beside(passed=data.passed))
@@ -55,8 +60,8 @@ def named_examples(data: Table | Windows, schema: Schema) -> Rows:
 
 
 def passed_through(data: Any) -> pa.Table | None:
-    """Columns of the input that belong beside the verdicts: ids and times, or where a window came from."""
-    if isinstance(data, Windows):
+    """Columns of the input that belong beside the verdicts: ids and times, or where a window or image came from."""
+    if isinstance(data, Windows | Images):
         return data.origin
     return data.passed if isinstance(data, Table) else None
 
@@ -82,7 +87,9 @@ def joined(first: Any, second: Any) -> Any:
         return Table.concatenated([first, second])
     if isinstance(first, Windows) and isinstance(second, Windows):
         return Windows.concatenated([first, second])
-    if isinstance(first, Table | Windows) or isinstance(second, Table | Windows):
+    if isinstance(first, Images) and isinstance(second, Images):
+        return Images.concatenated([first, second])
+    if isinstance(first, NamedExamples) or isinstance(second, NamedExamples):
         raise DataError(
             f"examples of one form are needed to put them together, got {type(first).__name__} and "
             f"{type(second).__name__}."

@@ -8,6 +8,7 @@ and ids that the sample makes likely.
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -47,8 +48,8 @@ class SeenExamples:
     """Training examples, to look for oddities in.
 
     Args:
-        values: rows (N, D) or windows (N, L, K) in the order of the data, NaN where a value is missing.
-        schema: their columns or sensors.
+        values: rows (N, D), windows (N, L, K) or images (N, H, W, C) in the order of the data, NaN where missing.
+        schema: their columns, sensors or channels.
         quality: what the sensors of windows did; None for rows.
         examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
     """
@@ -67,6 +68,11 @@ class SeenExamples:
     def windows(self) -> bool:
         """Whether they are windows."""
         return self.values.ndim == 3
+
+    @property
+    def images(self) -> bool:
+        """Whether they are images, of which most pixels may well be dark or alike."""
+        return self.values.ndim == 4
 
     @cached_property
     def enough(self) -> bool:
@@ -188,7 +194,8 @@ class SeenExamples:
     def _ranges(self) -> tuple[Float[np.ndarray, " features"], Float[np.ndarray, " features"]]:
         if self.quality is not None:
             return self.quality.smallest, self.quality.largest
-        smallest, largest = np.fmin.reduce(self.values, axis=0), np.fmax.reduce(self.values, axis=0)
+        values = self.values.reshape(-1, self.values.shape[-1])
+        smallest, largest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
         if self.examples is not None:
             for column, at in self._columns:
                 if column.smallest is not None and column.largest is not None:
@@ -197,7 +204,8 @@ class SeenExamples:
 
     @cached_property
     def _sample(self) -> Float[np.ndarray, "sampled ..."]:
-        most = max(FEWEST_WINDOWS, SAMPLE // self.values.shape[1]) if self.windows else SAMPLE
+        each = prod(self.values.shape[1:-1])
+        most = SAMPLE if each == 1 else max(FEWEST_WINDOWS, SAMPLE // each)
         if len(self.values) <= most:
             return self.values
         return self.values[np.sort(np.random.default_rng(0).choice(len(self.values), most, replace=False))]

@@ -14,7 +14,7 @@ from indubio.inputs.checks import require_finite
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
-from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling
+from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Rows:
     """Examples as they came in, as numbers.
 
     Args:
-        values: (N, D) or (N, L, K), NaN where a value is missing.
-        names: of the features or sensors, where they have names.
+        values: (N, D), (N, L, K) or (N, H, W, C), NaN where a value is missing.
+        names: of the features, sensors or channels, where they have names.
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
     """
@@ -106,7 +106,7 @@ class Intake:
         medians: of each column or sensor; None when missing values are an error.
         missing: what happens to missing values.
         unseen: what happens to new categories.
-        quality: what the sensors of training windows did; None for tables.
+        quality: what the sensors of training windows did; None for tables and images.
         margin: how far outside the training range a value may be, in units of that range, before its example is
             referred; None for any distance.
         spectra: what makes features of windows; None where values are taken as they are.
@@ -189,7 +189,7 @@ class Intake:
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)
-            notes = named_flags(absent if absent.ndim == 2 else absent.any(axis=1), rows.names, "missing")
+            notes = named_flags(anywhere(absent), rows.names, "missing")
             bad = (notes != "") if self.missing == "refer" else bad
         if rows.unseen is not None and (new := rows.unseen != "").any():
             self._refuse_unseen(rows.unseen)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from indubio.errors import ConfigError, DataError
+from indubio.inputs.images import ImageFiles, Images
 from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_windows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Roles, Table, stream_tables
@@ -15,25 +16,30 @@ from indubio.settings import ByKind, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Settings):
-    """Rows of a table, or windows of a recording.
+    """Rows of a table, windows of a recording, or images.
 
     Args:
         table: roles of the columns, for a table.
         layout: how the recording lies in its columns, for windows.
         windowing: how windows are cut, for windows.
+        images: size and colour, for images.
     """
 
     table: Roles | None = None
     layout: Annotated[Wide | Long, ByKind(LAYOUTS)] | None = None
     windowing: Windowing | None = None
+    images: ImageFiles | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.layout is None) != (self.windowing is None) or (self.table is None) == (self.layout is None):
-            raise ConfigError("give either `table`, or `layout` and `windowing`.")
+        kinds = [self.table, self.layout, self.images]
+        if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
+            raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
 
-    def read(self, source: Any) -> Table | Windows:
-        """All rows or windows of the source, in memory."""
+    def read(self, source: Any) -> Table | Windows | Images:
+        """All rows, windows or images of the source, in memory."""
+        if self.images is not None:
+            return self.images.read(source)
         if self.layout is not None and self.windowing is not None:
             return read_windows(source, self.layout, self.windowing)
         parts = list(self.stream(source))
@@ -41,18 +47,25 @@ class Reading(Settings):
             raise DataError(f"{source}: there are no rows.")
         return Table.concatenated([part for part in parts if isinstance(part, Table)])
 
-    def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows]:
-        """All rows or windows of the source, a part at a time.
+    def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows | Images]:
+        """All rows, windows or images of the source, a part at a time.
 
         Args:
             source: file, folder, pattern, frame or table.
-            at_once: rows or windows in a part.
+            at_once: rows, windows or images in a part.
         """
+        if self.images is not None:
+            yield from self.images.stream(source, at_once=at_once)
+            return
         size = {} if at_once is None else {"rows_at_once" if self.table else "windows_at_once": at_once}
         if self.layout is not None and self.windowing is not None:
             yield from stream_windows(source, self.layout, self.windowing, **size)
         elif self.table is not None:
             yield from stream_tables(source, self.table, **size)
+
+    def resolved(self, source: Any) -> "Reading":
+        """The same with all that the training files decide: the size and colour of images."""
+        return self if self.images is None else replace(self, images=self.images.resolved(source))
 
     def for_new_data(self, source: Any) -> "Reading":
         """The same for data to judge, which need not have the label column."""
@@ -85,7 +98,7 @@ def reading_for(
     if not passed and label is None:
         return reading.for_new_data(source)
     if reading.table is None:
-        raise ConfigError("windows take no --pass and no --label: they say where they came from.")
+        raise ConfigError("windows and images take no --pass and no --label: they say where they came from.")
     table = replace(reading.table, ids=(*reading.table.ids, *passed))
     if label is not None:
         table = replace(table, label=label, anomaly_values=tuple(anomaly) if anomaly else None)

@@ -4,8 +4,9 @@
     ZScore    (x - mean) / standard deviation
     Robust    (x - median) / (upper quantile - lower quantile)
 
-Each feature of a table has its own numbers; a sensor of a window has the same for all its time steps, so that the
-shape of the signal stays. The range is kept whatever the scaling: what lies outside it is told by it.
+Each feature of a table has its own numbers; a sensor of a window has the same for all its time steps, and a channel of
+an image for all its pixels, so that the shape of the signal or picture stays. The range is kept whatever the scaling:
+what lies outside it is told by it.
 
 Sums are added up row by row, and squares within the range, so that a fit has the same bits on every machine and no
 value is too large for it.
@@ -45,7 +46,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, rows: Float[np.ndarray, "examples ..."]) -> "ColumnSummary":
-        """Of rows (N, D) or windows (N, L, K)."""
+        """Of rows (N, D), windows (N, L, K) or images (N, H, W, C)."""
         values = rows.reshape(-1, rows.shape[-1])
         smallest = np.fmin.reduce(values, axis=0, initial=np.nan)
         largest = np.fmax.reduce(values, axis=0, initial=np.nan)
@@ -283,4 +284,9 @@ class FittedScaling:
         with np.errstate(over="ignore", invalid="ignore"):
             unit = (rows - self.smallest) / self.span
         far = (unit < -margin) | (unit > 1 + margin)  # NaN, a missing value, is neither
-        return np.asarray(far if far.ndim == 2 else far.any(axis=1))
+        return anywhere(far)
+
+
+def anywhere(flags: Bool[np.ndarray, "examples ..."]) -> Bool[np.ndarray, "examples features"]:
+    """Which features, sensors or channels of an example are flagged, at any time or pixel."""
+    return np.asarray(flags.any(axis=tuple(range(1, flags.ndim - 1))))

@@ -82,8 +82,11 @@ class Schema:
 
     @classmethod
     def of_values(cls, values: Float[np.ndarray, "examples ..."], names: tuple[str, ...] | None) -> "Schema":
-        """The schema of an array: features of (N, D), or sensors of (N, L, K); without names they are x0, x1, ..."""
-        axes = (0,) if values.ndim == 2 else (0, 1)
+        """The schema of an array: features of (N, D), sensors of (N, L, K) or channels of (N, H, W, C).
+
+        Without names they are x0, x1, ...
+        """
+        axes = tuple(range(values.ndim - 1))
         known = np.isfinite(values)
         smallest = np.where(known, values, np.inf).min(axis=axes, initial=np.inf)
         largest = np.where(known, values, -np.inf).max(axis=axes, initial=-np.inf)

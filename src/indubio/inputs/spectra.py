@@ -256,11 +256,12 @@ def chosen_spectra(
         usual: what None stands for, of windows that are long enough.
         input_shape: of one example.
     """
-    if len(input_shape) == 1:
+    if len(input_shape) != 2:
         if given:
+            these = f"rows of {input_shape[0]} values" if len(input_shape) == 1 else f"images of shape {input_shape}"
             raise ConfigError(
-                f"`spectra` are of windows (N, L, K), and these are rows of {input_shape[0]} values. Leave it out, or "
-                "cut the recording into windows."
+                f"`spectra` are of windows (N, L, K), and these are {these}. Leave it out, or cut the recording into "
+                "windows."
             )
         return None
     if given is None and input_shape[0] < SHORTEST:

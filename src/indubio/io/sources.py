@@ -248,9 +248,9 @@ def opened(source: Any) -> list[Source]:
     if isinstance(source, Sequence) and source and all(isinstance(item, Source) for item in source):
         return list(source)
     if isinstance(source, str | Path):
-        paths = _paths(source)
+        paths = files_of(source, tuple(KINDS), alike=True)
     elif isinstance(source, Sequence) and source and all(isinstance(item, str | Path) for item in source):
-        paths = [path for item in source for path in _paths(item)]
+        paths = [path for item in source for path in files_of(item, tuple(KINDS), alike=True)]
     else:
         return [TableSource("the table", None, _as_table(source))]
     unknown = [path for path in paths if path.suffix.lower() not in KINDS]
@@ -265,14 +265,26 @@ def _content(path: Path | RemotePath) -> Any:
     return path.opened() if isinstance(path, RemotePath) else path
 
 
-def _paths(source: str | Path) -> Sequence[Path | RemotePath]:
+def files_of(
+    source: str | Path, suffixes: Sequence[str], *, called: str = "recordings", alike: bool = False
+) -> Sequence[Path | RemotePath]:
+    """The files that a path, folder or pattern names, in their natural order.
+
+    Args:
+        source: also a URL that fsspec knows.
+        suffixes: of the files that are meant in a folder.
+        called: what they are, for messages.
+        alike: refuse a folder with files of several of these suffixes.
+    """
     if is_remote(source):
         remote = RemotePath(str(source))
         there = remote.found()
-        return there if [one.url for one in there] == [remote.url] else _of_one_kind(there, str(source))
+        return (
+            there if [one.url for one in there] == [remote.url] else _meant(there, str(source), suffixes, called, alike)
+        )
     path = local_path(source)
     if path.is_dir():
-        return _of_one_kind(list(path.iterdir()), str(path))
+        return _meant(list(path.iterdir()), str(path), suffixes, called, alike)
     if path.is_file():
         return [path]
     if re.search(r"[*?\[]", str(path)):
@@ -284,14 +296,16 @@ def _paths(source: str | Path) -> Sequence[Path | RemotePath]:
     raise DataError(f"{path}: no such file or folder.")
 
 
-def _of_one_kind(paths: Sequence[Path | RemotePath], folder: str) -> Sequence[Path | RemotePath]:
+def _meant(
+    paths: Sequence[Path | RemotePath], folder: str, suffixes: Sequence[str], called: str, alike: bool
+) -> Sequence[Path | RemotePath]:
     """Those of a folder that are meant by it, in their natural order."""
-    found = [item for item in paths if item.suffix.lower() in KINDS and not item.name.startswith(".")]
+    found = [item for item in paths if item.suffix.lower() in suffixes and not item.name.startswith(".")]
     kinds = sorted({item.suffix.lower() for item in found})
-    if len(kinds) > 1:
+    if alike and len(kinds) > 1:
         raise DataError(f'{folder}: holds {" and ".join(kinds)} files. Choose with a pattern: "{folder}/*{kinds[0]}".')
     if not found:
-        raise DataError(f"{folder}: holds no recordings ({', '.join(KINDS)}).")
+        raise DataError(f"{folder}: holds no {called} ({', '.join(suffixes)}).")
     return sorted(found, key=natural_order)
 
 

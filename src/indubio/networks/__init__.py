@@ -2,23 +2,30 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import Coalition
 from indubio.networks.conv1d import Conv1d
+from indubio.networks.conv2d import Conv2d
 from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.own import OwnNetwork
 
 ARCHITECTURES: dict[str, type[Architecture]] = {
     "dense": Dense,
     "conv1d": Conv1d,
+    "conv2d": Conv2d,
     "cosines": Cosines,
     "attention": Attention,
+    "coalition": Coalition,
     "own": OwnNetwork,
 }
 LIKELIHOODS: dict[str, type[Likelihood]] = {
@@ -26,6 +33,9 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "laplace": LaplaceLikelihood,
     "bernoulli": BernoulliLikelihood,
     "student": StudentLikelihood,
+    "continuous_bernoulli": ContinuousBernoulliLikelihood,
+    "truncated_gaussian": TruncatedGaussianLikelihood,
+    "beta": BetaLikelihood,
 }
 
 __all__ = [
@@ -35,9 +45,13 @@ __all__ = [
     "Attention",
     "Autoencoder",
     "BernoulliLikelihood",
+    "BetaLikelihood",
     "BlockArchitecture",
     "ClosedForm",
+    "Coalition",
+    "ContinuousBernoulliLikelihood",
     "Conv1d",
+    "Conv2d",
     "Cosines",
     "Dense",
     "GaussianLikelihood",
@@ -45,4 +59,5 @@ __all__ = [
     "Likelihood",
     "OwnNetwork",
     "StudentLikelihood",
+    "TruncatedGaussianLikelihood",
 ]

@@ -59,16 +59,19 @@ class Linear:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Conv1d, or its transpose, for each network, on examples of (channels, length)."""
+    """A convolution, or its transpose, for each network, over a length or over height and width; channels come first.
+
+    Kernel, stride and paddings have one number for each axis but the channels.
+    """
 
     name: str
     in_shape: Shape
     out_shape: Shape
-    kernel: int
-    stride: int
-    padding: int
+    kernel: Shape
+    stride: Shape
+    padding: Shape
     bias: bool
-    output_padding: int | None = None  # a number makes it a transposed convolution
+    output_padding: Shape | None = None  # numbers make it a transposed convolution
 
     @property
     def transposed(self) -> bool:
@@ -76,10 +79,10 @@ class Convolution:
         return self.output_padding is not None
 
     def shapes(self) -> Shapes:
-        """Shapes of the parameters of one network, laid out as torch.nn.Conv1d and ConvTranspose1d do."""
+        """Shapes of the parameters of one network, laid out as torch.nn's convolutions do."""
         channels_in, channels_out = self.in_shape[0], self.out_shape[0]
         channels = (channels_in, channels_out) if self.transposed else (channels_out, channels_in)
-        weight: Shapes = {f"{self.name}.weight": (*channels, self.kernel)}
+        weight: Shapes = {f"{self.name}.weight": (*channels, *self.kernel)}
         return weight | {f"{self.name}.bias": (channels_out,)} if self.bias else weight
 
     def initial(self, random: Random) -> Weights:

@@ -11,7 +11,7 @@ class Network(ABC):
     """The specification of a network; engines run it.
 
     Attributes:
-        input_shape: shape of one example, (D,) or (L, K).
+        input_shape: shape of one example, (D,), (L, K) or (H, W, C).
         latent_shape: shape of one example's code.
         dropout_units: size of the dropout mask at each place.
         widest: values of one example at the widest place, for choosing chunks.
@@ -21,6 +21,11 @@ class Network(ABC):
     latent_shape: Shape
     dropout_units: tuple[int, ...]
     widest: int
+
+    @property
+    def values_per_loss(self) -> int:
+        """Values of one example that a loss is the mean over."""
+        return prod(self.input_shape)
 
     @abstractmethod
     def shapes(self) -> Shapes:
@@ -41,9 +46,10 @@ class BlockNetwork(Network):
     code_log_variance: Block | None
     output_log_variance: Block | None
     skips: bool
-    channels_last: bool  # windows come as (L, K); convolutions want (K, L)
+    channels_last: bool  # windows come as (L, K), images as (H, W, C); convolutions want the channels first
     slope: float
     last_activation: str
+    code_heads: str = "linear"  # of a VAE, how the head gives the spread of the code: see `BlockArchitecture`
 
     @property
     def latent_shape(self) -> Shape:  # type: ignore[override]

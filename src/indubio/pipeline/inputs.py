@@ -1,7 +1,7 @@
 """Inputs: examples in any form -> rows that are checked, filled in and scaled, with notes on what was wrong with them.
 
-Arrays, frames, `Table` and `Windows` are matched by name with what was trained on. What is wrong with a row is found
-here or nowhere: after it there are only numbers.
+Arrays, frames, `Table`, `Windows` and `Images` are matched by name with what was trained on. What is wrong with a row
+is found here or nowhere: after it there are only numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Table, Unseen
+from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.data_findings import DataFinding, data_findings, own_anomalies
-from indubio.inputs.named_rows import groups_of, named_examples, named_rows, training_schema
+from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.windows import Windows
 
@@ -43,10 +43,10 @@ class TrainingExamples:
         """Training data in any form.
 
         Args:
-            X: array, frame, `Table` or `Windows`.
+            X: array, frame, `Table`, `Windows` or `Images`.
             detector: whose, for messages.
         """
-        if isinstance(X, Table | Windows):
+        if isinstance(X, NamedExamples):
             schema = training_schema(X)
             rows = named_rows(X, schema)
             rate = X.rate if isinstance(X, Windows) else None
@@ -173,16 +173,14 @@ class Inputs:
 
     def rows(self, X: Any) -> Rows:
         """Examples in any form as numbers, in the order of the schema; not checked or filled in yet."""
-        if isinstance(X, Table | Windows):
+        if isinstance(X, NamedExamples):
             rows = named_examples(X, self.schema)
         elif isinstance(X, Rows):  # in the order of the schema already
             rows = X
         else:
             rows = Rows(values=self._array(X), names=self.names)
         if rows.values.shape[1:] != self.input_shape:
-            raise ShapeError(
-                f"this detector was fitted on examples of shape {self.input_shape}, got {rows.values.shape[1:]}."
-            )
+            raise self._other_shape(rows.values.shape[1:])
         return rows
 
     def in_units_of_the_range(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
@@ -195,11 +193,19 @@ class Inputs:
     def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:
         if self._needs_no_checks(X):
             return np.asarray(X)
+        shape = getattr(X, "shape", ())
+        if len(shape) > 2 and len(shape) != len(self.input_shape) + 1:
+            raise self._other_shape(shape[1:])
         checks = _checks(self.detector)
         checks.n_features_in_ = self.input_shape[0]
         if self.names is not None:
             checks.feature_names_in_ = np.array(self.names, dtype=object)
         return _checked(checks, X, fitting=False)
+
+    def _other_shape(self, got: tuple[int, ...]) -> ShapeError:
+        grey = len(self.input_shape) == 3 and len(got) == 2
+        way_out = " Give grey images a channel: images[..., None]." if grey else ""
+        return ShapeError(f"this detector was fitted on examples of shape {self.input_shape}, got {got}.{way_out}")
 
     def _needs_no_checks(self, X: Any) -> bool:
         # scikit-learn's checks cost as much as the network does on one row, and here they have nothing to find: numbers
@@ -221,8 +227,8 @@ def _checks(detector: str) -> Any:
 
 def _checked(checks: Any, X: Any, *, fitting: bool) -> Float[np.ndarray, "examples ..."]:
     require_numbers(X)
-    if getattr(X, "ndim", 2) > 3:
-        raise ShapeError(f"give rows (N, D) or windows (N, L, K), got {X.ndim} axes: {X.shape}.")
+    if getattr(X, "ndim", 2) > 4:
+        raise ShapeError(f"give rows (N, D), windows (N, L, K) or images (N, H, W, C), got {X.ndim} axes: {X.shape}.")
     try:
         values: np.ndarray = validate_data(
             checks, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax, Spectra
 from indubio.inputs.scaling import Scaling
-from indubio.networks import Architecture, ClosedForm, Conv1d, Dense, GaussianLikelihood, Likelihood
+from indubio.networks import Architecture, ClosedForm, Conv1d, Conv2d, Dense, GaussianLikelihood, Likelihood
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Shape
 from indubio.posteriors.draws import Draws
@@ -27,6 +27,7 @@ class Posterior(Settings, ABC):
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
     TRAINED: ClassVar[bool] = True  # by epochs, as `Training` says
+    CHAINS: ClassVar[bool] = False  # whether its draws are places of chains, which may not have mixed
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
     SCALING: ClassVar[Scaling] = MinMax()  # what suits it, where nothing else is asked for
     LIKELIHOOD: ClassVar[Likelihood] = GaussianLikelihood()
@@ -51,14 +52,16 @@ class Posterior(Settings, ABC):
             rows: that a draw is fitted on.
         """
         del rows
-        return Dense() if len(input_shape) == 1 else Conv1d()
+        if len(input_shape) == 1:
+            return Dense()
+        return Conv1d() if len(input_shape) == 2 else Conv2d()
 
     def check_architecture(self, architecture: Architecture) -> None:
         """Refuse a network that it cannot fit."""
         if isinstance(architecture, ClosedForm):
             raise ConfigError(
                 f"{type(architecture).__name__} is not trained by steps, as {type(self).__name__} does: leave "
-                "`architecture` out, or choose Dense() or Conv1d()."
+                "`architecture` out, or choose Dense(), Conv1d() or Conv2d()."
             )
 
     @abstractmethod

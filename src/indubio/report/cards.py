@@ -54,8 +54,8 @@ class Card:
         numbers: names and values of score and uncertainties.
         label: what the label says; "" without labels.
         notes: on the data.
-        values: of the features that contribute most; empty for windows that are scored as they are.
-        figures: contributions; for windows also the signals.
+        values: of the features that contribute most; empty for windows that are scored as they are, and for images.
+        figures: contributions; for windows also the signals, for images the image with a heat map.
     """
 
     example: int
@@ -93,7 +93,7 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
     if not isinstance(subject.detector, Detector):
         rows = subject.values(places)
         return [
-            _card(subject, place, () if subject.signals else _furthest(subject, row), ())
+            _card(subject, place, () if subject.signals or subject.images else _furthest(subject, row), ())
             for place, row in zip(places.tolist(), rows, strict=True)
         ]
     found = contributions(subject.detector, subject.chosen(places))
@@ -105,7 +105,9 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
         if subject.windows:
             expected = reconstruction[:, index] if subject.signals else None
             figures = _window_figures(subject, found.by_sensor, index, raw[index], expected, drawing)
-        if not subject.signals:
+        if subject.images:
+            figures = _image_figures(found, index, raw[index], reconstruction[:, index], drawing)
+        elif not subject.signals:
             figures = (*figures, _bars(found, index, "feature", drawing))
             places_of = _largest(found, index, BARS)
             values = _values(subject, places_of, scored[index], reconstruction[:, index].mean(axis=0))
@@ -219,3 +221,20 @@ def _window_figures(
         rate=subject.rate,
     )
     return (signals,) if len(found.names) == 1 else (signals, _bars(found, index, "sensor", drawing))
+
+
+def _image_figures(
+    found: Contributions,
+    index: int,
+    image: Float[np.ndarray, "height width channels"],
+    reconstruction: Float[np.ndarray, "draws height width channels"],
+    drawing: Drawing,
+) -> tuple[Markup, ...]:
+    assert found.pixels is not None  # of every image
+    pictures = drawing.images(
+        "The image, its reconstruction, and what each pixel adds to the score",
+        image=image,
+        reconstruction=reconstruction.mean(axis=0),
+        heat=found.pixels.value[index],
+    )
+    return (pictures,) if len(found.names) == 1 else (pictures, _bars(found, index, "channel", drawing))

@@ -12,6 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy import ndarray
 
 from indubio.explain import Contributions
+from indubio.report.pictures import plot_heat, plot_image
 from indubio.report.signals import plot_score_over_time, plot_signal
 from indubio.report.style import report_style
 from indubio.report.svg import inline_svg
@@ -21,6 +22,7 @@ WIDTH, HEIGHT = 3.7, 2.3
 SMALL = 3.4, 2.3  # where three stand side by side on a wide screen
 ROW = 0.23  # height of a bar
 PANEL = 1.15  # height of one sensor's signal
+HIGHEST = 3.0  # of images that are side by side
 POINTS = 300  # drawn of each line: more than pixels of half a screen
 
 
@@ -72,6 +74,34 @@ class Drawing:
                 plot_score_over_time(panels[-1], steps.value[example], steps.spread[example], rate=rate, most=POINTS)
             figure.align_ylabels()
             figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+            return self._svg(figure, label)
+
+    def images(
+        self,
+        label: str,
+        *,
+        image: Float[ndarray, "height width channels"],
+        reconstruction: Float[ndarray, "height width channels"],
+        heat: Float[ndarray, "height width"],
+    ) -> Markup:
+        """An image, what it is taken for, and its heat map, side by side.
+
+        Args:
+            label: what it shows, for people who cannot see it.
+            image: in its own units; NaN where a pixel is missing.
+            reconstruction: in the same units.
+            heat: what each pixel adds to the score.
+        """
+        height, width = heat.shape
+        each = WIDTH / 3
+        with report_style():
+            figure = Figure(figsize=(WIDTH, min(HIGHEST, each * height / width) + 0.4))
+            measured, expected, heated = figure.subplots(1, 3)
+            plot_image(measured, image, like=image)
+            plot_image(expected, reconstruction, like=image)
+            plot_heat(heated, heat)
+            for axes, title in ((measured, "image"), (expected, "expected"), (heated, "adds to the score")):
+                axes.set_title(title)
             return self._svg(figure, label)
 
     def _svg(self, figure: Figure, label: str) -> Markup:

@@ -78,7 +78,8 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     settings = detector.settings_in_use()
     autoencoder = detector.draws_.autoencoder
     network = autoencoder.architecture or settings.architecture_for(detector.input_shape_, detector.n_training_)
-    weights, mixing, score = autoencoder.weight_count(), detector.draws_.mixing, name_of(detector.scores_)
+    weights, score = autoencoder.weight_count(), name_of(detector.scores_)
+    mixing, facts = detector.draws_.mixing, detector.draws_.facts or {}
     return [
         ("Posterior", _in_words(settings.posterior)),
         ("Draws", count(detector.draws_.count)),
@@ -87,6 +88,7 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
             if mixing is None
             else [("Chains" if mixing.chains > 1 else "Chain", f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
         ),
+        *((f"{name[0].upper()}{name[1:]}", f"{value:.4g}") for name, value in facts.items()),
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
         ("Scaling", _in_words(settings.scaling)),
         ("Likelihood", _in_words(settings.likelihood)),
@@ -138,6 +140,8 @@ def _example_shape(subject: Subject) -> str:
     shape = subject.detector.input_shape_
     if subject.windows:
         return f"{count(shape[0], 'time step')} and {count(shape[1], 'sensor')}"
+    if subject.images:
+        return f"{shape[0]} x {shape[1]} pixels and {count(shape[2], 'channel')}"
     return count(len(subject.detector.schema_.columns), "feature")
 
 

@@ -13,7 +13,7 @@ from indubio.detector import Detector
 from indubio.errors import ShapeError
 from indubio.evaluation.argument_checks import checked_binary
 from indubio.explain import chosen_examples
-from indubio.inputs.named_rows import named_rows, passed_through
+from indubio.inputs.named_rows import NamedExamples, named_rows, passed_through
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 from indubio.pipeline.estimator import ChainEstimator
@@ -91,6 +91,11 @@ class Subject:
         return len(self.detector.input_shape_) == 2
 
     @property
+    def images(self) -> bool:
+        """Whether the examples are images."""
+        return len(self.detector.input_shape_) == 3
+
+    @property
     def signals(self) -> bool:
         """Whether windows are scored as they are, sample by sample, and not by features of theirs."""
         return len(self.detector.fitted_chain.inputs.value_shape) == 2
@@ -117,7 +122,7 @@ class Subject:
     def raw(self, places: Int[np.ndarray, " chosen"] | None = None) -> Float[np.ndarray, "examples ..."]:
         """Values of all or some examples in their own units, categories as one column each; NaN where missing."""
         some = self.given if places is None else self.chosen(places)
-        if isinstance(some, Table | Windows):
+        if isinstance(some, NamedExamples):
             return named_rows(some, self.detector.schema_).values
         return np.asarray(some, dtype=np.float64)
 

@@ -20,7 +20,11 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
     trained = detector.settings_in_use().posterior.TRAINED
     settings = {name: value for name, value in manifest.settings.items() if trained or name != "training"}
     kind = settings["posterior"]["kind"].replace("_", " ")
-    example = f"{shape[0]} features" if len(shape) == 1 else f"windows of {shape[0]} samples of {shape[1]} sensors"
+    example = {
+        1: "{} features",
+        2: "windows of {} samples of {} sensors",
+        3: "images of {} x {} pixels, {} channels",
+    }[len(shape)].format(*shape)
     columns = schema.columns[:MOST_COLUMNS]
     left = len(schema.columns) - len(columns)
     lines = [

@@ -17,6 +17,7 @@ from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
@@ -24,7 +25,7 @@ from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
+from indubio.posteriors import Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -57,12 +58,13 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
+    "facts_": dict[str, float],
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
 # where the training data had names, where it was read from files, where it was odd, where something was learned
 # from labels, where groups have probabilities of their own, where examples can be added to sums, where draws are of
-# chains, and where several draws give one score together
+# chains, where the fit tells of itself, and where several draws give one score together
 OPTIONAL = {
     "feature_names_in_",
     "reading_",
@@ -72,6 +74,7 @@ OPTIONAL = {
     "sums_",
     "kept_rows_",
     "mixing_",
+    "facts_",
     "score_parts_",
 }
 LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
@@ -136,6 +139,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
+        "facts_": detector.draws_.facts,
         "familiarity_": chain.familiarity,
         "score_parts_": None if isinstance(scores, Draws) or not scores.TOGETHER else scores.parts,
     }
@@ -169,7 +173,7 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(rebuilt_one.network, BlockNetwork):
+    if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
         same = same and rebuilt_one.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
@@ -209,7 +213,10 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
-        draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"], mixing=attributes["mixing_"]
+        draws_of(autoencoder, layout, stored.weights),
+        sums=attributes["sums_"],
+        mixing=attributes["mixing_"],
+        facts=attributes["facts_"],
     )
     return detector.of_chain(_chain(detector, attributes, draws))
 
@@ -260,8 +267,10 @@ def _attributes(stored: Stored) -> dict[str, Any]:
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
     shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
-    if len(shape) not in (1, 2) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
-        raise ModelFileError(f"`input_shape_` must be (D,) or (L, K), each at most {LARGEST_EXAMPLE}, got {shape}.")
+    if len(shape) not in (1, 2, 3) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
+        raise ModelFileError(
+            f"`input_shape_` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
+        )
     intake = stored.fitted["intake_"]
     spectra = intake.get("spectra") if isinstance(intake, dict) else None
     known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
@@ -328,7 +337,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
-        "`mixing_` must be of chains": attributes["mixing_"] is None or isinstance(posterior, SGHMC),
+        "`mixing_` must be of chains": attributes["mixing_"] is None or posterior.CHAINS,
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),
@@ -398,7 +407,7 @@ def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws
 
 
 def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:
-    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) == 2)
+    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) > 1)
 
 
 def check_probe(draws: Draws, kept: np.ndarray | None) -> None:

@@ -63,7 +63,7 @@ def judged(detector: Detector, sample: Sample) -> SettingsQuality:
 
 
 def broken(sample: Sample, seed: int) -> Float[np.ndarray, "held ..."]:
-    """The held-out rows, each with one column (of a window: half of one sensor) taken from another."""
+    """The held-out rows, each with a column (of a window or image: half of a sensor or channel) taken from another."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(BREAKING,)))
     rows = sample.held_out
     count = len(rows)
@@ -72,12 +72,10 @@ def broken(sample: Sample, seed: int) -> Float[np.ndarray, "held ..."]:
     out = rows.copy()
     for column, places in enumerate(sample.columns):
         chosen: Int[np.ndarray, " chosen"] = np.flatnonzero(which == column)
-        taken = rows[other[chosen]]
-        if rows.ndim == 2:
-            out[np.ix_(chosen, places)] = taken[:, places]
-        else:
-            half = rows.shape[1] // 2
-            out[np.ix_(chosen, np.arange(half, rows.shape[1]), places)] = taken[:, half:][:, :, places]
+        part = out[chosen]
+        start = 0 if rows.ndim == 2 else rows.shape[1] // 2
+        part[:, start:][..., places] = rows[other[chosen]][:, start:][..., places]
+        out[chosen] = part
     return out
 
 

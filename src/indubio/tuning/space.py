@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.networks import Architecture, Conv1d, Dense
+from indubio.networks import Architecture, Dense
+from indubio.networks.convolutional import Convolutional
 from indubio.posteriors import AnchoredEnsemble
 from indubio.tuning.criterion import By
 
@@ -41,10 +42,10 @@ def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) 
 
 def _architecture(usual: Architecture, shape: tuple[int, ...], trial: Trial, by: By) -> Architecture:
     size = prod(shape)
-    if not isinstance(usual, Dense | Conv1d):
+    if not isinstance(usual, Dense | Convolutional):
         raise ConfigError(
-            f"{type(usual).__name__} has no settings to search: choose a dense or conv1d architecture, and a posterior "
-            "that trains it."
+            f"{type(usual).__name__} has no settings to search: choose a dense, conv1d or conv2d architecture, and a "
+            "posterior that trains it."
         )
     common: dict[str, Any] = {
         "latent": trial.suggest_int("latent", 1, size, log=size > MANY_VALUES),

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.engine import DrawScorer, streams
+from indubio.engine import DrawScorer, stream, streams
 from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood, OwnNetwork
+from indubio.networks import Autoencoder, Coalition, Conv1d, Conv2d, Dense, GaussianLikelihood, OwnNetwork
 from indubio.training.network_fits import fresh_weights
 from tests.engines import ENGINES
 
@@ -62,7 +62,7 @@ def test_the_convolutional_network_has_the_sizes_of_the_authors(shape, encoder, 
 def test_a_window_of_any_length_comes_back_in_its_own_shape(kernels_strides, sensors, engine):
     kernels, strides = kernels_strides
     architecture = Conv1d(kernels=kernels, strides=strides, linear=(6,), latent=3)
-    for length in range(architecture.shortest_window(), architecture.shortest_window() + 40):
+    for length in range(architecture.shortest_side(), architecture.shortest_side() + 40):
         autoencoder = Autoencoder(architecture.build((length, sensors)), GaussianLikelihood())
         rows = np.zeros((3, length, sensors), np.float32)
         assert scorer_of(autoencoder, engine).reconstruction(rows).shape == (2, 3, length, sensors)
@@ -72,6 +72,52 @@ def test_a_window_of_any_length_comes_back_in_its_own_shape(kernels_strides, sen
 def test_a_window_that_is_too_short_is_an_error_that_names_the_shortest(length):
     with pytest.raises(ShapeError, match=r"too short.*at least 9 samples"):
         Conv1d().build((length, 1))
+
+
+@pytest.mark.parametrize("kernels_strides", [((3, 3), (2, 2)), ((5, 3), (3, 2)), ((4, 2), (1, 5)), ((2, 3), (4, 3))])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_image_of_any_size_comes_back_in_its_own_shape(kernels_strides, channels, engine):
+    kernels, strides = kernels_strides
+    architecture = Conv2d(channels=(2, 3), kernels=kernels, strides=strides, latent=3)
+    first = architecture.shortest_side()
+    for height in range(first, first + 8):
+        for width in (first, first + 1, first + 2, first + 5, 2 * first + 7):
+            autoencoder = Autoencoder(architecture.build((height, width, channels)), GaussianLikelihood())
+            rows = np.zeros((3, height, width, channels), np.float32)
+            assert scorer_of(autoencoder, engine).reconstruction(rows).shape == (2, *rows.shape)
+
+
+def test_every_pixel_is_seen_by_the_first_convolution(engine):
+    architecture = Conv2d(channels=(2, 3), latent=9, skips=False, activation="tanh")
+    for height, width in [(6, 6), (7, 9), (10, 8), (9, 7)]:
+        autoencoder = Autoencoder(architecture.build((height, width, 1)), GaussianLikelihood())
+        scorer = scorer_of(autoencoder, engine)
+        rows = np.zeros((1 + height * width, height, width, 1), np.float32)
+        rows[1:].reshape(height * width, -1)[:] = np.eye(height * width)
+        nothing, *one_pixel = scorer.reconstruction(rows)[0]
+        assert not any(np.array_equal(nothing, found) for found in one_pixel)
+
+
+def test_an_image_that_is_too_small_is_an_error_that_names_the_smallest():
+    Conv2d().build((6, 6, 1))
+    for shape in [(5, 9, 1), (9, 5, 1), (1, 1, 1)]:
+        with pytest.raises(ShapeError, match=r"too small.*at least 6 pixels a side"):
+            Conv2d().build(shape)
+
+
+@pytest.mark.parametrize("shape", [(12,), (8, 8), (8, 8, 1, 1)])
+def test_conv2d_refuses_what_is_no_image_and_says_how_to_make_one(shape):
+    with pytest.raises(ShapeError, match=r"needs images.*images\[\.\.\., None\]"):
+        Conv2d().build(shape)
+
+
+def test_an_image_that_is_one_pixel_high_is_a_window(engine):
+    # The two networks have as many weights, in the same order: the same function of the same numbers.
+    one = {"channels": (3, 4), "kernels": (1, 1), "strides": (2, 1), "linear": (5,), "latent": 4, "bias": True}
+    rows = random_rows(6, 9, 2)
+    across = scorer_of(Autoencoder(Conv1d(**one).build((9, 2)), GaussianLikelihood()), engine)
+    flat = scorer_of(Autoencoder(Conv2d(**one).build((1, 9, 2)), GaussianLikelihood()), engine)
+    np.testing.assert_allclose(flat.nll(rows[:, None]), across.nll(rows), rtol=1e-6)
 
 
 def test_every_sample_is_seen_by_the_first_convolution(engine):
@@ -91,6 +137,18 @@ def test_convolutions_refuse_tables_and_dense_takes_windows(engine):
         Conv1d().build((12,))
     autoencoder = Autoencoder(Dense().build((6, 2)), GaussianLikelihood())
     assert scorer_of(autoencoder, engine).reconstruction(random_rows(3, 6, 2)).shape == (2, 3, 6, 2)
+
+
+def test_a_coalition_refuses_tables():
+    with pytest.raises(ShapeError, match=r"Coalition needs windows .* got rows of 12 features\. Use Dense"):
+        Coalition().build((12,))
+
+
+def test_the_networks_of_a_coalition_begin_differently():
+    network = Coalition(network=Dense(widths=(7,))).build((9, 2))
+    first, second = (network.initial(stream(0, 0, 0))[f"sensor.{k}.encoder.0.weight"] for k in range(2))
+    assert first.shape == second.shape == (9, 7)
+    assert not np.array_equal(first, second)
 
 
 def test_widths_can_be_given_in_units():
@@ -252,7 +310,7 @@ def test_a_factory_that_gives_no_module_is_refused():
 )
 def test_the_shortest_window_is_the_first_that_can_be_built(kernels, strides):
     architecture = Conv1d(kernels=kernels, strides=strides)
-    first = architecture.shortest_window()
+    first = architecture.shortest_side()
     architecture.build((first, 1))
     for length in range(1, first):
         with pytest.raises(ShapeError):

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 
 import httpx
+import numpy as np
 import pytest
 
-from indubio import Budget
+from indubio import Budget, Training
 from indubio.report.figures import Drawing
 from indubio.server.review.page_request import safe_path
 from indubio.server.review.plots import styled_by_attributes
@@ -233,6 +234,17 @@ def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
             text = ada.get(f"/review/cases/{gone.id}").text
         assert "There is no plot" in text
         assert "5.25" in text, "the values are there all the same"
+
+
+def test_an_image_shows_its_pixels_and_a_heat_map(tmp_path):
+    images = np.random.default_rng(0).normal(size=(40, 7, 6, 1))
+    with running(quick(training=Training(epochs=1)).fit(images), tmp_path, control_share=1.0) as started:
+        started.assess(images[:1])
+        with logged_in(started, "ada") as ada:
+            answer = ada.get("/review/next")
+        assert "what each pixel adds to the score" in answer.text
+        assert answer.text.count("data:image/png;base64") == 3
+        assert "img-src 'self' data:" in answer.headers["content-security-policy"]
 
 
 def test_the_next_case_is_the_one_that_the_queue_shows_below(store):

@@ -19,7 +19,7 @@ from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, input_values
 from indubio.server.store.verification import verify
-from tests.served import NAMES, good_rows, mixed_model, row, serving, table_model, window_model
+from tests.served import NAMES, good_rows, image_model, mixed_model, row, serving, table_model, window_model
 
 NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty")
 
@@ -31,6 +31,7 @@ class Served:
     press: Detector
     parts: Detector
     shaker: Detector
+    camera: Detector
 
     @property
     def address(self) -> str:
@@ -40,7 +41,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    models = {"press": table_model, "parts": mixed_model, "shaker": window_model}
+    models = {"press": table_model, "parts": mixed_model, "shaker": window_model, "camera": image_model}
     detectors = {name: make(folder / name) for name, make in models.items()}
     with (
         ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store,
@@ -98,6 +99,22 @@ def test_missing_values_and_new_categories_are_referred_where_the_model_refers_t
     assert (missing["verdict"], missing["reason"], missing["notes"]) == ("REFER", "bad_input", "missing: weight")
     assert (unseen["verdict"], unseen["reason"], unseen["notes"]) == ("REFER", "bad_input", "unseen: colour=green")
     assert good["reason"] != "bad_input"
+
+
+def test_images_are_given_by_channel(served: Served) -> None:
+    images = np.random.default_rng(5).normal(size=(3, 7, 6, 2))
+    rows = [{"x0": one[..., 0].tolist(), "x1": one[..., 1].tolist()} for one in images]
+    answer = assess(served, {"rows": rows, "top": 1}, "camera").json()
+    expected = served.camera.assess(images)
+    assert [result["nll"] for result in answer["results"]] == expected.nll.tolist()
+    whole = infer(served, tensor(images.ravel().tolist(), images.shape), "camera").json()["outputs"]
+    assert next(one["data"] for one in whole if one["name"] == "nll") == expected.nll.tolist()
+    short = [{"x0": np.zeros((7, 5)).tolist(), "x1": np.zeros((7, 6)).tolist()}]
+    assert assess(served, {"rows": short}, "camera").json()["place"].startswith("$.rows[0].x0")
+    huge = np.zeros((2, 7, 6))
+    huge[1, 4, 3] = 1e39
+    refused = assess(served, {"rows": [{"x0": huge[0].tolist(), "x1": huge[1].tolist()}]}, "camera")
+    assert refused.json()["place"] == "$.rows[0].x1[4][3]"
 
 
 def test_windows_are_given_by_sensor(served: Served) -> None:
@@ -230,7 +247,7 @@ def test_other_refusals_have_their_own_status(served: Served) -> None:
     assert slow.status_code == 413
     assert served.client.get("/assess").status_code == 405
     assert served.client.get("/nothing/here").json() == {"error": "Not Found"}
-    assert post(served, "/assess", body).status_code == 404  # which of the three?
+    assert post(served, "/assess", body).status_code == 404  # which of the four?
     for path in ("/models/lathe/assess", "/models/press/versions/9/assess", "/models/press/versions/x/assess"):
         assert post(served, path, body).status_code == 404
     assert post(served, "/assess?model=press", body).status_code == 200
@@ -255,7 +272,7 @@ def test_the_real_client_of_the_protocol_works_unchanged(served: Served) -> None
         assert client.get_server_metadata()["name"] == "indubio"
         about = client.get_model_metadata("press")
         assert about["inputs"] == [{"name": "rows", "datatype": "FP64", "shape": [-1, 4]}]
-        assert {one["name"] for one in client.get_model_repository_index()} == {"press", "parts", "shaker"}
+        assert {one["name"] for one in client.get_model_repository_index()} == {"press", "parts", "shaker", "camera"}
         client.load_model("press")
         with pytest.raises(triton.InferenceServerException, match="no model 'lathe'"):
             client.get_model_metadata("lathe")

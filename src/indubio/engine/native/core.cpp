@@ -118,15 +118,26 @@ const char* measure(Layer& l) {
         l.rows = l.inputs, l.columns = l.outputs, l.shorter = l.longer = 1;
     } else if (l.kind == DOWN || l.kind == UP) {
         const bool up = l.kind == UP;
-        if (l.kernel < 1 || l.kernel > MOST || l.stride < 1 || l.stride > MOST || l.padding < 0 || l.padding > MOST)
-            return "has an impossible kernel, stride or padding";
+        for (int64_t size : {l.kernel, l.stride, l.kernel_height, l.stride_height, l.in_height, l.out_height})
+            if (size < 1 || size > MOST) return "has an impossible kernel, stride or height";
+        for (int64_t size : {l.padding, l.padding_height})
+            if (size < 0 || size > MOST) return "has an impossible padding";
+        if (l.in_length % l.in_height || l.out_length % l.out_height) return "has heights that do not belong to its lengths";
+        const int64_t in_wide = l.in_length / l.in_height, out_wide = l.out_length / l.out_height;
         l.shorter = up ? l.in_length : l.out_length;
         l.longer = up ? l.out_length : l.in_length;
-        const int64_t over = l.longer + 2 * l.padding - l.kernel;
-        if (over < 0 || over / l.stride + 1 != l.shorter) return "has lengths that do not belong together";
+        l.shorter_wide = up ? in_wide : out_wide, l.shorter_high = up ? l.in_height : l.out_height;
+        l.longer_wide = up ? out_wide : in_wide, l.longer_high = up ? l.out_height : l.in_height;
+        const int64_t across = l.longer_wide + 2 * l.padding - l.kernel;
+        const int64_t down = l.longer_high + 2 * l.padding_height - l.kernel_height;
+        if (across < 0 || across / l.stride + 1 != l.shorter_wide || down < 0 ||
+            down / l.stride_height + 1 != l.shorter_high)
+            return "has lengths that do not belong together";
         l.rows = up ? l.in_channels : l.out_channels;
-        if (!product_fits(up ? l.out_channels : l.in_channels, l.kernel)) return "is too large";
-        l.columns = (up ? l.out_channels : l.in_channels) * l.kernel;
+        if (!product_fits(l.kernel_height, l.kernel)) return "is too large";
+        const int64_t area = l.kernel_height * l.kernel;
+        if (!product_fits(up ? l.out_channels : l.in_channels, area)) return "is too large";
+        l.columns = (up ? l.out_channels : l.in_channels) * area;
         if (!product_fits(l.columns, l.shorter)) return "is too large";
     } else {
         return "is of an unknown kind";
@@ -207,7 +218,10 @@ int check(Owned& net, char* error) {
                                         net.all[i + 1].kind != LINEAR || net.all[i + 1].skip >= 0 ||
                                         net.code_head >= 0 || net.output_head >= 0))
             return failed(error, "layer %d must be linear, and so must the one after it", int(i));
-        if (head && (l.norm || l.activation || l.skip >= 0)) return failed(error, "layer %d is no plain head", int(i));
+        const bool activated = int64_t(i) == net.code_head && net.code_way != LOG_VARIANCE &&
+                               l.activation <= TANH && l.activation != GELU;
+        if (head && (l.norm || (l.activation && !activated) || l.skip >= 0))
+            return failed(error, "layer %d is no plain head", int(i));
         const Layer* before = head || i == 0 ? nullptr : &net.all[i - 1];
         if (before && before->outputs != l.inputs)
             return failed(error, "layer %d does not take what the one before it gives", int(i));
@@ -230,7 +244,8 @@ int check(Owned& net, char* error) {
         if (one.head >= 0 && (net.all[size_t(one.head)].inputs != one.beside.inputs ||
                               net.all[size_t(one.head)].outputs != one.beside.outputs))
             return failed(error, "a head does not fit the layer beside it");
-    if (net.code_head >= 0 && (code.activation || code.norm)) return failed(error, "a VAE's code has an activation");
+    if (net.code_way == LOG_VARIANCE && (code.activation || code.norm))
+        return failed(error, "a VAE's code has an activation");
     for (int64_t place : net.places)
         if (place < 0 || place >= net.features) return failed(error, "a feature's place is outside of the row");
     return 0;
@@ -267,15 +282,17 @@ API int indubio_use(const char* name, char* error) {
 // The network of these layers: `count` of them in a row, the first `depth` the encoder, then the heads.
 API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth, int64_t code_head, int64_t output_head,
                           int64_t features, const int64_t* place, int64_t likelihood, int64_t noise, double slope,
-                          double smallest_variance, double freedom, char* error) {
+                          double smallest_variance, double number, char* error) {
     const int64_t heads = (code_head != 0) + (output_head != 0);
-    if (count < 2 || count > 10000 || depth < 1 || depth >= count || features < 1 || features > MOST) {
+    if (count < 2 || count > 10000 || code_head < 0 || code_head > FROZEN || depth < 1 || depth >= count || features < 1 || features > MOST) {
         failed(error, "a network has an encoder and a decoder, and features");
         return nullptr;
     }
-    if (likelihood < 0 || likelihood > STUDENT || noise < 0 || noise > PER_EXAMPLE ||
-        (likelihood == BERNOULLI && noise) || (noise == PER_EXAMPLE) != (output_head != 0) ||
-        (likelihood == STUDENT && !(freedom > 0))) {
+    if (likelihood < 0 || likelihood > BETA || noise < 0 || noise > PER_EXAMPLE ||
+        ((likelihood == BERNOULLI || likelihood == CONTINUOUS_BERNOULLI) && noise) ||
+        (noise == PER_EXAMPLE) != (output_head != 0) || (likelihood == STUDENT && !(number > 0)) ||
+        (likelihood >= TRUNCATED_GAUSSIAN && !(smallest_variance > 0)) ||
+        (likelihood == BETA && !(number > 0 && number < 0.5))) {
         failed(error, "unknown likelihood");
         return nullptr;
     }
@@ -285,10 +302,10 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
         return nullptr;
     }
     net->count = count, net->depth = depth, net->features = features;
-    net->code_head = code_head ? count : -1;
+    net->code_head = code_head ? count : -1, net->code_way = code_head;
     net->output_head = output_head ? count + (code_head != 0) : -1;
     net->likelihood = likelihood, net->noise = noise, net->slope = slope;
-    net->smallest_variance = smallest_variance, net->freedom = freedom;
+    net->smallest_variance = smallest_variance, net->number = number;
     net->all.resize(size_t(count + heads));
     for (size_t i = 0; i < net->all.size(); i++) static_cast<LayerGiven&>(net->all[i]) = layers[i];
     net->places.assign(place, place + features);
@@ -309,10 +326,10 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
 
 API void indubio_forget(void* net) { delete static_cast<Owned*>(static_cast<Network*>(net)); }
 
-// Weights, units that dropout may switch, values of the code.
+// Weights, units that dropout may switch, values of the code, and of the work space for an example that is scored.
 API void indubio_network_sizes(const void* net, int64_t* out) {
     const Network& one = *static_cast<const Network*>(net);
-    out[0] = one.weights, out[1] = one.units, out[2] = one.latent;
+    out[0] = one.weights, out[1] = one.units, out[2] = one.latent, out[3] = one.forward_rows;
 }
 
 API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char* error) {
@@ -328,7 +345,9 @@ API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char
         if (net.layers[i].activation == COSINE || net.layers[i].activation == SOFTMAX)
             return failed(error, "cosines and softmax have no way back");
     if (job->objective != CHAIN && (!job->rates || !job->roots)) return failed(error, "there are no rates");
-    if (job->objective != POINT && net.code_head >= 0) return failed(error, "a VAE is trained by point weights");
+    if (job->objective == CHAIN && (!job->decays || !job->spreads)) return failed(error, "the chain has no decays or kicks");
+    if (job->objective == VARIATIONAL && net.code_head >= 0)
+        return failed(error, "a VAE is trained by point weights, or sampled by a chain");
     if (job->highest != 0 && !(job->lowest > 0 && job->lowest <= job->highest && job->highest < 1e18))
         return failed(error, "the noise of the inputs has no scale");
     for (int64_t k = 0; k < job->ordered; k++)

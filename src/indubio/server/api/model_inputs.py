@@ -16,7 +16,8 @@ import pyarrow as pa
 from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Rows, Schema, Table, Windows
+from indubio.inputs import Images, Rows, Schema, Table, Windows
+from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.preparation import Missing
 from indubio.inputs.windows import WindowReport
 
@@ -33,7 +34,7 @@ class ExampleBatch:
     """Examples that are ready for the model: those of one request, or of several together.
 
     Args:
-        values: (N, D) or (N, L, K) numbers, NaN where a value is missing; None where there are categories.
+        values: numbers (N, D), (N, L, K) or (N, H, W, C), NaN where one is missing; None where there are categories.
         columns: the columns, where there are categories.
         inputs: each example as it is stored.
     """
@@ -72,7 +73,7 @@ class ModelInput:
     def __init__(self, schema: Schema, input_shape: tuple[int, ...], missing: Missing, most_rows: int) -> None:
         self.schema, self.input_shape, self.missing = schema, input_shape, missing
         self.names, self.encoded_names = schema.names, schema.encoded_names
-        self.windows = len(input_shape) == 2
+        self.sides = input_shape[:-1]  # of a window or image: its columns are lists
         self.numeric = all(column.kind == "number" for column in schema.columns)
         self.Row = self._row_type()
         rows = Annotated[list[self.Row], msgspec.Meta(min_length=1, max_length=most_rows)]  # type: ignore[name-defined]
@@ -96,8 +97,7 @@ class ModelInput:
         for place, column in enumerate(self.schema.columns):
             one: Any = float if column.kind == "number" else Name
             one = one if self.missing == "error" else one | None
-            if self.windows:
-                length = self.input_shape[0]
+            for length in reversed(self.sides):
                 one = Annotated[list[one], msgspec.Meta(min_length=length, max_length=length)]
             rules.append((f"f{place}", one))
         try:
@@ -126,7 +126,7 @@ class ModelInput:
         plain = list(map(msgspec.structs.astuple, rows))
         if self.numeric:
             values = np.array(plain, dtype=np.float64)
-            values = values.transpose(0, 2, 1) if self.windows else values
+            values = np.moveaxis(values, 1, -1)
             self._require_fitting(values)
             return ExampleBatch(values=values, columns=None, inputs=inputs)
         return ExampleBatch(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
@@ -134,7 +134,7 @@ class ModelInput:
     def from_values(self, values: Float[np.ndarray, "examples ..."]) -> ExampleBatch:
         """Turn an array of numbers into examples; NaN is a missing value."""
         self._require_fitting(values)
-        columns = (values.transpose(0, 2, 1) if self.windows else values).tolist()
+        columns = np.moveaxis(values, -1, 1).tolist()
         if self.missing != "error" and np.isnan(values).any():
             columns = [_without_nan(row) for row in columns]
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]
@@ -150,7 +150,7 @@ class ModelInput:
         """Turn a stored input back into an example."""
         return self.from_rows([self._row_decoder.decode(stored)])
 
-    def detector_data(self, examples: ExampleBatch) -> Table | Windows:
+    def detector_data(self, examples: ExampleBatch) -> NamedExamples:
         """The examples as `Detector.assess` and `contributions` take them."""
         names = self.schema.names
         if examples.columns is not None:
@@ -158,15 +158,19 @@ class ModelInput:
             return Table(features=examples.columns, categorical=categorical)
         values = examples.values
         assert values is not None
-        if self.windows:
+        if len(self.sides) == 2:
+            return Images(values=values, channels=names, origin=_numbered("image", len(values)))
+        if self.sides:
             zero = dict.fromkeys(names, 0)
             report = WindowReport(
                 groups=len(values), short=(), left_over=0, held=zero, interpolated=zero, bad=zero, missing=zero
             )
-            return Windows(values=values, sensors=names, rate=None, origin=_no_columns(len(values)), report=report)
+            return Windows(
+                values=values, sensors=names, rate=None, origin=_numbered("window", len(values)), report=report
+            )
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
-    def scoring_data(self, examples: ExampleBatch) -> Rows | Table | Windows:
+    def scoring_data(self, examples: ExampleBatch) -> Rows | NamedExamples:
         """The same without a table where all are numbers: for a few rows, making one would take most of the time."""
         if examples.values is None:
             return self.detector_data(examples)
@@ -196,7 +200,7 @@ class ModelInput:
         bad = self._bad(values)
         if bad.any():
             row, *step, place = (int(number) for number in np.argwhere(bad)[0])
-            at = f"$.rows[{row}].{self.schema.encoded_names[place]}{list(step) if step else ''}"
+            at = f"$.rows[{row}].{self.schema.encoded_names[place]}{''.join(f'[{number}]' for number in step)}"
             raise DataError(f"{_why(values[bad][0])} - at `{at}`")
 
     def _bad(self, values: Float[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
@@ -236,5 +240,5 @@ def _without_nan(row: list[Any]) -> list[Any]:
     return [_without_nan(v) if isinstance(v, list) else (None if v != v else v) for v in row]
 
 
-def _no_columns(count: int) -> pa.Table:
-    return pa.table({"window": np.arange(count)})
+def _numbered(name: str, count: int) -> pa.Table:
+    return pa.table({name: np.arange(count)})

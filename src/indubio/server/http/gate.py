@@ -37,7 +37,11 @@ SECURITY_HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-    (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' data:; "  # the pixels of a case that is an image are within its figure
+        b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
 ]
 NO_STORE = (b"cache-control", b"no-store")
 COMMON_HEADERS = [*SECURITY_HEADERS, NO_STORE]

@@ -26,8 +26,8 @@ from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncer
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
 from indubio.evaluation import evaluate
-from indubio.inputs import Table, Windows
-from indubio.inputs.named_rows import groups_of
+from indubio.inputs import Images, Table, Windows
+from indubio.inputs.named_rows import NamedExamples, groups_of
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.server.api.model_inputs import ModelInput
@@ -84,7 +84,7 @@ class Reviewed:
         machine: where each comes from: its group, where the model is calibrated by group.
     """
 
-    data: Table | Windows
+    data: NamedExamples
     anomaly: Bool[np.ndarray, " cases"]
     held_out: Bool[np.ndarray, " cases"]
     control: Bool[np.ndarray, " cases"]
@@ -173,7 +173,7 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
     return _labelled(learned, rule, reviewed, share) if rule.NEEDS_LABELS else learned
 
 
-def training_data(detector: Detector, path: str) -> Table | Windows:
+def training_data(detector: Detector, path: str) -> NamedExamples:
     """The good examples of a file, read as the model's own training file was."""
     reading = (detector.reading_ or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
     data = reading.read(path)
@@ -215,7 +215,7 @@ def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.n
 
 def measured(
     detector: Detector,
-    data: Table | Windows,
+    data: NamedExamples,
     anomaly: Bool[np.ndarray, " cases"],
     machine: Shaped[np.ndarray, " cases"],
 ) -> dict[str, float | None]:
@@ -287,7 +287,7 @@ def _retrained(
 
 
 def _groups(
-    present: Detector, training: Table | Windows, reviewed: Reviewed | None
+    present: Detector, training: NamedExamples, reviewed: Reviewed | None
 ) -> Shaped[np.ndarray, " examples"] | None:
     """Of the training data and the confirmed cases, where the model is calibrated by group."""
     if present.reference_ is None or present.reference_.groups is None:
@@ -300,26 +300,29 @@ def _groups(
     return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
 
 
-def _example(takes: ModelInput, case: Case) -> Table | Windows:
+def _example(takes: ModelInput, case: Case) -> NamedExamples:
     try:
         return takes.detector_data(takes.from_input(case.input))
     except (msgspec.DecodeError, DataError) as error:
         raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
 
 
-def _joined(data: Sequence[Table | Windows]) -> Table | Windows:
+def _joined(data: Sequence[NamedExamples]) -> NamedExamples:
     windows = [one for one in data if isinstance(one, Windows)]
     if windows:
         return Windows.concatenated([replace(one, rate=windows[0].rate) for one in windows])
+    images = [one for one in data if isinstance(one, Images)]
+    if images:
+        return Images.concatenated(images)
     return Table.concatenated([one for one in data if isinstance(one, Table)])
 
 
-def _bare(data: Table | Windows) -> Table | Windows:
+def _bare(data: NamedExamples) -> NamedExamples:
     """Without what tells examples apart: it differs between a file and the store."""
-    if isinstance(data, Windows):
+    if isinstance(data, Windows | Images):
         import pyarrow as pa
 
-        return replace(data, origin=pa.table({"window": np.arange(len(data))}))
+        return replace(data, origin=pa.table({"image" if isinstance(data, Images) else "window": np.arange(len(data))}))
     return replace(data, passed=None, labels=None)
 
 

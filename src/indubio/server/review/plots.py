@@ -99,7 +99,11 @@ class CasePlots:
         )
         card = cards(subject, np.zeros(1, dtype=np.int64), Drawing())[0]
         told = {value.name.partition("=")[0] for value in card.values}
-        others = {} if subject.windows else {name: value for name, value in raw.items() if name not in told}
+        others = (
+            {}
+            if subject.windows or subject.images
+            else {name: value for name, value in raw.items() if name not in told}
+        )
         figures = tuple(styled_by_attributes(figure) for figure in card.figures)
         return CasePicture(figures=figures, values=card.values, others=others, without_model="")
 
@@ -134,6 +138,8 @@ def _attributes(match: re.Match[str]) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
+        if value and isinstance(value[0], list):
+            return f"{len(value)} x {len(value[0])} pixels"
         known = [one for one in value if one is not None]
         ends = f", {number(min(known))} to {number(max(known))}" if known else ""
         return f"{len(value)} samples{ends}"
