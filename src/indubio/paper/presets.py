@@ -57,7 +57,7 @@ OTHER_MODELS: dict[str, Posterior] = {
     "Multi-SWAG": SWAG(),
     "Last-layer Laplace": Laplace(),
     "Cyclical SG-MCMC": CyclicalSGMCMC(),
-    "Parallel tempering": ParallelTempering(),
+    "Parallel tempering": ParallelTempering(most_rows=1000),  # more rows cost more and bring little
     "Bayesian VAE": BayesianVAE(),
     "Functional prior": FunctionalPrior(),
 }
