@@ -85,22 +85,21 @@ def claims_held() -> str:
 
 def posteriors() -> str:
     """All posteriors on ODDS, the paper's five first."""
-    header, rows = model_rows(records("odds", "text"), "odds", LEVEL_OF["text"])
+    header, rows = model_rows(records("odds", "authors"), "odds", LEVEL_OF["authors"])
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(lines) + "\n"
 
 
-def filled(text: str) -> str:
-    """The page with its tables made again."""
-    for name, made in (("summary", summary), ("claims", claims_held), ("posteriors", posteriors)):
-        start = BLOCK.format(name=name)
-        text, found = re.subn(
-            f"{re.escape(start)}.*?{END}", lambda _, s=start, m=made: s + m() + END, text, flags=re.DOTALL
-        )  # type: ignore[misc]
-        if not found:
-            raise SystemExit(f"{PAGE} has no block for {name}")
-    return text
+def fill(page: Path, name: str, made: str) -> None:
+    """Put a table into its place on a page."""
+    start, text = BLOCK.format(name=name), page.read_text()
+    filled, found = re.subn(f"{re.escape(start)}.*?{END}", lambda _: start + made + END, text, flags=re.DOTALL)
+    if not found:
+        raise SystemExit(f"{page} has no block for {name}")
+    page.write_text(filled)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text()))
+    fill(PAGE, "summary", summary())
+    fill(PAGE, "claims", claims_held())
+    fill(ROOT / "docs/posteriors.md", "posteriors", posteriors())

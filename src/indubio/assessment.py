@@ -45,6 +45,8 @@ class Assessment:
         smallest_p: the smallest p-value that each example could have; not a column of the output.
         promise: what the p-values promise, in words.
         passed: columns of the input that are passed through (ids, times); None where there are none.
+        disagreement: share of the draws that do not explain the example, in [0, 1), where the referral rule goes by it;
+            else None, and no column. `disagreement` of a detector gives it by itself.
 
     Examples:
         >>> import numpy as np
@@ -78,6 +80,7 @@ class Assessment:
     smallest_p: Float[np.ndarray, " examples"]
     promise: str
     passed: "pa.Table | None" = None
+    disagreement: Float[np.ndarray, " examples"] | None = None
 
     def __len__(self) -> int:
         return len(self.verdict)
@@ -93,7 +96,10 @@ class Assessment:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, in the order of the columns."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NO_COLUMNS}
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NO_COLUMNS}
+        if self.disagreement is None:
+            del found["disagreement"]
+        return found
 
     def alarms(self, level: float) -> Bool[np.ndarray, " examples"]:
         """P <= level: raised for at most this share of good examples; see `conformal.p_values` for the promise."""

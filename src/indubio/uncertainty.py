@@ -13,6 +13,9 @@ log-odds are, c, the probability of a draw is itself a random variable phi of va
 which is epistemic, and the coin toss that is left is smaller by as much: the expectation over the parameters phi of the
 conversion, paper, section 3.3. The total stays what it is.
 
+A sixth, `disagreement`, is computed where it is asked for, from the scores alone: how few of the draws explain an
+example.
+
 Draws are added one after the other. numpy's own sum orders its additions by the memory layout, so the last bit of an
 example's result would depend on how many others were assessed with it.
 """
@@ -24,11 +27,13 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from indubio.engine.linear_algebra import exponential
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import upper_tie
 
-UncertaintyName = Literal["epistemic", "aleatoric", "total", "exceed", "var_nll"]
+UncertaintyName = Literal["epistemic", "aleatoric", "total", "exceed", "var_nll", "disagreement"]
 UNCERTAINTIES: tuple[UncertaintyName, ...] = ("epistemic", "aleatoric", "total", "exceed", "var_nll")
+ON_DEMAND: tuple[UncertaintyName, ...] = ("disagreement",)  # that an example has only where it is asked for
 
 LARGEST_TOTAL = 0.25  # variance of a fair coin
 FEW = 64  # examples; for fewer, one call that keeps every step is quicker than a loop
@@ -47,6 +52,7 @@ class Uncertainty:
         total: the sum of the two, within [0, 1/4].
         exceed: U_exceed of Perini et al. 2020, within [0, 1].
         var_nll: variance of the scores, in squared units of the score.
+        disagreement: share of the draws that do not explain the example, within [0, 1); None where nobody asked.
     """
 
     probability: Float[np.ndarray, " examples"]
@@ -55,6 +61,7 @@ class Uncertainty:
     total: Float[np.ndarray, " examples"]
     exceed: Float[np.ndarray, " examples"]
     var_nll: Float[np.ndarray, " examples"]
+    disagreement: Float[np.ndarray, " examples"] | None = None
 
 
 def quantify(
@@ -160,6 +167,43 @@ def var_nll(nll: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(nll)
     return np.where(np.isinf(nll).any(axis=0), np.inf, variance)
+
+
+def disagreement(nll: Float[np.ndarray, "draws examples"], temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
+    r"""1 - ESS / M,  ESS = 1 / sum_m w_m^2,  w_m = p(x | theta_m) / sum of p(x | theta) over the draws.
+
+    By Daxberger & Hernandez-Lobato 2019, whose score is ESS itself: low where draws disagree. The effective number of
+    draws is M where all of them explain an example alike, and 1 where one does alone: so this is 0 where they agree and
+    1 - 1/M where one dominates. It does not change when all scores of an example move by the same amount.
+
+    A likelihood of D values is a product, and of many values one draw always dominates: likelihoods are tempered,
+    p(x | theta)^(1 / D), which is what a score, the mean NLL of a value, stands for already. Where scores differ by
+    little, this is their variance.
+
+    Args:
+        nll: scores.
+        temperature: T, for p^(1 / (D T)); smaller than 1 for scores in units of a noise that is too large. A likelihood
+            of unit noise on data within [0, 1] is one: take the variance of its residuals.
+
+    Example:
+        Three draws: they agree, one dominates.
+
+        >>> import numpy as np
+        >>> disagreement(np.array([[1.0, 0.0], [1.0, 50.0], [1.0, 60.0]])).round(3)
+        array([0.   , 0.667])
+    """
+    if not 0 < temperature < np.inf:
+        raise ConfigError(f"`temperature` must be positive, got {temperature}.")
+
+    def of_block(part: Float[np.ndarray, "draws block"]) -> Float[np.ndarray, " block"]:
+        lowest = part.min(axis=0)
+        known = np.isfinite(lowest)
+        apart = np.where(known, part - np.where(known, lowest, 0.0), 0.0)  # no draw explains it: they agree
+        likely = exponential(-apart / temperature)
+        summed = _added(likely)
+        return np.asarray(np.maximum(1 - summed * summed / (_added(likely * likely) * len(part)), 0.0))
+
+    return _in_blocks(of_block, nll)
 
 
 def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.special import softmax
 
 from indubio import uncertainty
 from indubio.errors import ConfigError, DataError, ShapeError
@@ -16,6 +17,7 @@ from indubio.uncertainty import (
     BLOCK,
     DISPLAY_FACTOR,
     FEW,
+    ON_DEMAND,
     UNCERTAINTIES,
     Uncertainty,
     UncertaintyName,
@@ -36,9 +38,9 @@ def assert_within(values, low, high):
 
 
 def test_the_list_names_every_uncertainty_there_is():
-    assert get_args(UncertaintyName) == UNCERTAINTIES
-    assert set(Uncertainty.__dataclass_fields__) == {*UNCERTAINTIES, "probability"}
-    for name in UNCERTAINTIES:
+    assert get_args(UncertaintyName) == (*UNCERTAINTIES, *ON_DEMAND)
+    assert set(Uncertainty.__dataclass_fields__) == {*UNCERTAINTIES, *ON_DEMAND, "probability"}
+    for name in get_args(UncertaintyName):
         assert callable(getattr(uncertainty, name))
 
 
@@ -227,3 +229,49 @@ def test_what_the_conversion_does_not_know_is_epistemic_and_the_total_stays():
     drawn = 1 / (1 + np.exp(-log_odds))
     spread = drawn.mean(axis=2).var(axis=0) + drawn.var(axis=2).mean(axis=0)
     np.testing.assert_allclose(told.epistemic, spread, rtol=0.12, atol=1e-4)
+
+
+# ----- disagreement
+
+
+def plain_disagreement(nll: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """By the formula, with scipy's softmax."""
+    weights = softmax(-nll / temperature, axis=0)
+    return 1 - 1 / (weights**2).sum(axis=0) / len(nll)
+
+
+@given(SCORES, st.floats(1e-3, 1e3))
+def test_disagreement_is_one_minus_the_effective_share_of_the_draws(nll, temperature):
+    found = uncertainty.disagreement(nll, temperature)
+    np.testing.assert_allclose(found, plain_disagreement(nll, temperature), rtol=0, atol=1e-9)
+    assert_within(found, 0, 1 - 1 / len(nll) + 1e-15)
+
+
+@given(arrays(np.float64, SHAPES, elements=st.integers(-1000, 1000)), st.integers(-1000, 1000))
+def test_disagreement_does_not_change_when_all_scores_move_together(nll, by):
+    np.testing.assert_array_equal(uncertainty.disagreement(nll + by), uncertainty.disagreement(nll))
+
+
+def test_draws_that_agree_have_no_disagreement_and_one_that_dominates_all_that_there_can_be():
+    nll = np.array([[3.0, 0.0, np.inf, 1.0], [3.0, 1e6, np.inf, np.inf], [3.0, 1e4, np.inf, np.inf]])
+    np.testing.assert_array_equal(uncertainty.disagreement(nll), [0, 1 - 1 / 3, 0, 1 - 1 / 3])
+    np.testing.assert_array_equal(uncertainty.disagreement(nll[:1]), [0, 0, 0, 0])
+
+
+def test_where_scores_differ_by_little_disagreement_is_their_variance():
+    nll = np.random.default_rng(0).normal(size=(20, 50), scale=1e-4)
+    np.testing.assert_allclose(uncertainty.disagreement(nll), nll.var(axis=0), rtol=1e-2)
+    np.testing.assert_allclose(uncertainty.disagreement(nll, 0.1), 100 * nll.var(axis=0), rtol=1e-2)
+
+
+def test_disagreement_has_the_same_bits_whatever_is_assessed_beside():
+    nll = np.random.default_rng(0).exponential(size=(7, 2 * BLOCK + 5)).astype(np.float32)
+    whole = uncertainty.disagreement(nll)
+    for cut in (1, 7, FEW + 1, BLOCK):
+        np.testing.assert_array_equal(uncertainty.disagreement(nll[:, 3 : 3 + cut]), whole[3 : 3 + cut])
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.inf, np.nan])
+def test_a_temperature_that_is_none_is_refused(temperature):
+    with pytest.raises(ConfigError, match="`temperature` must be positive"):
+        uncertainty.disagreement(np.zeros((2, 2)), temperature)

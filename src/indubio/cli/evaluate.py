@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from indubio.evaluation import Evaluation
 
-UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll")
+UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 
 
 def evaluate(

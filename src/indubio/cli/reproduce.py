@@ -39,6 +39,9 @@ def reproduce(
     tls_key: TlsKey = None,
     quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
+    disagreement: Annotated[
+        bool, typer.Option(help="A sixth uncertainty in the tables: how few draws explain an example.")
+    ] = False,
     figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
 ) -> None:
@@ -70,7 +73,8 @@ def reproduce(
                 run_grid(cells, store, workers=workers, tell=tell)
         except TrainingError as error:  # some cells could not be trained: the pages are of the others, and name them
             failed = error
-    written = write_results(experiments(cells, store), store, out, figures=figures)
+    made = experiments(cells, store, ("disagreement",) if disagreement else ())
+    written = write_results(made, store, out, figures=figures)
     console = Console()
     for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)

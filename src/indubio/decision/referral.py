@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.decision.verdict import checked_values
 from indubio.errors import ConfigError
 from indubio.settings import Settings, Share
-from indubio.uncertainty import LARGEST_TOTAL, Uncertainty, UncertaintyName
+from indubio.uncertainty import LARGEST_TOTAL, ON_DEMAND, Uncertainty, UncertaintyName
 
 EVEN = 0.5  # the probability from which on an anomaly is the more probable
 Uncertainties = Mapping[str, Shaped[np.ndarray, " examples"]] | Uncertainty
@@ -162,10 +162,13 @@ def uncertainty_values(
     uncertainties: Uncertainties, by: UncertaintyName | Literal["probability"]
 ) -> Float[np.ndarray, " examples"]:
     """The values of one uncertainty, looked up by name."""
-    if isinstance(uncertainties, Uncertainty):
-        values = getattr(uncertainties, by)
-    elif by in uncertainties:
-        values = uncertainties[by]
-    else:
-        raise ConfigError(f"`by` must name one of the uncertainties {sorted(uncertainties)}, got {by!r}.")
+    given = vars(uncertainties) if isinstance(uncertainties, Uncertainty) else uncertainties
+    values = given.get(by)
+    if values is None and by in ON_DEMAND:
+        raise ConfigError(
+            f"`by` is {by!r}, which is computed only where it is asked for, and was not for these examples. Fit with "
+            "this rule, or pass good examples to `refer_by`."
+        )
+    if values is None:
+        raise ConfigError(f"`by` must name one of the uncertainties {sorted(given)}, got {by!r}.")
     return checked_values(values, by)

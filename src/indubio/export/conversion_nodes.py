@@ -257,6 +257,15 @@ def uncertainties(
     }
 
 
+def disagreement(graph: Graph, nll: str) -> str:
+    """1 - ESS / M, (examples,), as `indubio.uncertainty.disagreement`."""
+    lowest = graph.add("ReduceMin", nll, graph.constant(np.array([0]), np.int64), keepdims=1)
+    likely = graph.add("Exp", graph.add("Sub", lowest, nll))
+    mean, squares = graph.mean(likely, [0]), graph.mean(graph.add("Mul", likely, likely), [0])
+    effective = graph.add("Div", graph.add("Mul", mean, mean), squares)
+    return graph.add("Max", graph.add("Sub", graph.constant(1.0), effective), graph.constant(0.0))
+
+
 def _variance(graph: Graph, values: str, mean: str) -> str:
     deviation = graph.add("Sub", values, mean)
     return graph.mean(graph.add("Mul", deviation, deviation), [0])

@@ -62,6 +62,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     from indubio.export.conversion_nodes import (
         agreeing,
         corrected,
+        disagreement,
         log_odds_variance,
         novelty,
         part_means,
@@ -96,6 +97,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     if detector.correction_ is not None:
         p = corrected(graph, detector.correction_, p, ranges, values)
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_, unsure)
+    if metadata.referral.by == "disagreement":
+        found["disagreement"] = disagreement(graph, nll)
     if familiarity is not None:
         found["novelty"] = novelty(graph, familiarity, ranges, values)
     for name, value in found.items():

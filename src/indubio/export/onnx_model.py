@@ -19,6 +19,8 @@ from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
 
+_NAMES = tuple(field.name for field in fields(Uncertainty))
+
 
 class OnnxModel:
     """A detector that was exported by `export_onnx`.
@@ -69,7 +71,7 @@ class OnnxModel:
                 about.reference, None, beside.groups, part_nll=found.get("part_nll"), examples=len(rows)
             ),
             novelty=found.get("novelty", np.full(len(rows), np.nan)),
-            uncertainty=Uncertainty(**{field.name: found[field.name] for field in fields(Uncertainty)}),
+            uncertainty=Uncertainty(**{name: found[name] for name in _NAMES if name in found}),
         )
         decider = Decider(
             rule=about.referral,

@@ -47,7 +47,11 @@ class Scored:
             return blocks[0]
         names = [field.name for field in fields(Uncertainty)]
         notes = [block.notes for block in blocks if block.notes is not None]
-        values = {name: np.concatenate([getattr(block.uncertainty, name) for block in blocks]) for name in names}
+        values = {
+            name: np.concatenate([getattr(block.uncertainty, name) for block in blocks])
+            for name in names
+            if getattr(blocks[0].uncertainty, name) is not None
+        }
         return cls(
             nll=np.concatenate([block.nll for block in blocks]),
             conformal=Conformal.joined([block.conformal for block in blocks]),

@@ -24,7 +24,7 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
-from indubio.uncertainty import Uncertainty
+from indubio.uncertainty import Uncertainty, disagreement
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +87,9 @@ class FittedChain:
         )
         assert calibrated.reference is not None
         good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
+        if rule.by == "disagreement":
+            rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
+            good = replace(good, disagreement=disagreement(nll[:, rows]))
         threshold = rule.anomaly_threshold(anomaly_threshold)
         usual = usual_alarms(conversion, threshold, false_alarms)
         inputs = inputs.with_own_anomalies(predictions(good.probability, threshold), usual)
@@ -160,7 +163,8 @@ class FittedChain:
         good, labelled = self.good, None
         if X is not None:
             prepared = self.inputs.prepared(X, groups)
-            scored = self.scored(prepared)
+            asked = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
+            scored = asked.scored(prepared)
             if y is None:
                 good = scored.uncertainty
             else:
@@ -215,7 +219,10 @@ class FittedChain:
                 moved = self.calibrated.correction.log_odds(values)
             if self.familiarity is not None:
                 novelty = self.familiarity.novelty(values)
-        return self.calibrated.scored(nll, None if groups is None else groups[block], moved, novelty)
+        scored = self.calibrated.scored(nll, None if groups is None else groups[block], moved, novelty)
+        if self.decider.rule.by == "disagreement":
+            scored = replace(scored, uncertainty=replace(scored.uncertainty, disagreement=disagreement(nll)))
+        return scored
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

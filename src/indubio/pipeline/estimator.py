@@ -35,7 +35,7 @@ from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
 from indubio.settings import Fraction, Settings
-from indubio.uncertainty import Uncertainty
+from indubio.uncertainty import Uncertainty, disagreement
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 
@@ -133,6 +133,10 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """Score of every example under every draw; high means anomalous."""
         chain = self.fitted_chain
         return np.concatenate(list(chain.scorer.blocks(chain.inputs.prepared(X).values)), axis=1)
+
+    def disagreement(self, X: Any, temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
+        """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""
+        return disagreement(self.nll(X), temperature)
 
     def predict(self, X: Any) -> Int[np.ndarray, " examples"]:
         """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it."""

@@ -9,10 +9,10 @@ from jaxtyping import Bool
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve, auroc, error_detection_auroc
 from indubio.evaluation.metrics import Confusion
 from indubio.report.subject import Subject
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
-ORDER = ("total", "epistemic", "aleatoric", "exceed", "var_nll")
-assert set(ORDER) == set(UNCERTAINTIES)
+ORDER = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
+assert set(ORDER) == {*UNCERTAINTIES, *ON_DEMAND}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def quality(subject: Subject) -> Quality | None:
     if labels is None:
         return None
     counts = Confusion.of(labels, found.prediction)
-    uncertainties = {name: getattr(found, name) for name in ORDER}
+    uncertainties = {name: u for name in ORDER if (u := getattr(found, name)) is not None}
     return Quality(
         anomalies=int(labels.sum()),
         before=_errors(labels, found.prediction, np.ones(len(labels), dtype=bool)),

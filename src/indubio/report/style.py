@@ -48,6 +48,7 @@ QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
         "novelty": Quantity(name="novelty", unit="1: usual", largest=None),
         "exceed": Quantity(name="exceed uncertainty", unit="probability", largest=1.0),
         "var_nll": Quantity(name="variance of the score", unit="NLL²", largest=None),
+        "disagreement": Quantity(name="disagreement", unit="share of the draws", largest=1.0),
     }
 )
 

@@ -17,7 +17,7 @@ MOST = 4000  # examples
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptUncertainty:
-    """The fields of `Uncertainty`, of the examples that are kept."""
+    """The fields of `Uncertainty` that every example has, of the examples that are kept."""
 
     probability: Float[np.ndarray, " kept"]
     epistemic: Float[np.ndarray, " kept"]
@@ -41,4 +41,4 @@ class KeptUncertainty:
         return Uncertainty(**{name: getattr(self, name) for name in NAMES})
 
 
-NAMES = tuple(field.name for field in fields(Uncertainty))
+NAMES = tuple(field.name for field in fields(KeptUncertainty))

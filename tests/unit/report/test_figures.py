@@ -24,7 +24,7 @@ from indubio.report import (
 from indubio.report.signals import peaks
 from indubio.report.style import QUANTITIES, report_style
 from indubio.report.svg import inline_svg
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
 RNG = np.random.default_rng(0)
 
@@ -50,7 +50,7 @@ def made_of(names, features: Parts) -> Contributions:
 
 
 def test_every_uncertainty_has_a_name_and_a_unit():
-    assert set(QUANTITIES) == {"probability", "novelty", *UNCERTAINTIES}
+    assert set(QUANTITIES) == {"probability", "novelty", *UNCERTAINTIES, *ON_DEMAND}
     assert all(re.fullmatch(r".+ \[.+\]", quantity.label) for quantity in QUANTITIES.values())
 
 

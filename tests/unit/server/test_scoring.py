@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from indubio import Detector
+from indubio import Budget, Detector
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import entries
@@ -437,3 +437,18 @@ for _ in range(30):
     gc.collect()
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_a_rule_by_disagreement_answers_with_it_and_keeps_its_cases(tmp_path: Path) -> None:
+    detector = table_model(tmp_path / "press", referral=Budget(share=0.2, by="disagreement"))
+    rows = good_rows(40, seed=3) * 2
+    found = detector.assess(rows)
+    assert 0 < (found.verdict == "REFER").sum() < 40
+    with (
+        ServerStore(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,
+        serving(store, {"press": tmp_path / "press"}, tmp_path / "state") as (_, client),
+    ):
+        answer = client.post("/models/press/assess", json={"rows": rows.to_dict("records")}).json()
+        assert [one["disagreement"] for one in answer["results"]] == found.disagreement.tolist()
+        assert [one["verdict"] for one in answer["results"]] == found.verdict.tolist()
+        assert len(store.read(lambda c: cases_waiting(c, limit=100))) == (found.verdict == "REFER").sum()

@@ -9,8 +9,8 @@ only figures of single examples need raw scores. In the file of all cells number
 percent.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from indubio.grids import CellFolder, Plain
 from indubio.io.whole_files import whole_file
 from indubio.paper.reproduction.cells import Cell, CellOutcome, run
 from indubio.paper.reproduction.judgements import Judgement, judge
+from indubio.uncertainty import UncertaintyName
 
 DIGITS = 5  # of what an archive keeps
 
@@ -114,9 +115,17 @@ class CellStore(CellFolder[Cell]):
         """What was judged of a cell that is done."""
         return _record(self.kept(cell))
 
-    def records(self, cells: Iterable[Cell]) -> Iterator[Record]:
-        """The records of those of the cells that are done."""
-        return (_record(plain) for plain in map(self.found, cells) if plain is not None)
+    def records(self, cells: Iterable[Cell], more: Sequence[UncertaintyName] = ()) -> Iterator[Record]:
+        """The records of those of the cells that are done.
+
+        Args:
+            cells: which.
+            more: uncertainties beside the paper's five; judged where the raw scores are there.
+        """
+        for record in (_record(plain) for plain in map(self.found, cells) if plain is not None):
+            if more and self.path(record.cell, "safetensors").is_file():
+                record = replace(record, judged=(*record.judged, *judge(self.outcome(record.cell), more)))
+            yield record
 
     def outcome(self, cell: Cell) -> CellOutcome:
         """The raw scores of a cell."""

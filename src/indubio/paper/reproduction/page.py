@@ -28,9 +28,16 @@ from indubio.paper.reproduction.statistics import (
 from indubio.paper.reproduction.variants import AS_THE_PROTOCOL
 from indubio.probability import Level
 from indubio.report.sheets import Sheet
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
-WORDS = {"epistemic": "U_epi", "aleatoric": "U_ale", "total": "U_total", "exceed": "U_exceed", "var_nll": "Var[NLL]"}
+WORDS = {
+    "epistemic": "U_epi",
+    "aleatoric": "U_ale",
+    "total": "U_total",
+    "exceed": "U_exceed",
+    "var_nll": "Var[NLL]",
+    "disagreement": "1 - ESS/M",
+}
 CHOICES: dict[Choice, str] = {
     "oracle": "conversion chosen on the test labels (an oracle, as in the paper)",
     "fixed": "one conversion, ECDF + scale, that needs no labels",
@@ -176,13 +183,15 @@ def model_rows(
 def _gains(entries: Sequence[TableEntry], metric: str, choice: Choice, level: Level) -> Sheet:
     cells = {(entry.model, entry.uncertainty): entry for entry in entries}
     models = dict.fromkeys(entry.model for entry in entries)
-    rows = tuple((model, *(_gain_text(cells.get((model, name))) for name in UNCERTAINTIES)) for model in models)
+    asked = {entry.uncertainty for entry in entries}
+    names = (*UNCERTAINTIES, *(name for name in ON_DEMAND if name in asked))
+    rows = tuple((model, *(_gain_text(cells.get((model, name))) for name in names)) for model in models)
     note = "W ± standard error (Gain); in brackets the paper's and our W minus the paper's. Percent."
     undefined = sum(entry.weighted_average.undefined for entry in entries if entry.model != "Mean")
     if undefined:
         note += f" {undefined} runs without a defined W are left out."
     title = f"{METRICS[metric]} (Gain): {CHOICES[choice]}; {LEVELS[level]}"
-    return Sheet(title, ("model", *(WORDS[name] for name in UNCERTAINTIES)), rows, note)
+    return Sheet(title, ("model", *(WORDS[name] for name in names)), rows, note)
 
 
 def _gain_text(entry: TableEntry | None) -> str:

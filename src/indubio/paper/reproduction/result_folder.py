@@ -13,6 +13,7 @@ from indubio.paper.reproduction.cells import Cell, grid
 from indubio.paper.reproduction.figures import CAPTIONS, write_figures
 from indubio.paper.reproduction.page import Experiment, sensor_sheet, sheets, variant_sheets
 from indubio.report.sheets import PagePicture, Sheet, to_csv, to_html, to_markdown
+from indubio.uncertainty import UncertaintyName
 
 # The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
 QUICK: dict[CollectionName, tuple[tuple[str, ...], int | None]] = {
@@ -39,12 +40,18 @@ def sensor_names() -> list[str]:
     return list(ZEMA_SENSORS)
 
 
-def experiments(cells: Iterable[Cell], store: CellStore) -> list[Experiment]:
-    """The cells by collection, protocol, sensors and variant, with the records of those that are done."""
+def experiments(cells: Iterable[Cell], store: CellStore, more: Sequence[UncertaintyName] = ()) -> list[Experiment]:
+    """The cells by collection, protocol, sensors and variant, with the records of those that are done.
+
+    Args:
+        cells: all of them.
+        store: where the results are.
+        more: uncertainties to judge beside the paper's five.
+    """
     parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
         parts[cell.collection, cell.protocol, cell.sensors, cell.variant].append(cell)
-    return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
+    return [Experiment(tuple(part), tuple(store.records(part, more))) for part in parts.values()]
 
 
 def write_results(made: Sequence[Experiment], store: CellStore, folder: Path, *, figures: bool = True) -> list[Path]:

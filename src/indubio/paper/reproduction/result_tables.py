@@ -17,7 +17,7 @@ from indubio.paper.reproduction.cells import Cell
 from indubio.paper.reproduction.choice import Choice, judged_as_chosen
 from indubio.paper.reproduction.judgements import within
 from indubio.probability import Level
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
 LEVEL_OF: dict[Protocol, Level] = {"text": "cdf_of_mean", "authors": "mean_of_cdf"}
 
@@ -88,7 +88,7 @@ def gain_table(
     return [
         _entry(model, uncertainty, values[model, uncertainty], collection, metric)
         for model in _in_order(models)
-        for uncertainty in UNCERTAINTIES
+        for uncertainty in (*UNCERTAINTIES, *ON_DEMAND)
         if (model, uncertainty) in values
     ]
 

@@ -28,6 +28,7 @@ from indubio.server.store.alarms import record_alarm, ringing
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Assessed, Filters, add_cases, chosen_cases
 from indubio.server.store.clock import now
+from indubio.uncertainty import ON_DEMAND
 
 log = logging.getLogger("indubio.server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database
@@ -88,7 +89,7 @@ class ScoredBatch:
     def case(self, row: int) -> Assessed:
         """One example as the store keeps it for people."""
         origin, loaded = self.origins[row], self.loaded
-        columns = {name: values[row] for name, values in self.columns.items() if name != "case"}
+        columns = {name: values[row] for name, values in self.columns.items() if name not in ("case", *ON_DEMAND)}
         for name in ("novelty", "p_value"):  # NaN where the model cannot tell
             columns[name] = None if columns[name] != columns[name] else columns[name]
         return Assessed(

@@ -144,7 +144,7 @@ class LabelEvidence:
 
     def at_share(self, share: float, by: str) -> OtherThreshold | None:
         """The smallest threshold that refers at most this share of all verdicts, and what it would have done."""
-        if not len(self):
+        if not len(self) or by not in self.uncertainties:  # one that is computed on demand is not kept with a case
             return None
         values, weight = self.uncertainties[by], self.weight
         candidates = np.unique(values)

@@ -37,6 +37,7 @@ from indubio.paper.reproduction.result_tables import gain_table
 from indubio.paper.reproduction.variants import VARIANTS
 from indubio.posteriors import Training
 from indubio.probability import Ecdf
+from indubio.uncertainty import disagreement
 
 FAST = {"models": ["Deterministic AE", "BAE-MCD"], "tasks": ["lympho"], "epochs": 2}
 
@@ -155,7 +156,30 @@ def test_a_single_draw_has_no_spread_to_judge(cells):
     assert {one.uncertainty for one in judge(run(cells[0]))} == {"aleatoric", "total", "exceed"}
 
 
+def test_a_sixth_uncertainty_is_judged_where_it_is_asked_for(cells):
+    outcome = run(cells[1])
+    judged = judge(outcome, ["disagreement"])
+    assert len(judged) == 12 * 2
+    p = Ecdf(scaled=False).fit(outcome.train_nll).probability(outcome.test_nll).mean(axis=0)
+    expected = accuracy_rejection_curve(outcome.labels, p >= 0.5, disagreement(outcome.test_nll))
+    (found,) = [one for one in judged if (one.conversion, one.metric) == ("ecdf", "gss")]
+    assert found.weighted_average == pytest.approx(expected.weighted_average)
+    assert judge(run(cells[0]), ["disagreement"]) == []  # a single draw
+
+
 # ----- the store and the runner
+
+
+def test_the_tables_have_a_sixth_column_where_it_is_asked_for(cells, tmp_path):
+    store = CellStore(tmp_path)
+    run_grid(cells, store, executor=ThreadPoolExecutor(1))
+    pages = []
+    for more in ((), ("disagreement",), ()):
+        (page, _) = write_results(experiments(cells, store, more), store, tmp_path, figures=False)
+        pages.append(page.read_text())
+    assert "1 - ESS/M" not in pages[0]
+    assert "| 1 - ESS/M |" in pages[1]
+    assert pages[2] == pages[0]
 
 
 def test_a_second_run_computes_nothing_and_the_tables_are_remade_to_the_byte(cells, tmp_path):
