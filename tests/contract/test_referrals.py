@@ -9,7 +9,7 @@ import pytest
 from indubio import decision
 from indubio.decision import REFERRALS, Evidence, Labelled, Referral
 from indubio.errors import ConfigError, DataError
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
+from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES, Uncertainty, disagreement, quantify
 from tests import skeletons
 
 SHARED_FILES = {"__init__", "referral", "verdict"}
@@ -25,7 +25,8 @@ EXAMPLES = 200
 
 def uncertainty_of(examples: int, seed: int) -> Uncertainty:
     rng = np.random.default_rng(seed)
-    return quantify(rng.uniform(size=(5, examples)) ** 2, rng.gamma(2.0, size=(5, examples)), 3.0, 100)
+    p, nll = rng.uniform(size=(5, examples)) ** 2, rng.gamma(2.0, size=(5, examples))
+    return replace(quantify(p, nll, 3.0, 100), disagreement=disagreement(nll))
 
 
 def evidence_of(examples: int = EXAMPLES, seed: int = 0) -> Evidence:
@@ -121,7 +122,7 @@ def test_no_examples_give_no_verdicts_to_refer(rule, threshold):
     assert rule.refers(at(evidence_of(), np.arange(0)), threshold).shape == (0,)
 
 
-@pytest.mark.parametrize("by", UNCERTAINTIES)
+@pytest.mark.parametrize("by", [*UNCERTAINTIES, *ON_DEMAND])
 def test_every_uncertainty_can_be_named(rule, by):
     assert rule.replaced(by=by).by == by
 
