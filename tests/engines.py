@@ -13,8 +13,8 @@ from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors import draws, sghmc
-from indubio.training import network_fits
+from indubio.posteriors import draws, functional_prior, parallel_tempering
+from indubio.training import chain_moves, iterates, network_fits
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
 CORE = core()  # None on a machine without a compiler, where torch is the only engine
@@ -113,5 +113,5 @@ NOISES = {"torch": StreamNoise, "core": CoreNoise}
 
 def run_on(engine: str, patch: pytest.MonkeyPatch) -> None:
     """Train and score on this engine, whichever would be chosen."""
-    for module in (draws, network_fits, sghmc):
+    for module in (chain_moves, draws, functional_prior, iterates, network_fits, parallel_tempering):
         patch.setattr(module, "engine_for", ENGINES[engine])

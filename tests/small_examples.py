@@ -4,10 +4,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from indubio import AnchoredEnsemble, Conv1d, Detector, Training
+from indubio.errors import ConfigError
 from indubio.inputs import Table, Windows
 from indubio.inputs.windows import WindowReport
+from indubio.networks import Architecture
+from indubio.posteriors import Posterior
 
 RNG = np.random.default_rng(0)
 NAMES = ("temperature", "pressure", "flow", "speed")
@@ -47,6 +51,16 @@ def quick(**settings) -> Detector:
 def trained_if_so(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, without `training` where the posterior is computed: it is refused there."""
     return settings if settings["posterior"].TRAINED else settings | {"training": None}
+
+
+def skip_if_refused(posterior: Posterior, architecture: Architecture | None) -> None:
+    """Skip where the posterior says that this network is none for it: those in closed form have one of their own."""
+    if architecture is None:
+        return
+    try:
+        posterior.check_architecture(architecture)
+    except ConfigError as refused:
+        pytest.skip(str(refused))
 
 
 SMALL_NETWORK = Conv1d(linear=(20,))

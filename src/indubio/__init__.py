@@ -65,14 +65,18 @@ if TYPE_CHECKING:
     from indubio.fitting.trimming import Trimming
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.spectra import Spectra
-    from indubio.networks import Conv1d, Dense, OwnNetwork
+    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork
     from indubio.posteriors import (
         SGHMC,
+        SWAG,
         VAE,
         AnchoredEnsemble,
         BayesByBackprop,
+        CyclicalSGMCMC,
         Deterministic,
+        Laplace,
         MCDropout,
+        ParallelTempering,
         Prototypes,
         RandomFeatures,
         Training,
@@ -82,26 +86,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SGHMC",
+    "SWAG",
     "VAE",
     "AnchoredEnsemble",
     "Assessment",
     "AtMost",
     "BayesByBackprop",
     "Budget",
+    "Coalition",
     "Conv1d",
     "Conv2d",
     "Cost",
     "CrossFit",
+    "CyclicalSGMCMC",
     "Dense",
     "Detector",
     "Deterministic",
     "Ecdf",
     "ExampleStream",
     "HoldOut",
+    "Laplace",
     "MCDropout",
     "NoReferral",
     "Odds",
     "OwnNetwork",
+    "ParallelTempering",
     "Prototypes",
     "RandomFeatures",
     "Spectra",
@@ -120,7 +129,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Conv1d", "Conv2d", "Dense", "OwnNetwork"),
+    "indubio.networks": ("Coalition", "Conv1d", "Conv2d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
     "indubio.inputs.example_streams": ("ExampleStream",),
     "indubio.inputs.spectra": ("Spectra",),
@@ -130,11 +139,15 @@ _HOMES = {
     "indubio.fitting.trimming": ("Trimming",),
     "indubio.posteriors": (
         "SGHMC",
+        "SWAG",
         "VAE",
         "AnchoredEnsemble",
         "BayesByBackprop",
+        "CyclicalSGMCMC",
         "Deterministic",
+        "Laplace",
         "MCDropout",
+        "ParallelTempering",
         "Prototypes",
         "RandomFeatures",
         "Training",

@@ -28,6 +28,7 @@ from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihoo
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
 from indubio.probability import CONVERSIONS, Conversion
+from indubio.scores import ScoreName
 from indubio.settings import KIND, NO_KIND, ByKind, NotNegativeInt, Settings, broken_rules, nearest
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -57,6 +58,7 @@ class Parameters(Scalars):
     architecture: Annotated[Architecture, ByKind(NETWORKS)] | None = None
     likelihood: Annotated[Likelihood, ByKind(LIKELIHOODS)] | None = None
     training: Training | None = None
+    anomaly_score: ScoreName | None = None
     conversion: Annotated[Conversion, ByKind(CONVERSIONS)] | None = None
     calibration: Annotated[Calibration, ByKind(CALIBRATIONS)] | None = None
     scaling: Annotated[Scaling, ByKind(SCALINGS)] | None = None

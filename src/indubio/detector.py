@@ -27,7 +27,7 @@ from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
 from indubio.inputs.spectra import chosen_spectra
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Dense, Likelihood
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import FittedChain
@@ -36,6 +36,7 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
+from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
 from indubio.settings import Settings
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
@@ -64,13 +65,16 @@ class Detector(ChainEstimator):
             are `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
         architecture: the network; None is the one that suits the posterior. Of those that are trained it is `Dense()`
             for tables and spectra, `Conv1d()` for windows as they are and `Conv2d()` for images, with an output that
-            suits the scaling.
+            suits the scaling. `Coalition()` is one network for each sensor.
         likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
             sigma = 1.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
             for those that are computed.
+        anomaly_score: what makes an example suspect; None is "nll", the negative log-likelihood under every draw.
+            "epistemic" is the variance of the reconstruction over the draws, "aleatoric" the noise that the decoder
+            expects, for likelihoods with noise="per_example", "waic" mean and variance of the NLL: docs/scores.md.
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
-            `Exponential()` and `Uniform()`.
+            `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
         scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
@@ -151,6 +155,7 @@ class Detector(ChainEstimator):
         architecture: Architecture | None = None,
         likelihood: Likelihood | None = None,
         training: Training | None = None,
+        anomaly_score: ScoreName | None = None,
         conversion: Conversion | None = None,
         calibration: Calibration | None = None,
         scaling: Scaling | None = None,
@@ -171,6 +176,7 @@ class Detector(ChainEstimator):
         self.architecture = architecture
         self.likelihood = likelihood
         self.training = training
+        self.anomaly_score = anomaly_score
         self.conversion = conversion
         self.calibration = calibration
         self.scaling = scaling
@@ -285,8 +291,10 @@ class Detector(ChainEstimator):
         draws = kept.extended(
             posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
         )
-        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(kept.values)
-        plan = kept.plan if settings.trimming is None else settings.trimming.calibrated(kept.plan, nll)
+        scores = scored_by(self.anomaly_score, draws, kept.plan.draws)
+        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(kept.values)
+        plan = settings.plan_of_scores(kept.plan)
+        plan = plan if settings.trimming is None else settings.trimming.calibrated(plan, nll)
         new = Detector(**self.get_params(deep=False))
         n_training = chain.n_training + len(rows)
         known = chain.familiarity
@@ -311,6 +319,7 @@ class Detector(ChainEstimator):
         plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
             like_new, settings.posterior.count, self.seed, within
         )
+        settings.check_score(min(plan.draws))
         plan = plan.with_added(like_new, confirmed)
         if settings.trimming is not None:
             halves = settings.trimming.halves(plan, like_new, self.seed)
@@ -339,7 +348,9 @@ class Detector(ChainEstimator):
             workers=workers,
         )
         kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
-        scorer, nll = AutoencoderScorer(draws=draws, typical=None, kept=kept).with_typical(scaled)
+        scores = scored_by(self.anomaly_score, draws, plan.draws)
+        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(scaled)
+        plan = settings.plan_of_scores(plan)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
         known = self._familiarity(inputs, scaled[plan.trained])
@@ -365,7 +376,7 @@ class Detector(ChainEstimator):
     def _judging_nll(
         self, examples: TrainingExamples, plan: Plan, progress: Report, workers: Workers | None
     ) -> Float[np.ndarray, "draws examples"]:
-        """Scores of all rows under draws that are trained by a plan to judge them, and then forgotten."""
+        """The NLL of all rows under draws that are trained by a plan to judge them, and then forgotten."""
         settings = self.settings_in_use().judging
         inputs = self._inputs(examples, plan, settings)
         values = inputs.prepared(examples.rows).values
@@ -381,12 +392,12 @@ class Detector(ChainEstimator):
             report=lambda told: progress(dataclasses.replace(told, stage="looking for suspects")),
             workers=workers,
         )
-        return np.concatenate(list(AutoencoderScorer(draws=draws, typical=None).blocks(values)), axis=1)
+        return np.concatenate(list(AutoencoderScorer(scores=draws, typical=None).blocks(values)), axis=1)
 
     def held_out_scores(
         self, X: Any, *, progress: Report = silent, workers: Workers | None = None
     ) -> Float[np.ndarray, " examples"]:
-        """The mean score of every training example by draws that have not seen it; nothing is kept.
+        """The mean NLL of every training example by draws that have not seen it; nothing is kept.
 
         Args:
             X: what `fit` is given, but for a stream.
@@ -460,8 +471,9 @@ class Detector(ChainEstimator):
             report=progress,
             workers=workers,
         )
-        scorer, _ = AutoencoderScorer(draws=draws, typical=None).with_typical(known.intake.scaled(known.sample))
-        nll, plan, members = known.reference_scores(draws, progress)
+        scores = scored_by(self.anomaly_score, draws, (draws.count,))
+        scorer, _ = AutoencoderScorer(scores=scores, typical=None).with_typical(known.intake.scaled(known.sample))
+        nll, plan, members = known.reference_scores(scores, progress)
         if draws.sums is not None:
             scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
         familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
@@ -511,6 +523,11 @@ class Detector(ChainEstimator):
         return self._scorer.draws
 
     @property
+    def scores_(self) -> Draws | DrawScore:
+        """What gives the scores: the draws, or what makes another score than the NLL of them."""
+        return self._scorer.scores
+
+    @property
     def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
         """Mean score of every value over the training examples, per draw; None for models saved without."""
         return self._scorer.typical
@@ -528,7 +545,7 @@ class Detector(ChainEstimator):
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.draws_.nll_per_feature(self.fitted_chain.inputs.prepared(X).values)
+        return self.scores_.nll_apart(self.fitted_chain.inputs.prepared(X).values)[1]
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
@@ -547,6 +564,7 @@ class Detector(ChainEstimator):
             calibration=self.calibration,
             spectra=self.spectra,
             trimming=self.trimming,
+            anomaly_score=self.anomaly_score,
         )
         self._check_scalars()
         require_device(self.device)
@@ -561,12 +579,21 @@ class Detector(ChainEstimator):
             raise ConfigError(
                 f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
             )
+        settings.check_score(settings.posterior.count)
         refuse_groups(settings.trimming, self.smallest_group)
         network, scaling = self.architecture, settings.scaling
-        if isinstance(network, BlockArchitecture) and network.unit_interval and not scaling.unit_interval:
+        place, inner = (
+            ("architecture.network", network.network) if isinstance(network, Coalition) else ("architecture", network)
+        )
+        if network is not None and network.unit_interval and not scaling.unit_interval:
             raise ConfigError(
-                f'`architecture.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
-                f"within [0, 1], got {network.last_activation!r}. Change it, or set `scaling=MinMax()`."
+                f'`{place}.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
+                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
+            )
+        if isinstance(inner, BlockArchitecture) and settings.likelihood.unit_interval and not inner.unit_interval:
+            raise ConfigError(
+                f'`{place}.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is for '
+                f"reconstructions within [0, 1], got {inner.last_activation!r}."
             )
         return settings
 
@@ -583,6 +610,21 @@ class DetectorSettings(ChainSettings):
     training: Training
     scaling: Scaling
     spectra: Spectra | Literal[False] | None
+    anomaly_score: ScoreName | None
+
+    @property
+    def draw_score(self) -> type[DrawScore] | None:
+        """What makes the scores; None where the draws do."""
+        return None if self.anomaly_score is None or self.anomaly_score == "nll" else SCORES[self.anomaly_score]
+
+    def check_score(self, draws: int) -> None:
+        """Refuse a score that so few draws, or the likelihood, cannot have."""
+        if self.draw_score is not None:
+            self.draw_score.check(str(self.anomaly_score), draws, self.likelihood)
+
+    def plan_of_scores(self, plan: Plan) -> Plan:
+        """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
+        return plan.one_each() if self.draw_score is not None and self.draw_score.TOGETHER else plan
 
     def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
         """What makes features of examples of this shape; None takes them as they are."""
@@ -601,18 +643,14 @@ class DetectorSettings(ChainSettings):
         usual = self.posterior.architecture_for(shape, rows)
         if isinstance(usual, Dense) and shape != input_shape:
             usual = usual.replaced(widths=tuple(min(int(factor * shape[0]), WIDEST) for factor in usual.expansions))
-        if isinstance(usual, BlockArchitecture) and not self.scaling.unit_interval:
-            return usual.replaced(last_activation="none")
-        return usual
+        return usual if self.scaling.unit_interval else usual.unbounded
 
     @property
     def judging(self) -> "DetectorSettings":
         """The same for judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
         if self.likelihood.unit_interval:
             return self
-        network = self.architecture
-        if isinstance(network, BlockArchitecture):
-            network = network.replaced(last_activation="none")
+        network = None if self.architecture is None else self.architecture.unbounded
         return self.replaced(scaling=Robust(), architecture=network)
 
     def autoencoder_for(self, input_shape: tuple[int, ...], plan: Plan, device: str = "cpu") -> Autoencoder:
@@ -648,6 +686,8 @@ class DetectorSettings(ChainSettings):
         if examples < self.posterior.FEW:
             return TrainScores()
         windows = len(input_shape) == 2
-        if one_fold or examples >= self.posterior.MANY or self.posterior.count < 2:
+        folds = self.posterior.count // (1 if self.draw_score is None else self.draw_score.FEWEST)  # at most
+        if one_fold or examples >= self.posterior.MANY or folds < 2:
             return HoldOut(rows="last") if windows else HoldOut()
-        return CrossFit(rows="in order") if windows else CrossFit()
+        usual = CrossFit(rows="in order") if windows else CrossFit()
+        return usual if self.draw_score is None or folds >= usual.folds else usual.replaced(folds=folds)

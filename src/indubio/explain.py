@@ -336,7 +336,7 @@ def _typical(chain: FittedChain) -> Float[np.ndarray, "draws ..."]:
             f"{chain.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
         )
     if scorer.typical is None:
-        return np.zeros((scorer.draws.count, *chain.inputs.value_shape))
+        return np.zeros((scorer.count, *chain.inputs.value_shape))
     return scorer.typical.astype(np.float64)
 
 

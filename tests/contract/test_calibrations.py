@@ -26,7 +26,14 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(120, 1)) + 0.3 * RNG.normal(size=(120, 4))
 NEW = np.concatenate([ROWS[:30] + 0.1 * RNG.normal(size=(30, 4)), RNG.normal(scale=3, size=(30, 4))])
 LABELS = np.repeat([0, 1], 30)
-SMALL = {"deterministic": {}, "anchored_ensemble": {"members": 4}, "sghmc": {"draws": 4, "burn_in": 2, "thinning": 2}}
+SMALL = {
+    "deterministic": {},
+    "anchored_ensemble": {"members": 4},
+    "sghmc": {"draws": 4, "burn_in": 2, "thinning": 2},
+    "cyclical_sgmcmc": {"draws": 4, "cycles": 2, "burn_in": 2, "thinning": 2},
+    "swag": {"draws": 4, "members": 2, "collected": 3, "every": 1},
+    "parallel_tempering": {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 3},
+}
 
 
 def quick(**settings) -> Detector:

@@ -23,6 +23,7 @@ SHARED_FILES = {
     "location_scale",
     "customised_scaling",
     "ranks",
+    "shaped",
     "ties",
 }
 KINDS = CDF_CONVERSIONS | skeletons.CONVERSIONS
@@ -53,6 +54,8 @@ STEPS = {
     "exponential": [0.0, 0.0, 1.0],
     "uniform": [0.0, 0.0, 1.0],
     "ecdf": [0.0, 1.0, 1.0],
+    "gamma": [0.0, 0.0, 1.0],
+    "lognormal": [0.0, 0.0, 1.0],
     "logistic": [0.0, 0.5, 1.0],
 }
 

@@ -15,11 +15,15 @@ from indubio.explain import contributions
 from indubio.inputs import MinMax
 from indubio.networks import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    Coalition,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Conv2d,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, TrainedPosterior, Training
 from tests.engines import CORE, instruction_sets
@@ -31,6 +35,11 @@ FEW = {
     "anchored_ensemble": {"members": 3},
     "deterministic": {},
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 5, "thinning": 2},
+    "swag": {"draws": 3, "members": 2, "collected": 4, "every": 2},
+    "parallel_tempering": {"draws": 3, "chains": 3, "burn_in": 10, "thinning": 4},
+    "bayesian_vae": {"draws": 3, "burn_in": 5, "thinning": 2},
+    "functional_prior": {"draws": 3, "burn_in": 5, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
 CUTS = (1, 7, 299)
@@ -91,6 +100,9 @@ SETTINGS = {
     "learned scale": {"likelihood": GaussianLikelihood(noise="per_feature")},
     "heteroscedastic": {"likelihood": LaplaceLikelihood(noise="per_example")},
     "bernoulli": {"likelihood": BernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "continuous bernoulli": {"likelihood": ContinuousBernoulliLikelihood(), "scaling": MinMax(clip=True)},
+    "truncated gaussian": {"likelihood": TruncatedGaussianLikelihood(), "scaling": MinMax(clip=True)},
+    "beta": {"likelihood": BetaLikelihood(noise="per_example"), "scaling": MinMax(clip=True)},
     "range test": {"training": Training(epochs=2, learning_rate=RangeTest(steps=40))},
     "early stopping": {"training": Training(epochs=4, early_stopping=EarlyStopping(patience=1))},
 }
@@ -104,6 +116,18 @@ def test_every_setting_trains_to_the_same_bits_on_every_instruction_set(name, go
         instructions(one)
         found.append(bits_of(Detector(**given).fit(good[:120]), good))
     assert all(bits == found[0] for bits in found)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_coalition_has_the_same_bits_on_every_instruction_set_and_in_any_company(name, instructions):
+    windows = np.random.default_rng(0).normal(size=(310, 24, 3))
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        detector = small_detector(name, architecture=Coalition(network=SIGNALS), epochs=2).fit(windows[:40])
+        found.append(bits_of(detector, windows))
+    assert all(bits == found[0] for bits in found)
+    check_cuts_and_orders(detector, windows)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -12,14 +12,25 @@ from hypothesis.extra.numpy import arrays
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, ExampleStream, Training, TrainScores, load, save
+from indubio import (
+    AnchoredEnsemble,
+    Coalition,
+    Conv1d,
+    Dense,
+    Detector,
+    ExampleStream,
+    Training,
+    TrainScores,
+    load,
+    save,
+)
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import SCALINGS, MinMax, Robust, ZScore
 from indubio.inputs.scaling import FAR, ColumnSummary
-from indubio.networks import BernoulliLikelihood
+from indubio.networks import LIKELIHOODS
 from indubio.report import html_report
 from tests.small_examples import SIGNALS, SMALL_NETWORK, TRAINING, table
 
@@ -212,16 +223,28 @@ def test_a_stream_is_scaled_as_rows_in_memory_are(scaling, tmp_path):
 
 
 @pytest.mark.parametrize("scaling", [ZScore(), Robust()])
-@pytest.mark.parametrize("network", [Dense(), Conv1d()])
+@pytest.mark.parametrize("network", [Dense(), Conv1d(), Coalition()])
 def test_a_sigmoid_is_refused_where_values_are_not_within_0_and_1(scaling, network):
     with pytest.raises(ConfigError, match=r'last_activation` must be "none" with .* set `scaling=MinMax\(\)`'):
         Detector(posterior=AnchoredEnsemble(), scaling=scaling, architecture=network).settings_in_use()
 
 
+BOUNDED = [kind() for kind in LIKELIHOODS.values() if kind().unit_interval]
+
+
+@pytest.mark.parametrize("likelihood", BOUNDED, ids=str)
 @pytest.mark.parametrize("scaling", [ZScore(), Robust(), MinMax()])
-def test_a_bernoulli_likelihood_needs_values_within_0_and_1(scaling):
-    with pytest.raises(ConfigError, match=r"BernoulliLikelihood needs data within \[0, 1\]: set `scaling=MinMax"):
-        Detector(scaling=scaling, likelihood=BernoulliLikelihood()).settings_in_use()
+def test_a_likelihood_of_bounded_values_needs_values_within_0_and_1(scaling, likelihood):
+    said = rf"{type(likelihood).__name__} needs data within \[0, 1\]: set `scaling=MinMax"
+    with pytest.raises(ConfigError, match=said):
+        Detector(scaling=scaling, likelihood=likelihood).settings_in_use()
+
+
+@pytest.mark.parametrize("likelihood", BOUNDED, ids=str)
+def test_a_likelihood_of_bounded_values_needs_reconstructions_within_0_and_1(likelihood):
+    given = {"posterior": AnchoredEnsemble(), "scaling": MinMax(clip=True), "likelihood": likelihood}
+    with pytest.raises(ConfigError, match=r'`architecture.last_activation` must be "sigmoid" with .*, got .none.'):
+        Detector(**given, architecture=Dense(last_activation="none")).settings_in_use()
 
 
 @pytest.mark.parametrize("shape", [(4,), (30, 2)])

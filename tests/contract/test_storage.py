@@ -14,6 +14,7 @@ from torch import nn
 
 from indubio import (
     Budget,
+    Coalition,
     Conv1d,
     Conv2d,
     Dense,
@@ -33,13 +34,17 @@ from indubio.inputs.windows import Windowing
 from indubio.networks import (
     Attention,
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, SGHMC, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
+from tests.small_examples import skip_if_refused
 from tests.stored_models import ROWS, TINY, assert_same, reseal, tiny
 
 SMALL = {
@@ -49,6 +54,12 @@ SMALL = {
     "bayes_by_backprop": {"draws": 4},
     "anchored_ensemble": {"members": 3},
     "sghmc": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "cyclical_sgmcmc": {"draws": 4, "cycles": 2, "burn_in": 3, "thinning": 2, "step_size": 0.01},
+    "swag": {"draws": 4, "members": 2, "collected": 3, "every": 2},
+    "laplace": {"draws": 4},
+    "parallel_tempering": {"draws": 4, "chains": 2, "burn_in": 4, "thinning": 3},
+    "bayesian_vae": {"draws": 4, "burn_in": 3, "thinning": 2},
+    "functional_prior": {"draws": 4, "burn_in": 3, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
     "random_features": {"draws": 4, "units": 30},
     "prototypes": {"draws": 4},
 }
@@ -63,6 +74,7 @@ NETWORKS = {
     "dense": (Dense(layer_norm=True, bias=True), ROWS),
     "conv1d": (Conv1d(linear=(8,)), WINDOWS),
     "conv2d": (Conv2d(channels=(3, 4), latent=5), PICTURES),
+    "coalition": (Coalition(network=Dense(widths=(8,))), WINDOWS),
     "own": (OWN, ROWS),
     "its own": (None, ROWS),
     "its own, of windows": (None, WINDOWS),
@@ -75,8 +87,13 @@ LIKELIHOODS = {
     "laplace": LaplaceLikelihood(),
     "bernoulli": BernoulliLikelihood(),
     "student": StudentLikelihood(noise="per_feature"),
+    "continuous bernoulli": ContinuousBernoulliLikelihood(),
+    "truncated gaussian": TruncatedGaussianLikelihood(noise="fixed", scale=0.2),
+    "beta": BetaLikelihood(noise="per_example", edge=0.01),
 }
-NOT_IN_CLOSED_FORM = ("gaussian, heteroscedastic", "bernoulli")
+NOT_IN_CLOSED_FORM = [
+    name for name, likelihood in LIKELIHOODS.items() if likelihood.output_noise or likelihood.unit_interval
+]
 
 
 @pytest.fixture(params=POSTERIORS)
@@ -86,8 +103,7 @@ def posterior(request) -> str:
 
 @pytest.fixture(params=NETWORKS)
 def network(request, posterior) -> str:
-    if not issubclass(POSTERIORS[posterior], TrainedPosterior) and NETWORKS[request.param][0] is not None:
-        pytest.skip("a posterior in closed form has a network of its own")
+    skip_if_refused(POSTERIORS[posterior](), NETWORKS[request.param][0])
     return request.param
 
 

@@ -22,6 +22,8 @@ from sklearn.datasets import load_breast_cancer
 
 from indubio.cli import main
 from indubio.errors import IndubioError
+from indubio.networks import LIKELIHOODS
+from indubio.probability import CONVERSIONS
 
 MAIN = "from indubio.cli import main; main()"
 
@@ -335,6 +337,33 @@ def test_flags_and_tables_of_training_are_refused_where_nothing_is_trained(folde
     )
     flags = ("--id", "case", "-o", folder / "no", "--posterior", "deterministic", "--epochs", "many")
     assert '--epochs must be a number, such as 100, or "auto"' in run("fit", folder / "good.csv", *flags, code=1).stderr
+    assert not (folder / "no").exists()
+
+
+def test_every_likelihood_and_conversion_can_be_named_on_the_command_line(folder):
+    trained = ("--id", "case", "--posterior", "deterministic", "--epochs", "2", "--overwrite", "-o", folder / "named")
+    for likelihood, kind in LIKELIHOODS.items():
+        run("fit", folder / "good.csv", *trained, "--likelihood", likelihood)
+        settings = json.loads(run("inspect", folder / "named", "--json").stdout)["settings"]
+        assert settings["likelihood"]["kind"] == likelihood
+        assert settings["scaling"]["clip"] == kind().unit_interval
+    for conversion in CONVERSIONS:
+        run("fit", folder / "good.csv", *trained, "--conversion", conversion)
+        settings = json.loads(run("inspect", folder / "named", "--json").stdout)["settings"]
+        assert settings["conversion"]["kind"] == conversion
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--likelihood", "beta"), "`prototypes` gives any number.* --posterior anchored_ensemble"),
+        (("--likelihood", "beta", "--posterior", "vae", "--scaling", "z_score"), "pass --scaling min_max"),
+        (("--likelihood", "betta"), 'Did you mean "beta"'),
+    ],
+)
+def test_a_likelihood_that_does_not_go_with_the_rest_is_refused_with_the_flag_to_pass(folder, flags, message):
+    refused = run("fit", folder / "good.csv", "--id", "case", "-o", folder / "no", *flags, code=1)
+    assert re.search(message, " ".join(refused.stderr.split()))
     assert not (folder / "no").exists()
 
 

@@ -8,7 +8,7 @@ from indubio import AnchoredEnsemble, Dense, Detector, Ecdf, Training
 from indubio.collections import odds
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.inputs import MinMax
-from indubio.probability import CDF_CONVERSIONS
+from indubio.probability import PAPER_CONVERSIONS
 from indubio.uncertainty import total
 
 
@@ -27,7 +27,7 @@ def test_cardio_reaches_what_the_prototype_reached(data_folder):
         training_nll, nll = detector.nll(task.train), detector.nll(task.test)
         aurocs.append(roc_auc_score(task.labels, nll.mean(0)))
         weighted = []
-        for conversion in CDF_CONVERSIONS.values():
+        for conversion in PAPER_CONVERSIONS.values():
             for scaled in (False, True):
                 p = conversion(scaled=scaled).fit(training_nll).probability(nll)
                 curve = accuracy_rejection_curve(task.labels, p.mean(0) >= 0.5, total(p))

@@ -137,6 +137,21 @@ def test_spectra_in_a_configuration(folder):
     assert "# bands = 16" in shown
 
 
+def test_a_coalition_in_a_configuration(folder):
+    (folder / "coalition.toml").write_text(
+        'posterior = { kind = "anchored_ensemble", members = 2 }\ntraining = { epochs = 20 }\n'
+        'architecture = { kind = "coalition", network = { kind = "dense", widths = [32], skips = false } }\n'
+        '[data]\nlayout = { kind = "wide", time = "time", group = "run" }\nwindowing = { length = 64 }\n'
+    )
+    run("fit", folder / "good.csv", "-o", folder / "apart", "--config", folder / "coalition.toml")
+    shown = run("inspect", folder / "apart").stdout
+    assert "coalition" in shown
+    run("assess", folder / "new.csv", "-m", folder / "apart", "-o", folder / "found.csv")
+    worst = pd.read_csv(folder / "found.csv").sort_values("nll").iloc[-1]
+    assert worst["group"] == 2
+    assert worst["top_features"].startswith("vibration")
+
+
 def test_rows_have_no_runs_and_workers_give_none(folder):
     recording(1, 3)[["vibration", "pressure"]].to_csv(folder / "rows.csv", index=False)
     run("fit", folder / "rows.csv", "-o", folder / "rows", "--draws", "2")

@@ -12,7 +12,9 @@ from indubio.engine import Corruption, streams
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
+    BetaLikelihood,
     BlockArchitecture,
+    ContinuousBernoulliLikelihood,
     Conv1d,
     Conv2d,
     Dense,
@@ -20,6 +22,7 @@ from indubio.networks import (
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.network import BlockNetwork
 from indubio.training.network_fits import fresh_weights
@@ -79,11 +82,17 @@ class Case:
         return self.nll_apart(theta, rows, **noise).mean()
 
 
-NOISES = {
+NOISES: dict[str, Likelihood] = {
     f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1)
     for kind in (GaussianLikelihood, LaplaceLikelihood, StudentLikelihood)
     for noise in ("unit", "per_feature", "per_example")
-} | {"BernoulliLikelihood": BernoulliLikelihood()}
+}
+NOISES |= {
+    f"{kind.__name__}, {noise}": kind(noise=noise, smallest_scale=0.1, scale=0.3)
+    for kind in (TruncatedGaussianLikelihood, BetaLikelihood)
+    for noise in ("fixed", "per_feature", "per_example")
+}
+NOISES |= {kind.__name__: kind() for kind in (BernoulliLikelihood, ContinuousBernoulliLikelihood)}
 IMAGES = Conv2d(channels=(3, 4), latent=3, skips=True)
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)
 
@@ -143,6 +152,12 @@ CASES: dict[str, Case] = (
         "code noise": Case(Dense(bias=True), (5,), code_noise=True),
         "code noise, norm": Case(Dense(layer_norm=True, skips=False, latent=4), (5,), code_noise=True),
         "code noise, conv": Case(SMALL, (20, 2), code_noise=True),
+        "code noise, activated heads": Case(Dense(activation="selu", code_heads="activated"), (5,), code_noise=True),
+        "code noise, activated heads, norm": Case(
+            Dense(layer_norm=True, bias=True, code_heads="activated", latent=4), (5,), code_noise=True
+        ),
+        "code noise, activated heads, conv": Case(SMALL.replaced(code_heads="activated"), (20, 2), code_noise=True),
+        "code noise, frozen heads": Case(Dense(activation="tanh", code_heads="frozen"), (5,), code_noise=True),
         "code noise, images": Case(IMAGES, (6, 7, 1), code_noise=True),
         "code noise, heteroscedastic": Case(Dense(), (5,), GaussianLikelihood(noise="per_example"), code_noise=True),
     }

@@ -12,7 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, distributions
 
-from indubio.networks import BernoulliLikelihood, GaussianLikelihood, Likelihood, StudentLikelihood
+from indubio.networks import (
+    BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    GaussianLikelihood,
+    Likelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from indubio.networks.layers import Block, Linear
 from indubio.networks.network import BlockNetwork
 
@@ -64,6 +72,11 @@ def passed(
         outputs.append(x)
     mean, head = x, network.code_log_variance
     code_log_variance = None if head is None else run(head, before, None)
+    if code_log_variance is not None and network.code_heads != "linear":
+        code_log_variance = torch.log(F.softplus(code_log_variance).square())
+    if code_log_variance is not None and network.code_heads == "frozen":
+        x = mean = mean.detach()
+        code_log_variance = code_log_variance.detach()
     if noise is not None:
         assert code_log_variance is not None
         x = mean + noise * torch.sqrt(torch.exp(code_log_variance))
@@ -82,14 +95,23 @@ def nll_of_values(likelihood: Likelihood, weights: Named, rows: Tensor, found: P
     """Negative log-likelihood of every value, without constants."""
     if isinstance(likelihood, BernoulliLikelihood):
         return -distributions.Bernoulli(found.location).log_prob(rows) if _binary(rows) else _mixed(rows, found)
+    if isinstance(likelihood, ContinuousBernoulliLikelihood):
+        return -distributions.ContinuousBernoulli(found.location).log_prob(rows)
     log_variance = weights.get("likelihood.log_variance", found.log_variance)
-    scale = torch.ones_like(rows)
+    scale = torch.ones_like(rows) * getattr(likelihood, "scale", 1.0)
     if log_variance is not None:
         scale = torch.sqrt(torch.exp(log_variance) + likelihood.smallest_scale**2).expand_as(rows)
     if isinstance(likelihood, StudentLikelihood):
         return _student(likelihood.freedom, (rows - found.location) / scale) + torch.log(scale)
-    if isinstance(likelihood, GaussianLikelihood):
-        return -distributions.Normal(found.location, scale).log_prob(rows) - log(2 * pi) / 2
+    if isinstance(likelihood, BetaLikelihood):
+        mean, values = (likelihood.edge + (1 - 2 * likelihood.edge) * each for each in (found.location, rows))
+        return -distributions.Beta(mean / scale**2, (1 - mean) / scale**2).log_prob(values)
+    if isinstance(likelihood, GaussianLikelihood | TruncatedGaussianLikelihood):
+        normal = distributions.Normal(found.location, scale)
+        whole = -normal.log_prob(rows) - log(2 * pi) / 2
+        if isinstance(likelihood, GaussianLikelihood):
+            return whole
+        return whole + torch.log(normal.cdf(torch.ones_like(rows)) - normal.cdf(torch.zeros_like(rows)))
     return -distributions.Laplace(found.location, scale).log_prob(rows) - log(2)
 
 

@@ -16,7 +16,7 @@ from tests.engines import CORE, instruction_sets
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
-EXP, LOG, SOFTPLUS = (len(ACTIVATIONS) + place for place in range(3))
+EXP, LOG, SOFTPLUS, LOG_GAMMA, DIGAMMA = (len(ACTIVATIONS) + place for place in range(5))
 FUNCTIONS = {
     "cosine": (ACTIVATIONS["cosine"], np.cos, (-300, 300)),
     "exp": (EXP, np.exp, (-87, 88)),
@@ -130,6 +130,15 @@ def test_functions_are_those_of_scipy(core, name, dtype):
     found, there = core.function(which, x), expected(x.astype(np.float64))
     # A few units in the last place; gelu's far left is the difference of nearly equal numbers in SciPy as well.
     np.testing.assert_allclose(found, there, rtol=8 * np.finfo(dtype).eps, atol=4 * np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize(("which", "expected"), [(LOG_GAMMA, special.gammaln), (DIGAMMA, special.psi)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["single", "double"])
+def test_log_gamma_and_its_derivative_are_those_of_scipy(core, which, expected, dtype):
+    x = np.concatenate([np.geomspace(1e-6, 1e15, 4001), np.linspace(0.5, 3, 1001)]).astype(dtype)
+    # Both pass through 0 between 1 and 2, where only the absolute error is small: the sum has parts of about 10.
+    precision = np.finfo(dtype).eps
+    np.testing.assert_allclose(core.function(which, x), expected(x.astype(np.float64)), rtol=8 * precision, atol=2e-14)
 
 
 @pytest.mark.parametrize("name", ["leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid"])

@@ -51,6 +51,19 @@ def test_scores_are_those_of_the_plain_network(name, kind, shared, count, engine
     np.testing.assert_allclose(again, nll, rtol=1e-13)
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.likelihood.output_noise])
+@pytest.mark.parametrize("masks", [False, True], ids=["plain", "masks"])
+def test_the_variance_is_what_the_plain_decoder_gives(name, masks, engine):
+    case = CASES[name]
+    values, places, _ = draws_of(case, 3, masks=masks)
+    rows = case.rows(33)
+    found = ENGINES[engine](case.autoencoder).scorer(3, values, places, None).variance(rows)
+    for draw in range(3):
+        own = None if places is None else [tensor(mask[draw : draw + 1]) for mask in places]
+        log_variance = case.passed(tensor(values[draw]), tensor(rows), masks=own, noise=None).log_variance
+        np.testing.assert_allclose(found[draw], log_variance.exp() + case.likelihood.smallest_scale**2, **CLOSE)
+
+
 def test_a_score_depends_on_nothing_but_the_row(engine):
     case = CASES["conv, leaky_relu"]
     values, masks, _ = draws_of(case, 4, masks=True)

@@ -12,7 +12,7 @@ from indubio import CrossFit, Detector, TrainScores, load, save
 from indubio.engine import stream
 from indubio.errors import MixingWarning
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood, OwnNetwork
-from indubio.posteriors import SGHMC, VAE, AnchoredEnsemble, BayesByBackprop, Deterministic, MCDropout, Training
+from indubio.posteriors import POSTERIORS, SGHMC, TrainedPosterior, Training
 from indubio.report import html_report
 from indubio.training.data_prior import INITIAL_NUMBERS, prior_scale_at, temperature_of
 from indubio.training.mixing import FEWEST, MIXED, Mixing, effective_size, split_r_hat
@@ -176,7 +176,10 @@ def test_chains_share_the_draws_and_the_first_is_the_only_one_of_one():
     assert SGHMC(draws=2, chains=9, **quick).fit(autoencoder, rows, training=training, seed=0).count == 2
 
 
-@pytest.mark.parametrize("posterior", [AnchoredEnsemble, BayesByBackprop, Deterministic, MCDropout, SGHMC, VAE])
+TRAINED = [kind for kind in POSTERIORS.values() if issubclass(kind, TrainedPosterior)]
+
+
+@pytest.mark.parametrize("posterior", TRAINED)
 def test_a_prior_of_the_data_is_for_every_posterior_that_is_trained(posterior):
     rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
     made = posterior(prior_scale="auto").with_count(2)

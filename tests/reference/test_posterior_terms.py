@@ -19,7 +19,7 @@ from indubio.networks import (
     LaplaceLikelihood,
 )
 from indubio.networks.tensors import Decoded
-from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
+from indubio.posteriors import SGHMC, VAE, BayesByBackprop, BayesianVAE, MCDropout, Training
 from tests.engines import ENGINES, run_on
 from tests.reference.engine_cases import NETWORKS, Case, batches_of
 
@@ -191,6 +191,56 @@ def test_a_vae_draw_moves_the_code_by_its_noise_times_sigma(case, engine, monkey
         noise = torch.tensor(draws.noise[draw])
         expected = case.nll_apart(torch.tensor(theta), torch.tensor(rows), noise=noise).flatten(1).mean(1)
         np.testing.assert_allclose(draws.nll(rows)[draw], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(Dense(skips=False), (4,), code_noise=True),
+        Case(Conv1d(linear=(6,)), (20, 2), GaussianLikelihood(noise="per_example"), code_noise=True),
+    ],
+    ids=["dense", "conv"],
+)
+def test_a_draw_of_a_bayesian_vae_has_weights_and_a_code_noise_of_its_own(case, engine, monkeypatch):
+    run_on(engine, monkeypatch)
+    rows, few = case.rows(6), {"draws": 3, "chains": 2, "burn_in": 4, "thinning": 2}
+    draws = BayesianVAE(**few).fit(case.autoencoder, rows, training=Training(epochs=2), seed=0)
+    assert len(np.unique(draws.noise, axis=0)) == 3
+    for draw, theta in enumerate(case.autoencoder.flat(draws.weights)):
+        noise = torch.tensor(draws.noise[draw])
+        expected = case.nll_apart(torch.tensor(theta), torch.tensor(rows), noise=noise).flatten(1).mean(1)
+        np.testing.assert_allclose(draws.nll(rows)[draw], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_the_decoder_of_a_bayesian_vae_is_kicked(engine, monkeypatch):
+    # One move from trained weights: what the kicks add is the difference to a chain without temperature.
+    run_on(engine, monkeypatch)
+    case = Case(Dense(), (4,), GaussianLikelihood(noise="per_example"), code_noise=True)
+    cold, warm = (
+        BayesianVAE(draws=1, burn_in=0, thinning=1, temperature=temperature)
+        .fit(case.autoencoder, case.rows(), training=Training(epochs=2, batch_size=23), seed=0)
+        .weights
+        for temperature in (0.0, 1.0)
+    )
+    for name, weight in cold.items():
+        of_encoder = name.startswith(("encoder.", "code_log_variance."))
+        assert np.array_equal(weight, warm[name]) == of_encoder, name
+    assert {"code_log_variance.weight", "output_log_variance.weight"} < set(cold)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_with_no_move_left_a_bayesian_vae_is_the_vae_that_it_began_with(engine, monkeypatch):
+    run_on(engine, monkeypatch)
+    case = Case(Dense(), (4,), code_noise=True)
+    still = BayesianVAE(draws=2, chains=1, burn_in=0, thinning=1, temperature=0, step_size=1e-30, kl_weight=0.3)
+    ours, theirs = (
+        posterior.fit(case.autoencoder, case.rows(), training=Training(epochs=3), seed=0).weights
+        for posterior in (still, VAE(draws=2, kl_weight=0.3))
+    )
+    for name, weight in theirs.items():
+        np.testing.assert_array_equal(ours[name], np.repeat(weight, 2, axis=0))
 
 
 def test_the_draws_of_bayes_by_backprop_have_the_spread_that_was_trained():

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from torch import nn
 
-from indubio import AnchoredEnsemble, Conv1d, Detector, MCDropout, NoReferral, OwnNetwork, Training
+from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, MCDropout, NoReferral, OwnNetwork, Training
 from indubio.configuration import (
     FAMILIES,
     PARAMETERS,
@@ -20,9 +20,10 @@ from indubio.configuration import (
 from indubio.errors import ConfigError
 from indubio.inputs import Long, MinMax, Roles, Wide, Windowing
 from indubio.inputs.reading import Reading
-from indubio.networks import GaussianLikelihood
+from indubio.networks import Architecture, GaussianLikelihood
 from indubio.posteriors import EarlyStopping, Posterior, RangeTest
 from indubio.probability import Conversion, Ecdf, Gaussian
+from indubio.scores import SCORES
 from indubio.settings import Settings
 
 OWN = OwnNetwork(encoder=lambda shape: nn.Linear(shape[0], 1), decoder=lambda shape: nn.Linear(1, shape[0]))
@@ -179,6 +180,17 @@ def test_settings_that_no_list_names_are_refused():
         to_plain(Mine())
 
 
+def test_a_coalition_says_which_network_each_sensor_has():
+    plain = {"kind": "coalition", "network": {"kind": "dense", "widths": [5]}}
+    assert from_plain(Architecture, plain) == Coalition(network=Dense(widths=(5,)))
+    assert from_plain(Architecture, through_json(to_plain(Coalition()))) == Coalition(network=Conv1d(bias=True))
+
+
+def test_a_coalition_is_made_of_networks_that_are_trained():
+    with pytest.raises(ConfigError, match=r'`network\.kind` must not be \'attention\'. There are "dense", "conv1d"'):
+        from_plain(Architecture, {"kind": "coalition", "network": {"kind": "attention"}})
+
+
 # ----- the whole detector
 
 
@@ -202,7 +214,10 @@ def test_every_parameter_of_the_detector_is_known():
     assert set(PARAMETERS) == set(inspect.signature(Detector).parameters)
 
 
-@pytest.mark.parametrize("detector", [Detector(), FULL], ids=["defaults", "everything set"])
+SCORED = [Detector(anomaly_score=score) for score in ("nll", *SCORES)]
+
+
+@pytest.mark.parametrize("detector", [Detector(), FULL, *SCORED], ids=["defaults", "everything set", "nll", *SCORES])
 def test_a_detector_comes_back_from_json(detector):
     again = detector_from_plain(through_json(detector_to_plain(detector)))
     assert again.get_params(deep=False) == detector.get_params(deep=False)

@@ -63,6 +63,15 @@ class Plan:
             return self
         return replace(self, parts=(replace(self.parts[0], draws=draws),))
 
+    def one_each(self) -> "Plan":
+        """The same with one draw in every fold, for scores that all draws of a fold give together."""
+        return replace(self, parts=tuple(replace(fold, draws=1) for fold in self.parts))
+
+    @property
+    def draws(self) -> tuple[int, ...]:
+        """How many draws each fold has."""
+        return tuple(fold.draws for fold in self.parts)
+
     def slices(self) -> list[tuple[slice, Fold]]:
         """Each fold with the place of its draws among all draws."""
         first = np.cumsum([0, *(fold.draws for fold in self.parts)]).tolist()

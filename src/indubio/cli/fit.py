@@ -128,9 +128,23 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="nll (default), epistemic, aleatoric or waic.", rich_help_panel=MODEL),
+    ] = None,
+    likelihood: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian, laplace or student; for values within [0, 1], which min-max scaled ones are then cut to: "
+            "bernoulli, continuous_bernoulli, truncated_gaussian or beta. Default: as suits the posterior.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     conversion: Annotated[
         str | None,
-        typer.Option(help="even_odds (default), ecdf, gaussian, exponential or uniform.", rich_help_panel=MODEL),
+        typer.Option(
+            help="even_odds (default), ecdf, gaussian, exponential, uniform, gamma or lognormal.", rich_help_panel=MODEL
+        ),
     ] = None,
     calibration: Annotated[
         str | None,
@@ -223,9 +237,11 @@ def fit(
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
+        "anomaly_score": score,
+        "likelihood": {"kind": likelihood},
         "conversion": {"kind": conversion},
         "calibration": {"kind": calibration},
-        "scaling": {"kind": scaling},
+        "scaling": _scaling(given, likelihood, scaling, kind),
         "false_alarms": false_alarms,
         "range_margin": range_margin,
         "novelty_limit": novelty_limit,
@@ -308,6 +324,28 @@ def _epochs(text: str | None) -> int | str | None:
     if not text.isdecimal():
         raise ConfigError(f'--epochs must be a number, such as 100, or "auto", got {text!r}.')
     return int(text)
+
+
+def _scaling(config: dict[str, Any], likelihood: str | None, scaling: str | None, posterior: str) -> dict[str, Any]:
+    """What the flags say of the scaling: a likelihood of values within [0, 1] has them cut to it."""
+    from indubio.errors import ConfigError
+    from indubio.networks import LIKELIHOODS
+    from indubio.posteriors import POSTERIORS
+
+    if likelihood not in LIKELIHOODS or not LIKELIHOODS[likelihood]().unit_interval:
+        return {"kind": scaling}
+    if posterior in POSTERIORS and not POSTERIORS[posterior].TRAINED:
+        raise ConfigError(
+            f"--likelihood {likelihood} is for reconstructions within [0, 1], and `{posterior}` gives any number: "
+            "leave it out, or pass a posterior that is trained, such as --posterior anchored_ensemble."
+        )
+    kind = scaling or _kind(config, "scaling") or "min_max"
+    if kind != "min_max":
+        raise ConfigError(
+            f"--likelihood {likelihood} is for values within [0, 1], which `{kind}` does not give: "
+            "pass --scaling min_max."
+        )
+    return {"kind": kind, "clip": True}
 
 
 def _share(text: str) -> float:

@@ -62,6 +62,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
     }
     if detector.draws_.mixing is not None:
         training["chains"] = str(detector.draws_.mixing)
+    training |= {name: f"{value:.4g}" for name, value in (detector.draws_.facts or {}).items()}
     spectra = detector.intake_.spectra
     if spectra is not None:
         training["features of one"] = f"{spectra.count}, {spectra.per_sensor} of each sensor"

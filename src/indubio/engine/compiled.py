@@ -12,10 +12,19 @@ from jaxtyping import Float, Int
 
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
 from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
-from indubio.engine.random import Stream
+from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
-from indubio.networks.likelihoods import BernoulliLikelihood, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
+from indubio.networks.likelihoods import (
+    BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    Likelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from indubio.networks.network import BlockNetwork
 
 BETA1, BETA2 = 0.9, 0.999  # Adam's, torch's defaults
@@ -30,8 +39,17 @@ ACTIVATIONS = {
         ("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid", "cosine", "softmax")
     )
 }
-LIKELIHOODS = {GaussianLikelihood: 0, LaplaceLikelihood: 1, BernoulliLikelihood: 2, StudentLikelihood: 3}
-NOISES = {"unit": 0, "per_feature": 1, "per_example": 2}
+LIKELIHOODS: dict[type[Likelihood], int] = {
+    GaussianLikelihood: 0,
+    LaplaceLikelihood: 1,
+    BernoulliLikelihood: 2,
+    StudentLikelihood: 3,
+    ContinuousBernoulliLikelihood: 4,
+    TruncatedGaussianLikelihood: 5,
+    BetaLikelihood: 6,
+}
+CODE_HEADS = {"linear": 1, "activated": 2, "frozen": 3}  # 0 is none
+NOISES = {"unit": 0, "fixed": 0, "per_feature": 1, "per_example": 2}
 POINT, VARIATIONAL, CHAIN = range(3)
 
 Values = Float[np.ndarray, "..."]
@@ -64,13 +82,13 @@ class CompiledEngine:
             _layers(network),
             _places(network),
             depth=len(network.encoder),
-            code_head=network.code_log_variance is not None,
+            code_head=0 if network.code_log_variance is None else CODE_HEADS[network.code_heads],
             output_head=network.output_log_variance is not None,
             likelihood=LIKELIHOODS[type(likelihood)],
             noise=NOISES[getattr(likelihood, "noise", "unit")],
             slope=network.slope,
-            smallest_variance=getattr(likelihood, "smallest_scale", 0.0) ** 2,
-            freedom=getattr(likelihood, "freedom", 0.0),
+            smallest_variance=likelihood.least_variance,
+            number=_own_number(likelihood),
         )
         weakref.finalize(self, library.forget, self.handle)
         self.weights, self.units, self.latent, room = library.network_sizes(self.handle)
@@ -103,6 +121,13 @@ class CompiledEngine:
     ) -> "CompiledSampler":
         """A chain that starts at these weights."""
         return CompiledSampler(self, chain, values, stream, batch=batch, noise=_InputNoise(corruption, values.dtype))
+
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows: the first move of a chain without momentum and kicks."""
+        still = Chain(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
+        sampler = self.sampler(still, values, stream(0, 0, 0), batch=len(rows))
+        sampler.steps(rows, np.arange(len(rows))[None])
+        return sampler.momentum
 
     def scorer(
         self,
@@ -192,6 +217,11 @@ class CompiledTrainer:
         """Go on training from these values; Adam keeps its memory."""
         self._values[...] = values
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken."""
+        self._moments[...] = 0
+        self._power1 = self._power2 = 1.0
+
     def _corrected(self, rates: Sequence[float]) -> tuple[Values, Values]:
         """Rates over Adam's first correction, and one over the root of its second; only exactly rounded operations."""
         over, roots = np.empty(len(rates)), np.empty(len(rates))
@@ -255,20 +285,25 @@ class CompiledSampler:
         batch: int,
         noise: _InputNoise,
     ) -> None:
-        self._engine, self._chain, self._batch, self._noise = engine, chain, batch, noise
+        self._engine, self.chain, self._batch, self._noise = engine, chain, batch, noise
         self._values = np.array(values, order="C")
-        self._momentum = np.zeros_like(self._values)
+        self.momentum = np.zeros_like(self._values)
         self._key, self._steps = stream.key, 0
 
     def steps(self, rows: Float[np.ndarray, "n ..."], order: Int[np.ndarray, "1 ordered"]) -> float:
         """A move for each batch of the rows in this order; the last batch's loss."""
-        chain, flat = self._chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
+        chain, flat = self.chain, np.ascontiguousarray(self._engine.flat(rows), self._values.dtype)
         order = np.ascontiguousarray(order[0])
         steps = -(-len(order) // self._batch)
+        decays, spreads = (
+            np.full(self._engine.weights, each, self._values.dtype) for each in (2 * chain.prior_scale, chain.spread)
+        )
         job = TrainJob(
             values=address(self._values),
-            moments=address(self._momentum),
+            moments=address(self.momentum),
             rows=address(flat),
+            decays=address(decays),
+            spreads=address(spreads),
             order=address(order),
             objective=CHAIN,
             weights=self._engine.weights,
@@ -276,11 +311,10 @@ class CompiledSampler:
             ordered=len(order),
             batch=self._batch,
             steps=steps,
-            decay=2 * chain.prior_scale,
             keep=1.0,
+            kl_weight=chain.kl_weight or 0.0,
             step_size=chain.step_size,
             friction=chain.friction,
-            spread=chain.spread,
             key=self._key,
             first_step=self._steps,
         )
@@ -332,6 +366,12 @@ class CompiledScorer:
         self._score(rows, reconstruction=out)
         return out
 
+    def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """The squared scale that every draw's decoder gives for every value."""
+        out = self._room(rows, *rows.shape[1:])
+        self._score(rows, variance=out)
+        return out
+
     def _room(self, rows: Values, *shape: int) -> Values:
         return np.empty((self._count, len(rows), *shape), self._values.dtype)
 
@@ -351,6 +391,17 @@ class CompiledScorer:
         for name, out in outputs.items():
             setattr(job, name, address(out))
         self._engine.core.score(self._engine.handle, precision(self._values.dtype), job)
+
+
+def _own_number(likelihood: Likelihood) -> float:
+    """What a likelihood has beside its scale, as native/network.h says."""
+    match likelihood:
+        case StudentLikelihood():
+            return likelihood.freedom
+        case BetaLikelihood():
+            return likelihood.edge
+        case _:
+            return 0.0
 
 
 def mean_of_rows(nll: Float[np.ndarray, "networks n"]) -> Float[np.ndarray, " networks"]:

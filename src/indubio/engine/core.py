@@ -35,12 +35,13 @@ class TrainJob(Structure):
     """What a training call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "order", "rates", "roots")),
+        *((name, c_void_p) for name in ("values", "moments", "anchors", "rows", "factors", "decays", "spreads")),
+        *((name, c_void_p) for name in ("order", "rates", "roots")),
         *((name, c_int64) for name in ("objective", "weights", "rows_count", "ordered", "batch", "steps")),
         *((name, c_double) for name in ("decay", "keep", "kl_weight", "lowest", "highest")),
         ("samples", c_int64),
         *((name, c_double) for name in ("prior_scale", "mixture", "wide", "narrow")),
-        *((name, c_double) for name in ("step_size", "friction", "spread")),
+        *((name, c_double) for name in ("step_size", "friction")),
         ("key", c_uint64),
         ("first_step", c_uint64),
         ("loss", c_double),
@@ -52,7 +53,10 @@ class ScoreJob(Structure):
     """What a scoring call is given; the same fields as in native/jobs.h."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction")),
+        *(
+            (name, c_void_p)
+            for name in ("values", "masks", "noise", "rows", "nll", "apart", "reconstruction", "variance")
+        ),
         *((name, c_int64) for name in ("weights", "draws", "shared", "rows_count", "at_once")),
     )
 
@@ -162,17 +166,17 @@ class Core:
         place: Int[np.ndarray, " features"],
         *,
         depth: int,
-        code_head: bool,
+        code_head: int,
         output_head: bool,
         likelihood: int,
         noise: int,
         slope: float,
         smallest_variance: float,
-        freedom: float,
+        number: float,
     ) -> int:
         """The handle of a network, which `forget` takes back; see native/core.cpp."""
         error = ctypes.create_string_buffer(ERROR_BYTES)
-        count = len(layers) - code_head - output_head
+        count = len(layers) - (code_head > 0) - output_head
         handle = self._library.indubio_network(
             address(layers),
             count,
@@ -185,7 +189,7 @@ class Core:
             noise,
             slope,
             smallest_variance,
-            freedom,
+            number,
             error,
         )
         if not handle:
@@ -238,7 +242,7 @@ class Core:
         return out
 
     def function(self, which: int, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """A function of every value, for the tests: activations by their number, then exp, log, softplus."""
+        """Of every value, for the tests: activations by their number, then exp, log, softplus, log gamma, digamma."""
         out = np.ascontiguousarray(values).copy()
         self._library.indubio_function(precision(out.dtype), which, out.size, address(out))
         return out

@@ -16,6 +16,7 @@ from indubio.engine.objectives import Chain, Corruption, PointWeights, Variation
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 
 Rows = Float[np.ndarray, "n ..."]
 
@@ -38,9 +39,18 @@ class Trainer(Protocol):
     def put(self, values: Float[np.ndarray, "c v"]) -> None:
         """Go on training from these values, for instance the best so far."""
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken; values and random numbers go on from where they are."""
+
 
 class Sampler(Protocol):
-    """A chain of one network's weights."""
+    """A chain of one network's weights.
+
+    Attributes:
+        chain: settings of the next moves, which may be changed on the way; all but the code's KL.
+    """
+
+    chain: Chain
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch of the rows in this order; the last batch's mean NLL."""
@@ -60,6 +70,9 @@ class DrawScorer(Protocol):
 
     def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
         """What every draw takes every row for."""
+
+    def variance(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """The squared scale that every draw's decoder gives for every value; only where the likelihood asks for it."""
 
 
 class Engine(Protocol):
@@ -108,6 +121,9 @@ class Engine(Protocol):
     ) -> Sampler:
         """A chain that begins at these values, without momentum."""
 
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows, at these values."""
+
     def scorer(
         self,
         count: int,
@@ -127,6 +143,10 @@ class Engine(Protocol):
 
 def engine_for(autoencoder: Autoencoder) -> Engine:
     """The engine that runs this autoencoder."""
+    if isinstance(autoencoder.network, CoalitionNetwork):
+        from indubio.engine.coalition_engine import CoalitionEngine
+
+        return CoalitionEngine(autoencoder, engine_for)
     compiled = compiled_engine(autoencoder)
     if compiled is not None:
         return compiled

@@ -64,20 +64,23 @@ class Variational:
     narrow: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     r"""Stochastic gradient Hamiltonian Monte Carlo on L = mean NLL + lambda ||theta||^2.
 
     v <- (1 - friction) v - step_size grad L(theta) + spread N(0, 1),     theta <- theta + v
 
     Args:
-        prior_scale: lambda.
+        prior_scale: lambda, of all weights or of each.
         step_size: of a move.
         friction: share of the momentum lost at every move.
-        spread: standard deviation of the kick.
+        spread: standard deviation of the kick, of all weights or of each; where it is 0 the move is gradient descent
+            with momentum.
+        kl_weight: of the code's KL in L, as in `PointWeights`; None for networks without code noise.
     """
 
-    prior_scale: float
+    prior_scale: float | Float[np.ndarray, " p"]
     step_size: float
     friction: float
-    spread: float
+    spread: float | Float[np.ndarray, " p"]
+    kl_weight: float | None = None

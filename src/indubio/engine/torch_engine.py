@@ -70,9 +70,18 @@ class TorchEngine:
         corruption: Corruption | None = None,
     ) -> "_TorchSampler":
         """A chain that begins at these values, without momentum."""
-        objective = PointWeights(prior_scale=chain.prior_scale)
+        objective = PointWeights(prior_scale=0.0, kl_weight=chain.kl_weight)  # the prior is a part of the move
         loss = PointLoss(objective, self._stacked, self._autoencoder.network, [stream], corruption)
         return _TorchSampler(chain, loss, values, stream, self._autoencoder.device, batch)
+
+    def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
+        """Of the mean NLL of all rows, at these values."""
+        loss = PointLoss(PointWeights(prior_scale=0.0), self._stacked, self._autoencoder.network, [])
+        given = tensor_of(values, self._autoencoder.device).clone().requires_grad_()
+        with _threads(1 if values.shape[1] <= SMALL_NETWORK else None):
+            differentiated(loss, given, tensor_of(rows, given.device).to(given.dtype).unsqueeze(0))
+        assert given.grad is not None  # made above
+        return array_of(given.grad)
 
     def scorer(
         self,
@@ -152,33 +161,39 @@ class _TorchTrainer:
         with torch.no_grad():
             self._values.copy_(tensor_of(values, self._values.device))
 
+    def restart(self) -> None:
+        """Let Adam forget the steps it has taken."""
+        self._adam.state.clear()
+
 
 class _TorchSampler:
     def __init__(
         self, chain: Chain, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
     ) -> None:
-        self._chain, self._loss, self._stream = chain, loss, stream
+        self.chain, self._loss, self._stream = chain, loss, stream
         self._values = tensor_of(values, device).clone().requires_grad_()
         self._momentum = torch.zeros_like(self._values)
         self._batches = _Batches(batch, self._values)
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch; the last batch's mean NLL."""
-        last = float("nan")
+        last, told = float("nan"), (2 * self.chain.prior_scale, self.chain.spread)
+        values = self._values
+        decay, spread = (torch.as_tensor(each, dtype=values.dtype, device=values.device) for each in told)
         with _threads(1 if self._values.shape[1] <= SMALL_NETWORK else None):
             for batch in self._batches(rows, order):
                 last = float(differentiated(self._loss, self._values, batch))
-                self._move()
+                self._move(decay, spread)
         return last
 
     @torch.no_grad()
-    def _move(self) -> None:
-        chain, values = self._chain, self._values
+    def _move(self, decay: Tensor, spread: Tensor) -> None:
+        chain, values = self.chain, self._values
         assert values.grad is not None
-        gradient = values.grad.add_(values, alpha=self._loss.decay)
+        gradient = values.grad.addcmul_(values, decay)
         self._momentum.mul_(1 - chain.friction).sub_(gradient, alpha=chain.step_size)
         kick = torch.from_numpy(self._stream.normal(tuple(values.shape))).to(values)
-        values.add_(self._momentum.add_(kick, alpha=chain.spread))
+        values.add_(self._momentum.addcmul_(kick, spread))
 
     def values(self) -> Float[np.ndarray, "1 p"]:
         """The weights that the chain has reached, as the live array."""
@@ -217,6 +232,10 @@ class _TorchScorer:
             return self._stacked.reconstruct(weights, given, **noise).location  # type: ignore[arg-type]
 
         return array_of(self._over_chunks(location, rows, rows.shape[1:]))
+
+    def variance(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
+        """The squared scale that every draw's decoder gives for every value."""
+        return array_of(self._over_chunks(self._stacked.variance, rows, rows.shape[1:]))
 
     def _over_chunks(self, function: Callable[..., Tensor], rows: Rows, tail: tuple[int, ...]) -> Tensor:
         # Many rows: few draws at a time, whose layers stay in the cache. Few rows: all draws in one go, since then the

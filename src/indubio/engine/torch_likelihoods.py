@@ -8,19 +8,28 @@ A likelihood of your own registers its formula here, and then runs with every ne
 
 from functools import singledispatch
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from indubio.networks.likelihoods import (
     LOG_VARIANCE,
     BernoulliLikelihood,
+    BetaLikelihood,
+    BoundedLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     NoisyLikelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.tensors import Decoded, TensorWeights
+
+SERIES_UP_TO, SERIES_TERMS = 1 / 3, 18  # of atanh(t) / t: the next term is below 1e-17
+SMALLEST = 1e-37  # as in the compiled core: a logarithm below is bounded
+LEAST_MASS = 1e-15  # of a Gaussian within [0, 1], whose scale would have to be 1e14
 
 
 @singledispatch
@@ -70,10 +79,67 @@ def _student(likelihood: StudentLikelihood, x: Tensor, decoded: Decoded, weights
     return shares if variance is None else shares + variance.log() / 2
 
 
+@nll_of_values.register
+def _continuous_bernoulli(
+    likelihood: ContinuousBernoulliLikelihood,  # noqa: ARG001 - as every formula
+    x: Tensor,
+    decoded: Decoded,
+    weights: TensorWeights,  # noqa: ARG001
+) -> Tensor:
+    location = decoded.location
+    bernoulli = F.binary_cross_entropy(location, x.expand_as(location), reduction="none")
+    off = 1 - 2 * location
+    near = off.abs() < SERIES_UP_TO
+    # Both branches get values that the other one is for out of the way: their slopes must be finite too.
+    square = torch.where(near, off, 0).square()
+    series = sum(square**k / (2 * k + 1) for k in range(1, SERIES_TERMS)) + 1
+    odds = _bounded_log(1 - location) - _bounded_log(location)
+    ratio = torch.where(near, 1, odds) / torch.where(near, 1, off)
+    return bernoulli - torch.where(near, 2 * series, ratio).log()
+
+
+@nll_of_values.register
+def _truncated_gaussian(
+    likelihood: TruncatedGaussianLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights
+) -> Tensor:
+    location, variance = decoded.location, _bounded_variance(likelihood, decoded, weights)
+    scale = (2 * variance).sqrt()
+    # Phi(high) - Phi(low) with low below 0: as a sum, so that a wide scale costs no digits.
+    mass = (torch.erf((1 - location) / scale) + torch.erf(location / scale)) / 2
+    return ((x - location).square() / variance + variance.log()) / 2 + mass.clamp_min(LEAST_MASS).log()
+
+
+@nll_of_values.register
+def _beta(likelihood: BetaLikelihood, x: Tensor, decoded: Decoded, weights: TensorWeights) -> Tensor:
+    # In double: the logarithms of large gamma functions nearly cancel.
+    mean, value = (likelihood.edge + (1 - 2 * likelihood.edge) * each.double() for each in (decoded.location, x))
+    everything = 1 / _bounded_variance(likelihood, decoded, weights).double()
+    a, b = everything * mean, everything * (1 - mean)
+    constant = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(everything)
+    return (constant - (a - 1) * _bounded_log(value) - (b - 1) * _bounded_log(1 - value)).to(x.dtype)
+
+
+def _bounded_log(x: Tensor) -> Tensor:
+    """The logarithm, bounded at -100; its slope is 0 there."""
+    return torch.where(x > SMALLEST, x.clamp_min(SMALLEST).log(), -100.0)
+
+
+def _bounded_variance(likelihood: BoundedLikelihood, decoded: Decoded, weights: TensorWeights) -> Tensor:
+    if likelihood.noise == "fixed":
+        return decoded.location.new_tensor(likelihood.least_variance)
+    return _learned_log_variance(likelihood, decoded, weights).exp() + likelihood.least_variance
+
+
 def _variance(likelihood: NoisyLikelihood, decoded: Decoded, weights: TensorWeights) -> Tensor | None:
     """The squared scale of every value, or None where it is 1."""
     if likelihood.noise == "unit":
         return None
+    return _learned_log_variance(likelihood, decoded, weights).exp() + likelihood.least_variance
+
+
+def _learned_log_variance(
+    likelihood: NoisyLikelihood | BoundedLikelihood, decoded: Decoded, weights: TensorWeights
+) -> Tensor:
     log_variance = weights[LOG_VARIANCE].unsqueeze(1) if likelihood.noise == "per_feature" else decoded.log_variance
     assert log_variance is not None  # architectures build the head whenever `output_noise` asks
-    return log_variance.exp() + likelihood.smallest_scale**2
+    return log_variance

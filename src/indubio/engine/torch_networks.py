@@ -18,6 +18,7 @@ from torch import Tensor
 from indubio.engine.torch_likelihoods import nll_of_values
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
+from indubio.networks.likelihoods import NoisyLikelihood
 from indubio.networks.network import BlockNetwork, Network
 from indubio.networks.own_modules import ModuleNetwork
 from indubio.networks.tensors import Code, Decoded, Masks, TensorWeights
@@ -67,6 +68,20 @@ class StackedAutoencoder:
         """The reconstruction; `masks` are dropout masks, `noise` standard normal noise of a VAE's code."""
         code = self.program.encode(weights, rows, masks)
         return self.program.decode(weights, code if noise is None else noisy(code, noise), masks)
+
+    def variance(
+        self,
+        weights: TensorWeights,
+        rows: Float[Tensor, "a b ..."],
+        *,
+        masks: Masks | None = None,
+        noise: Tensor | None = None,
+    ) -> Float[Tensor, "c b ..."]:
+        """The squared scale of every value, of a likelihood with `output_noise`."""
+        decoded = self.reconstruct(weights, rows, masks=masks, noise=noise)
+        assert isinstance(self._likelihood, NoisyLikelihood)
+        assert decoded.log_variance is not None
+        return decoded.log_variance.exp() + self._likelihood.smallest_scale**2
 
     def nll_per_feature(
         self,
@@ -133,8 +148,12 @@ class _Blocks:
             x = x.reshape(*x.shape[:2], *block.layer.in_shape)
             if block is network.encoder[-1] and network.code_log_variance:
                 log_variance = self._run(network.code_log_variance, weights, x)
+                if network.code_heads != "linear":
+                    log_variance = 2 * F.softplus(log_variance).log()
             x = _masked(self._run(block, weights, x), masks, place)
             outputs.append(x)
+        if log_variance is not None and network.code_heads == "frozen":
+            x, log_variance = x.detach(), log_variance.detach()
         return Code(x, log_variance, tuple(outputs[:-1]) if network.skips else ())
 
     def decode(self, weights: TensorWeights, code: Code, masks: Masks | None) -> Decoded:

@@ -2,20 +2,35 @@
 
 import numpy as np
 from onnx import TensorProto
+from scipy.special import gammainc, gammainccinv, gammaln
 
 from indubio.conformal import Reference
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.pipeline.familiarity import Familiarity
-from indubio.probability import TIE_TOLERANCE, Correction, Ecdf, Exponential, FittedConversion, Gaussian, Odds, Uniform
+from indubio.probability import (
+    TIE_TOLERANCE,
+    Correction,
+    Ecdf,
+    Exponential,
+    FittedConversion,
+    Gamma,
+    Gaussian,
+    LogNormal,
+    Odds,
+    Uniform,
+)
 from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE
 from indubio.probability.even_odds import SUREST as SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
+from indubio.probability.shaped import Shaped
 from indubio.probability.ties import upper_tie as reference_ties
 from indubio.uncertainty import LARGEST_TOTAL
+
+LEFT_OUT = 1e-15  # of a gamma distribution's probability
 
 
 def upper_tie(graph: Graph, score: str) -> str:
@@ -35,8 +50,8 @@ def probability(graph: Graph, fitted: FittedConversion, nll: str) -> str:
         return _odds(graph, conversion, parameters, nll)
     if isinstance(conversion, Ecdf):
         cdf = _ecdf(graph, parameters["scores"], nll)
-    elif isinstance(conversion, LocationScale):
-        cdf = _location_scale(graph, conversion, parameters["location"], parameters["scale"], nll)
+    elif isinstance(conversion, LocationScale | Shaped):
+        cdf = _parametric(graph, conversion, parameters, nll)
     else:
         raise ConfigError(f"{type(conversion).__name__} cannot be exported.")
     if not conversion.is_scaled:
@@ -84,10 +99,11 @@ def _counted(graph: Graph, scores: np.ndarray, reached: str, compared: str) -> s
     return graph.add("Min", place, graph.constant(count, np.int64))
 
 
-def _location_scale(graph: Graph, conversion: LocationScale, location: np.ndarray, scale: np.ndarray, nll: str) -> str:
-    spread = np.where(scale == 0, 1.0, scale)[:, None]
-    at = graph.constant(location[:, None])
-    cdf = _standard_cdf(graph, conversion, graph.add("Div", graph.add("Sub", nll, at), graph.constant(spread)))
+def _parametric(graph: Graph, conversion: LocationScale | Shaped, parameters: dict[str, np.ndarray], nll: str) -> str:
+    scale, at = parameters["scale"], graph.constant(parameters["location"][:, None])
+    spread = graph.constant(np.where(scale == 0, 1.0, scale)[:, None])
+    z = graph.add("Div", graph.add("Sub", nll, at), spread)
+    cdf = _standard_cdf(graph, conversion, z, parameters.get("shape"))
     if (scale > 0).all():
         return cdf
     zero, one, middle = (graph.constant(value) for value in (0.0, 1.0, conversion.AT_THE_STEP))
@@ -96,20 +112,47 @@ def _location_scale(graph: Graph, conversion: LocationScale, location: np.ndarra
     return graph.add("Where", graph.constant(scale[:, None] == 0), step, cdf)
 
 
-def _standard_cdf(graph: Graph, conversion: LocationScale, z: str) -> str:
+def _standard_cdf(graph: Graph, conversion: LocationScale | Shaped, z: str, shape: np.ndarray | None) -> str:
     zero, one = graph.constant(0.0), graph.constant(1.0)
     match conversion:
         case Gaussian():
-            # Erf is only there in float32, whose seven digits are enough for a probability.
-            root = graph.cast(graph.add("Mul", z, graph.constant(np.sqrt(0.5))), TensorProto.FLOAT)
-            erf = graph.cast(graph.add("Erf", root), TensorProto.DOUBLE)
-            return graph.add("Mul", graph.add("Add", erf, one), graph.constant(0.5))
+            return _normal_cdf(graph, z)
         case Exponential():
             return graph.add("Sub", one, graph.add("Exp", graph.add("Neg", graph.add("Max", z, zero))))
         case Uniform():
             return graph.add("Min", graph.add("Max", z, zero), one)
+        case LogNormal() if shape is not None:
+            logs = graph.add("Log", graph.add("Max", z, graph.constant(np.finfo(np.float64).tiny)))
+            return _normal_cdf(graph, graph.add("Div", logs, graph.constant(shape[:, None])))
+        case Gamma() if shape is not None:
+            return _gamma_cdf(graph, z, shape)
         case _:
             raise ConfigError(f"{type(conversion).__name__} cannot be exported.")
+
+
+def _normal_cdf(graph: Graph, z: str) -> str:
+    # Erf is only there in float32, whose seven digits are enough for a probability.
+    root = graph.cast(graph.add("Mul", z, graph.constant(np.sqrt(0.5))), TensorProto.FLOAT)
+    erf = graph.cast(graph.add("Erf", root), TensorProto.DOUBLE)
+    return graph.add("Mul", graph.add("Add", erf, graph.constant(1.0)), graph.constant(0.5))
+
+
+def _gamma_cdf(graph: Graph, z: str, shape: np.ndarray) -> str:
+    """The series of the incomplete gamma function: the sum over n of exp((shape + n) log z - z) / Gamma(shape + n + 1).
+
+    All terms are positive. Beyond `farthest` next to no probability is left, and z need not be larger; the terms from
+    n on sum to P(shape + n, z), which says how many are needed.
+    """
+    farthest, terms = gammainccinv(shape, LEFT_OUT), 1
+    while (gammainc(shape + terms, farthest) > LEFT_OUT).any():
+        terms += 1
+    powers = shape[:, None, None] + np.arange(terms)
+    low, high = graph.constant(np.finfo(np.float64).tiny), graph.constant(farthest[:, None])
+    within = graph.add("Unsqueeze", graph.add("Min", graph.add("Max", z, low), high), graph.constant([2], np.int64))
+    logs = graph.add("Mul", graph.add("Log", within), graph.constant(powers))
+    logs = graph.add("Sub", graph.add("Sub", logs, within), graph.constant(gammaln(powers + 1)))
+    total = graph.add("ReduceSum", graph.add("Exp", logs), graph.constant([2], np.int64), keepdims=0)
+    return graph.add("Min", total, graph.constant(1.0))
 
 
 def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarray) -> str:

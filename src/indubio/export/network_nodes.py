@@ -1,23 +1,58 @@
 """The stacked network as ONNX nodes: the same blocks, in the same order, with the draws' weights as constants."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
+from onnx import TensorProto
 
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
 from indubio.networks.likelihoods import (
     LOG_VARIANCE,
     BernoulliLikelihood,
+    BetaLikelihood,
+    BoundedLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
+    NoisyLikelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors import Draws
+
+# Bernoulli's numbers B_2k / (2k (2k - 1)), of Stirling's series of log Gamma
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+
+
+def nll_nodes(graph: Graph, draws: Draws, rows: str) -> str:
+    """Scores (draws, examples) of scaled float32 rows (examples, ...): of a coalition, the mean over the sensors."""
+    network = draws.autoencoder.network
+    if not isinstance(network, CoalitionNetwork):
+        return NetworkNodes(graph, draws).nll(rows)
+    each = [
+        NetworkNodes(graph, _sensor_draws(draws, network, sensor)).nll(
+            graph.add("Gather", rows, graph.constant([sensor], np.int64), axis=2)
+        )
+        for sensor in range(network.sensors)
+    ]
+    return graph.add("Mean", *each)
+
+
+def _sensor_draws(draws: Draws, network: CoalitionNetwork, sensor: int) -> Draws:
+    return Draws(
+        replace(draws.autoencoder, network=network.inner),
+        draws.count,
+        network.weights_of(sensor, draws.weights),
+        masks=None if draws.masks is None else network.masks_of(sensor, draws.masks),
+        noise=None if draws.noise is None else network.noise_of(sensor, draws.noise),
+    )
 
 
 class NetworkNodes:
@@ -27,7 +62,7 @@ class NetworkNodes:
         network = draws.autoencoder.network
         if not isinstance(network, BlockNetwork):
             raise ConfigError(
-                "only the built-in networks (Dense, Conv1d, Conv2d) can be exported, not a user's own modules."
+                "only built-in networks (Dense, Conv1d, Conv2d, Coalition) can be exported, not a user's own modules."
             )
         self._graph, self._draws, self._network = graph, draws, network
         self._weights = draws.weights
@@ -61,7 +96,10 @@ class NetworkNodes:
             outputs.append((x, members))
         if network.code_log_variance and self._draws.noise is not None:
             log_variance, _ = self._block(network.code_log_variance, code, members)
-            sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            if network.code_heads == "linear":
+                sigma = graph.add("Exp", graph.add("Mul", log_variance, graph.constant(0.5, np.float32)))
+            else:
+                sigma = graph.add("Softplus", log_variance)
             x = graph.add("Add", x, graph.add("Mul", sigma, self._graph.constant(self._draws.noise)))
             members = self._draws.count
         self._members = members
@@ -173,30 +211,85 @@ class NetworkNodes:
         graph, likelihood = self._graph, autoencoder.likelihood
         if isinstance(likelihood, BernoulliLikelihood):
             return self._bernoulli(x, location)
-        if not isinstance(likelihood, GaussianLikelihood | LaplaceLikelihood | StudentLikelihood):
+        if isinstance(likelihood, ContinuousBernoulliLikelihood):
+            return self._continuous_bernoulli(x, location)
+        known = (
+            GaussianLikelihood | LaplaceLikelihood | StudentLikelihood | TruncatedGaussianLikelihood | BetaLikelihood
+        )
+        if not isinstance(likelihood, known):
             raise ConfigError(f"{type(likelihood).__name__} cannot be exported: only the built-in likelihoods can.")
+        variance = self._variance(likelihood, log_variance)
+        if isinstance(likelihood, BetaLikelihood):
+            assert variance is not None  # a scale that is not learned is fixed at a number
+            return self._beta(likelihood, x, location, variance)
         distance = graph.add("Sub", x, location)
-
-        variance = None
-        if likelihood.noise == "per_feature":
-            variance = graph.constant(
-                np.exp(self._weights[LOG_VARIANCE][:, None]) + likelihood.smallest_scale**2, np.float32
-            )
-        elif log_variance is not None:
-            floor = graph.constant(likelihood.smallest_scale**2, np.float32)
-            variance = graph.add("Add", graph.add("Exp", log_variance), floor)
         if isinstance(likelihood, StudentLikelihood):
             return self._student(likelihood, distance, variance)
-        if isinstance(likelihood, GaussianLikelihood):
+        if isinstance(likelihood, GaussianLikelihood | TruncatedGaussianLikelihood):
             part = graph.add("Mul", distance, distance)
             if variance is not None:
                 part = graph.add("Add", graph.add("Div", part, variance), graph.add("Log", variance))
-            return graph.add("Mul", part, graph.constant(0.5, np.float32))
+            part = graph.add("Mul", part, graph.constant(0.5, np.float32))
+            return part if isinstance(likelihood, GaussianLikelihood) else self._truncated(part, location, variance)
         part = graph.add("Abs", distance)
         if variance is None:
             return part
         scaled = graph.add("Div", part, graph.add("Sqrt", variance))
         return graph.add("Add", scaled, graph.add("Mul", graph.add("Log", variance), graph.constant(0.5, np.float32)))
+
+    def _variance(self, likelihood: NoisyLikelihood | BoundedLikelihood, log_variance: str | None) -> str | None:
+        """The squared scale of every value; None where it is 1."""
+        graph, floor = self._graph, likelihood.least_variance
+        if likelihood.noise == "per_feature":
+            return graph.constant(np.exp(self._weights[LOG_VARIANCE][:, None]) + floor, np.float32)
+        if log_variance is not None:
+            return graph.add("Add", graph.add("Exp", log_variance), graph.constant(floor, np.float32))
+        return graph.constant(floor, np.float32) if likelihood.noise == "fixed" else None
+
+    def _truncated(self, gaussian: str, location: str, variance: str | None) -> str:
+        """What a Gaussian's score is when it cannot leave [0, 1]."""
+        assert variance is not None  # a scale that is not learned is fixed at a number
+        graph, one = self._graph, self._graph.constant(1, np.float32)
+        scale = graph.add("Sqrt", graph.add("Mul", variance, graph.constant(2, np.float32)))
+        above = graph.add("Erf", graph.add("Div", graph.add("Sub", one, location), scale))
+        below = graph.add("Erf", graph.add("Div", location, scale))
+        mass = graph.add("Mul", graph.add("Add", above, below), graph.constant(0.5, np.float32))
+        return graph.add("Add", gaussian, graph.add("Log", graph.add("Max", mass, graph.constant(1e-15, np.float32))))
+
+    def _beta(self, likelihood: BetaLikelihood, x: str, location: str, variance: str) -> str:
+        """In double: the logarithms of large gamma functions nearly cancel."""
+        graph, one = self._graph, self._graph.constant(1.0)
+        edge, shrunk = graph.constant(likelihood.edge), graph.constant(1 - 2 * likelihood.edge)
+
+        def inside(values: str) -> str:
+            return graph.add("Add", graph.add("Mul", graph.cast(values, TensorProto.DOUBLE), shrunk), edge)
+
+        def rest(values: str) -> str:
+            return graph.add("Sub", one, values)
+
+        value, mean = inside(x), inside(location)
+        everything = graph.add("Div", one, graph.cast(variance, TensorProto.DOUBLE))
+        total = graph.add("Neg", self._log_gamma(everything))
+        for share, of in ((mean, value), (rest(mean), rest(value))):
+            own = graph.add("Mul", everything, share)
+            power = graph.add("Mul", graph.add("Sub", own, one), graph.add("Log", of))
+            total = graph.add("Add", total, graph.add("Sub", self._log_gamma(own), power))
+        return graph.cast(total, TensorProto.FLOAT)
+
+    def _log_gamma(self, x: str) -> str:
+        """Stirling's series at x + 8, less the logarithms of the steps in between, for x above 0."""
+        graph = self._graph
+        steps = [x, *(graph.add("Add", x, graph.constant(float(k))) for k in range(1, 9))]
+        y = steps.pop()
+        logs = [graph.add("Log", step) for step in steps]
+        over = graph.add("Div", graph.constant(1.0), y)
+        square = graph.add("Mul", over, over)
+        series = graph.constant(STIRLING[-1])
+        for factor in reversed(STIRLING[:-1]):
+            series = graph.add("Add", graph.add("Mul", series, square), graph.constant(factor))
+        main = graph.add("Mul", graph.add("Sub", y, graph.constant(0.5)), graph.add("Log", y))
+        main = graph.add("Add", graph.add("Sub", main, y), graph.constant(0.5 * np.log(2 * np.pi)))
+        return graph.add("Sub", graph.add("Add", main, graph.add("Mul", series, over)), graph.add("Sum", *logs))
 
     def _student(self, likelihood: StudentLikelihood, distance: str, variance: str | None) -> str:
         graph, shape = self._graph, self._network.input_shape
@@ -213,12 +306,25 @@ class NetworkNodes:
         return graph.add("Add", shares, graph.add("Mul", graph.add("Log", variance), graph.constant(0.5, np.float32)))
 
     def _bernoulli(self, x: str, location: str) -> str:
-        graph = self._graph
-        one, least = graph.constant(1, np.float32), graph.constant(-100, np.float32)
-
-        def bounded_log(p: str) -> str:
-            return graph.add("Max", graph.add("Log", p), least)
-
-        yes = graph.add("Mul", x, bounded_log(location))
-        no = graph.add("Mul", graph.add("Sub", one, x), bounded_log(graph.add("Sub", one, location)))
+        graph, one = self._graph, self._graph.constant(1, np.float32)
+        yes = graph.add("Mul", x, self._bounded_log(location))
+        no = graph.add("Mul", graph.add("Sub", one, x), self._bounded_log(graph.add("Sub", one, location)))
         return graph.add("Neg", graph.add("Add", yes, no))
+
+    def _bounded_log(self, p: str) -> str:
+        return self._graph.add("Max", self._graph.add("Log", p), self._graph.constant(-100, np.float32))
+
+    def _continuous_bernoulli(self, x: str, location: str) -> str:
+        """Bernoulli's score less log C; the constant's series near 1/2, where its formula is 0 / 0."""
+        graph, one = self._graph, self._graph.constant(1, np.float32)
+        rest = graph.add("Sub", one, location)
+        off = graph.add("Sub", rest, location)
+        square = graph.add("Mul", off, off)
+        near = graph.add("Less", square, graph.constant(1 / 9, np.float32))
+        series = graph.constant(2 / 17, np.float32)
+        for k in reversed(range(8)):
+            series = graph.add("Add", graph.add("Mul", series, square), graph.constant(2 / (2 * k + 1), np.float32))
+        odds = graph.add("Sub", self._bounded_log(rest), self._bounded_log(location))
+        ratio = graph.add("Div", odds, graph.add("Where", near, one, off))
+        constant = graph.add("Where", near, series, ratio)
+        return graph.add("Sub", self._bernoulli(x, location), graph.add("Log", constant))

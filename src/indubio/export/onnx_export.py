@@ -20,6 +20,8 @@ from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
+from indubio.posteriors import Draws
+from indubio.scores import name_of
 
 if TYPE_CHECKING:
     import onnx
@@ -52,6 +54,11 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
             "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
             "`smallest_group`; p-values by group are exported."
         )
+    if not isinstance(detector.scores_, Draws):
+        raise ConfigError(
+            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without "
+            "`anomaly_score`, or serve the model's folder."
+        )
     from indubio.export.conversion_nodes import (
         agreeing,
         corrected,
@@ -62,7 +69,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         uncertainties,
     )
     from indubio.export.graph import Graph
-    from indubio.export.network_nodes import NetworkNodes
+    from indubio.export.network_nodes import nll_nodes
     from indubio.export.spectra_nodes import features
 
     graph = Graph()
@@ -75,7 +82,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     if intake.spectra is not None:
         whole = features(graph, intake.spectra, whole)
     scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
-    nll = NetworkNodes(graph, detector.draws_).nll(scaled)
+    nll = nll_nodes(graph, detector.draws_, scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
     p, parts = probability(graph, detector.conversion_, nll), None

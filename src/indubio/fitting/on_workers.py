@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError, WorkersError
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, SeparateDraws
@@ -73,7 +74,7 @@ def fit_spread(
         workers: where.
         report: told when a task is done.
     """
-    if not isinstance(autoencoder.network, BlockNetwork) or autoencoder.device != "cpu":
+    if not isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork) or autoencoder.device != "cpu":
         raise ConfigError("workers train the built-in networks, on CPUs. Leave `workers` out.")
     key = uuid.uuid4().hex
     with workers.executor(_start, (key, autoencoder, rows, training)) as executor:
@@ -97,6 +98,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
     noise = [part.noise for part in parts if part.noise is not None]
     sums = [part.sums for part in parts if part.sums is not None]
     mixing = [part.mixing for part in parts if part.mixing is not None]
+    facts = [part.facts for part in parts if part.facts is not None]
     count, flat = sum(part.count for part in parts), [_weights(part) for part in parts]
     weights = np.concatenate(flat, out=np.empty((count, flat[0].shape[1]), flat[0].dtype))
     return Draws(
@@ -107,6 +109,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
         noise=np.concatenate(noise) if noise else None,
         sums=KeptSums.joined(sums) if sums else None,
         mixing=Mixing.joined(mixing) if mixing else None,
+        facts={name: sum(one[name] for one in facts) / len(facts) for name in facts[0]} if facts else None,
     )
 
 
@@ -199,5 +202,5 @@ def _done(key: str, task: _Task) -> dict[str, Any] | list[list[NormalEquations]]
     else:
         draws = posterior.draws_of(context)
     weights = autoencoder.flat(draws.weights)
-    others = {name: getattr(draws, name) for name in ("masks", "noise", "sums", "mixing")}
+    others = {name: getattr(draws, name) for name in ("masks", "noise", "sums", "mixing", "facts")}
     return {"count": draws.count, "weights": weights} | others

@@ -39,6 +39,7 @@ from indubio.inputs.quality import fit_quality
 from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
 from indubio.posteriors.random_features import first_rows
+from indubio.scores import DrawScore
 from indubio.training.loop import Progress, Report
 from indubio.training.rows import StreamedRows
 
@@ -141,20 +142,20 @@ class Surveyed:
         return self.intake.scaled(named_rows(block.data, self.outline.schema).values[chosen])
 
     def reference_scores(
-        self, draws: Draws, report: Report
+        self, scores_by: Draws | DrawScore, report: Report
     ) -> tuple[Float[np.ndarray, "draws examples"], Plan, Shaped[np.ndarray, " examples"] | None]:
         """Scores of the reference examples, the plan that compares with them, and their groups."""
         scores: list[np.ndarray] = []
         groups: list[np.ndarray] = []
         for values, group in self._reference(report):
-            scores.append(draws.nll(values))
+            scores.append(scores_by.nll(values))
             if group is not None:
                 groups.append(group)
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
         everything = np.arange(nll.shape[1])
-        part = Fold(draws=draws.count, trained=everything[:0], calibrated=everything)
+        part = Fold(draws=scores_by.count, trained=everything[:0], calibrated=everything)
         plan = Plan(parts=(part,), unseen=self.split.unseen)
         return nll, plan, np.concatenate(groups) if groups else None
 

@@ -2,16 +2,20 @@
 
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.coalition import Coalition
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.conv2d import Conv2d
 from indubio.networks.dense import Dense
 from indubio.networks.hidden_layer import Attention, ClosedForm, Cosines
 from indubio.networks.likelihoods import (
     BernoulliLikelihood,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
+    TruncatedGaussianLikelihood,
 )
 from indubio.networks.own import OwnNetwork
 
@@ -21,6 +25,7 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "conv2d": Conv2d,
     "cosines": Cosines,
     "attention": Attention,
+    "coalition": Coalition,
     "own": OwnNetwork,
 }
 LIKELIHOODS: dict[str, type[Likelihood]] = {
@@ -28,6 +33,9 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "laplace": LaplaceLikelihood,
     "bernoulli": BernoulliLikelihood,
     "student": StudentLikelihood,
+    "continuous_bernoulli": ContinuousBernoulliLikelihood,
+    "truncated_gaussian": TruncatedGaussianLikelihood,
+    "beta": BetaLikelihood,
 }
 
 __all__ = [
@@ -37,8 +45,11 @@ __all__ = [
     "Attention",
     "Autoencoder",
     "BernoulliLikelihood",
+    "BetaLikelihood",
     "BlockArchitecture",
     "ClosedForm",
+    "Coalition",
+    "ContinuousBernoulliLikelihood",
     "Conv1d",
     "Conv2d",
     "Cosines",
@@ -48,4 +59,5 @@ __all__ = [
     "Likelihood",
     "OwnNetwork",
     "StudentLikelihood",
+    "TruncatedGaussianLikelihood",
 ]

@@ -22,6 +22,11 @@ class Network(ABC):
     dropout_units: tuple[int, ...]
     widest: int
 
+    @property
+    def values_per_loss(self) -> int:
+        """Values of one example that a loss is the mean over."""
+        return prod(self.input_shape)
+
     @abstractmethod
     def shapes(self) -> Shapes:
         """Names and shapes of the weights of one network."""
@@ -44,6 +49,7 @@ class BlockNetwork(Network):
     channels_last: bool  # windows come as (L, K), images as (H, W, C); convolutions want the channels first
     slope: float
     last_activation: str
+    code_heads: str = "linear"  # of a VAE, how the head gives the spread of the code: see `BlockArchitecture`
 
     @property
     def latent_shape(self) -> Shape:  # type: ignore[override]

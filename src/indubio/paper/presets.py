@@ -11,14 +11,20 @@ from indubio.collections import DATASETS
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs import MinMax
-from indubio.networks import Architecture, Conv1d, Dense
+from indubio.networks import BlockArchitecture, Conv1d, Dense
 from indubio.posteriors import (
     SGHMC,
+    SWAG,
     VAE,
     AnchoredEnsemble,
     BayesByBackprop,
+    BayesianVAE,
+    CyclicalSGMCMC,
     Deterministic,
+    FunctionalPrior,
+    Laplace,
     MCDropout,
+    ParallelTempering,
     Posterior,
     RangeTest,
     Training,
@@ -29,6 +35,10 @@ CollectionName = Literal["odds", "zema", "strath"]
 Protocol = Literal["text", "authors"]
 
 WITHOUT_SKIPS = ("L_ACTpos", "A_ACTspd")  # paper, model hyperparameters: STRATH tasks (i) and (ii)
+
+# The scripts' range test and schedule, and the dropout that their script of ZeMA runs with, for it names none.
+SCRIPTS_RATES = RangeTest(epochs=10, restart=True, smoothing="gaussian_process", use="alternating", margin=1.0)
+SCRIPTS_DROPOUT = {"zema": 0.1}
 
 # The paper's five models and its settings for them (model hyperparameters and appendix A); SGHMC is named, not run.
 MODELS: dict[str, Posterior] = {
@@ -41,27 +51,46 @@ MODELS: dict[str, Posterior] = {
 }
 
 
-def preset(collection: CollectionName, task: str | None = None, *, protocol: Protocol = "text") -> Detector:
+# What the field has beside them, with the settings that each has by default.
+OTHER_MODELS: dict[str, Posterior] = {
+    "SWAG": SWAG(members=1),
+    "Multi-SWAG": SWAG(),
+    "Last-layer Laplace": Laplace(),
+    "Cyclical SG-MCMC": CyclicalSGMCMC(),
+    "Parallel tempering": ParallelTempering(),
+    "Bayesian VAE": BayesianVAE(),
+    "Functional prior": FunctionalPrior(),
+}
+
+
+def preset(
+    collection: CollectionName,
+    task: str | None = None,
+    *,
+    protocol: Protocol = "text",
+    model: str = "BAE-Ensemble",
+) -> Detector:
     """An unfitted detector with the paper's architecture, training, scaling, conversion and calibration.
 
-    Its model is the paper's best, BAE-Ensemble; put in another, of `MODELS` or any that is trained.
     `indubio.configuration.detector_to_plain` makes a configuration of it.
 
-    >>> preset("odds").set_params(posterior=MODELS["VAE"]).training.batches
-    3
+    >>> preset("odds", model="VAE", protocol="authors").training.epochs
+    300
 
     Args:
         collection: "odds", "zema" or "strath".
         task: needed for STRATH, where the tasks differ in their skips.
         protocol: "text" or "authors".
+        model: a name in `MODELS` or `OTHER_MODELS`; the paper's best is BAE-Ensemble.
     """
     _check("collection", collection, tuple(DATASETS))
     _check("protocol", protocol, get_args(Protocol))
+    _check("model", model, (*MODELS, *OTHER_MODELS))
     if task is not None or collection == "strath":
         _check("task", task, DATASETS[collection].tasks)
     return Detector(
-        posterior=MODELS["BAE-Ensemble"],
-        architecture=_architecture(collection, task, protocol),
+        posterior=_posterior(collection, protocol, model),
+        architecture=_architecture(collection, task, protocol, model),
         training=_training(collection, protocol),
         conversion=Ecdf(),
         scaling=MinMax(clip=True),
@@ -69,12 +98,25 @@ def preset(collection: CollectionName, task: str | None = None, *, protocol: Pro
     )
 
 
-def _architecture(collection: CollectionName, task: str | None, protocol: Protocol) -> Architecture:
-    skips = task not in WITHOUT_SKIPS
+def _posterior(collection: CollectionName, protocol: Protocol, model: str) -> Posterior:
+    posterior = (MODELS | OTHER_MODELS)[model]
+    if protocol == "authors" and isinstance(posterior, MCDropout):
+        return posterior.replaced(dropout=SCRIPTS_DROPOUT.get(collection, posterior.dropout))
+    return posterior
+
+
+def _architecture(collection: CollectionName, task: str | None, protocol: Protocol, model: str) -> BlockArchitecture:
+    plain = _plain_architecture(collection, task not in WITHOUT_SKIPS, protocol)
+    # In the library of the scripts no gradient reaches the code of a VAE.
+    return plain.replaced(code_heads="frozen") if (protocol, model) == ("authors", "VAE") else plain
+
+
+def _plain_architecture(collection: CollectionName, skips: bool, protocol: Protocol) -> BlockArchitecture:
     match collection:
         case "odds":
-            # The scripts' layer norm was silently off on dense layers.
-            return Dense(layer_norm=protocol == "text", skips=skips)
+            if protocol == "text":
+                return Dense(layer_norm=True, skips=skips)
+            return Dense(activation="selu", skips=skips)  # the scripts' layer norm was silently off on dense layers
         case "zema":
             return Conv1d(layer_norm=False, skips=skips)
         case "strath":
@@ -82,12 +124,13 @@ def _architecture(collection: CollectionName, task: str | None, protocol: Protoc
 
 
 def _training(collection: CollectionName, protocol: Protocol) -> Training:
+    scripts = protocol == "authors"
     if collection == "strath":
-        return Training(epochs=100, batches=5, learning_rate=0.001)
-    found = RangeTest(use="fixed" if protocol == "text" else "triangular")
+        return Training(epochs=100, batches=5, learning_rate=0.001, drop_last=scripts)
+    found = SCRIPTS_RATES if scripts else RangeTest(use="fixed")
     if collection == "zema":
-        return Training(epochs=100, batches=5, learning_rate=found)
-    return Training(epochs=100 if protocol == "text" else 300, batches=3, learning_rate=found)
+        return Training(epochs=100, batches=5, learning_rate=found, drop_last=scripts)
+    return Training(epochs=300 if scripts else 100, batches=3, learning_rate=found, drop_last=scripts)
 
 
 def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from indubio.fitting.kept_rows import KeptRows
 from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores, ValueScores
 from indubio.posteriors import Draws
+from indubio.scores import DrawScore
 
 VALUES_WATCHED = 2**18  # draws x rows x values shown at a time: they stay in the cache
 FEWEST_WATCHED, MOST_VALUES_WATCHED = 112, 2**24  # rows, though they do not stay there; but no more values than this
@@ -20,37 +21,42 @@ class AutoencoderScorer:
     """Scores by an autoencoder.
 
     Args:
-        draws: M draws of its posterior.
+        scores: what scores: the draws of its posterior by their NLL, or what makes another score of them.
         typical: mean score of every value over the training examples, per draw: what explanations start from; None for
             models that were saved before it was kept.
         kept: rows to calibrate again with, where the draws keep their sums; None where they do not.
     """
 
-    draws: Draws
+    scores: Draws | DrawScore
     typical: Float[np.ndarray, "draws ..."] | None
     kept: KeptRows | None = None
 
     @property
     def count(self) -> int:
-        """How many draws, M."""
-        return self.draws.count
+        """How many scores an example has: one for each draw, or for each fold of the draws."""
+        return self.scores.count
+
+    @property
+    def draws(self) -> Draws:
+        """The draws of the posterior."""
+        return self.scores if isinstance(self.scores, Draws) else self.scores.draws
 
     def blocks(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[Scores]:
         """Scores of all examples, in blocks that fit into memory."""
-        size = max(1, SCORES_AT_ONCE // self.draws.count)
+        size = max(1, SCORES_AT_ONCE // self.scores.count)
         for start in range(0, len(values), size):
-            yield self.draws.nll(values[start : start + size])
+            yield self.scores.nll(values[start : start + size])
 
     def blocks_apart(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[tuple[Scores, ValueScores]]:
         """The scores and every value's part of them, in blocks that stay in the cache."""
-        values_of_row = self.draws.count * prod(values.shape[1:])
+        values_of_row = self.scores.count * prod(values.shape[1:])
         size = max(1, VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
         for start in range(0, len(values), size):
-            yield self.draws.nll_apart(values[start : start + size])
+            yield self.scores.nll_apart(values[start : start + size])
 
     def with_typical(self, values: Float[np.ndarray, "examples ..."]) -> tuple["AutoencoderScorer", Scores]:
         """The same, knowing what these training examples usually score; and their scores."""
-        blocks, added = [], np.zeros((self.draws.count, *values.shape[1:]))
+        blocks, added = [], np.zeros((self.scores.count, *values.shape[1:]))
         for nll, apart in self.blocks_apart(values):
             blocks.append(nll)
             added += apart.sum(axis=1, dtype=np.float64)

@@ -2,13 +2,19 @@
 
 from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
+from indubio.posteriors.bayesian_vae import BayesianVAE
+from indubio.posteriors.cyclical_sgmcmc import CyclicalSGMCMC
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
+from indubio.posteriors.functional_prior import FunctionalPrior
+from indubio.posteriors.laplace import Laplace
 from indubio.posteriors.mc_dropout import MCDropout
+from indubio.posteriors.parallel_tempering import ParallelTempering
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
 from indubio.posteriors.sghmc import SGHMC
+from indubio.posteriors.swag import SWAG
 from indubio.posteriors.vae import VAE
 from indubio.training.denoising import Denoising
 from indubio.training.learning_rate import RangeTest
@@ -21,6 +27,12 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "bayes_by_backprop": BayesByBackprop,
     "anchored_ensemble": AnchoredEnsemble,
     "sghmc": SGHMC,
+    "cyclical_sgmcmc": CyclicalSGMCMC,
+    "swag": SWAG,
+    "laplace": Laplace,
+    "parallel_tempering": ParallelTempering,
+    "bayesian_vae": BayesianVAE,
+    "functional_prior": FunctionalPrior,
     "random_features": RandomFeatures,
     "prototypes": Prototypes,
 }
@@ -28,14 +40,20 @@ POSTERIORS: dict[str, type[Posterior]] = {
 __all__ = [
     "POSTERIORS",
     "SGHMC",
+    "SWAG",
     "VAE",
     "AnchoredEnsemble",
     "BayesByBackprop",
+    "BayesianVAE",
+    "CyclicalSGMCMC",
     "Denoising",
     "Deterministic",
     "Draws",
     "EarlyStopping",
+    "FunctionalPrior",
+    "Laplace",
     "MCDropout",
+    "ParallelTempering",
     "Posterior",
     "Progress",
     "Prototypes",

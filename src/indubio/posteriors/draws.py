@@ -27,9 +27,10 @@ class Draws:
         count: M.
         weights: stacked (M, ...), or (1, ...) when all draws share one set.
         masks: dropout masks (M, 1, units), one per place, for MC dropout.
-        noise: code noise (M, 1, *latent), for the VAE.
+        noise: code noise (M, 1, *latent), for the VAE and the Bayesian VAE.
         sums: over rows, that the weights follow from, for `RandomFeatures(keep_sums=True)`.
-        mixing: whether the chains mixed that the draws are of, for `SGHMC`; None where they are too few to tell.
+        mixing: whether the chains mixed that the draws are of; None where there are none, or too few draws to tell.
+        facts: what the fit tells of itself, by name in plain words ("accepted moves"); None where it tells nothing.
     """
 
     autoencoder: Autoencoder
@@ -39,6 +40,7 @@ class Draws:
     noise: Float[np.ndarray, "draws 1 ..."] | None = None
     sums: KeptSums | None = None
     mixing: Mixing | None = None
+    facts: dict[str, float] | None = None
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n"]:
         """Negative log-likelihood of every row under every draw."""
@@ -57,6 +59,13 @@ class Draws:
     def reconstruction(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
         """What every draw takes every row for."""
         return self._scorer.reconstruction(rows)
+
+    def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "draws n ..."]:
+        """The squared scale of the noise that every draw expects of every value.
+
+        Only where the decoder gives it: with a likelihood of noise="per_example".
+        """
+        return self._scorer.variance(rows)
 
     def some(self, which: slice) -> "Draws":
         """Some of the draws, each with weights of its own."""

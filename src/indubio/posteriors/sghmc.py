@@ -15,23 +15,24 @@ the draws says so, and several chains, each from a network of its own that is tr
 what one cannot: docs/decisions/priors-and-chains.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from indubio.engine import Chain, PointWeights, Stream, engine_for, streams
+from indubio.engine import Chain, PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.training import mixing
+from indubio.training.chain_moves import Leg, walk
 from indubio.training.data_prior import prior_scale_at, temperature_of
-from indubio.training.loop import Progress, diverged, endless_orders
-from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
+from indubio.training.loop import Progress
+from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
 from indubio.training.rows import stretches
 
 
@@ -61,6 +62,9 @@ class SGHMC(TrainedPosterior):
         (6, 40)
     """
 
+    CHAINS: ClassVar[bool] = True
+    COMPARED: ClassVar[mixing.What] = "chain"
+
     draws: AtLeastOne = 100
     step_size: Positive = 0.01
     friction: Annotated[float, Field(gt=0, le=1)] = 0.05
@@ -76,22 +80,45 @@ class SGHMC(TrainedPosterior):
 
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network, then let the chain run; it starts where the chain of `start` ended."""
+        return self.sampled(context)
+
+    def sampled(
+        self,
+        context: FitContext,
+        *,
+        variances: Float[np.ndarray, " p"] | None = None,
+        kicked: Float[np.ndarray, " p"] | float = 1.0,
+        kl_weight: float | None = None,
+        begin: Begin | None = None,
+    ) -> Draws:
+        """The places of the chains.
+
+        Args:
+            context: what is trained, on which rows, and how.
+            variances: of each weight under the prior; None for the prior of `prior_scale`.
+            kicked: factor of each weight's kicks; a weight with 0 is moved by its gradient alone.
+            kl_weight: of the code's KL, as in `PointWeights`; None for networks without code noise.
+            begin: what networks are trained from before the chains run; None is fresh weights.
+        """
         lengths = [len(part) for part in np.array_split(np.arange(self.draws), min(self.chains, self.draws))]
         own, autoencoder = streams(context.seed, len(lengths)), context.autoencoder
-        trained = self._trained(context, own, np.cumsum(lengths) - 1)
-        moves = self._moves(context, trained)
+        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
+        objective = PointWeights(prior_scale=scale, kl_weight=kl_weight)
+        trained = _trained(objective, context, own, np.cumsum(lengths) - 1, begin)
+        moves = self._moves(context, trained, variances)
+        moves = replace(moves, spread=moves.spread * kicked, kl_weight=kl_weight)
         weights = np.empty((self.draws, trained.shape[1]), trained.dtype)
         drawn = 0
         for chain, length in enumerate(lengths):
-            for values in self._chain(
-                context, moves, trained[chain : chain + 1], own[chain], range(drawn, drawn + length)
-            ):
-                weights[drawn] = values[0]
+            for place in walk(context, trained[chain : chain + 1], own[chain], self.legs(moves, length)):
+                weights[drawn] = place.weights[0]
                 drawn += 1
+                context.report(Progress(drawn, self.draws, place.loss, stage="sampling"))
         draws = Draws(autoencoder, self.draws, autoencoder.named(weights))
-        return replace(draws, mixing=_mixing(context, draws, weights, len(lengths), min(lengths)))
+        compared = [part for length in lengths for part in self.compared(length)]
+        return replace(draws, mixing=mixing_of(context, draws, weights, compared, self.COMPARED))
 
-    def chain(self, examples: int, temperature: float, prior_scale: float) -> Chain:
+    def chain(self, examples: int, temperature: float, prior_scale: float | Float[np.ndarray, " p"]) -> Chain:
         """The settings of the chain's moves, for so many training rows."""
         return Chain(
             prior_scale=prior_scale,
@@ -100,64 +127,47 @@ class SGHMC(TrainedPosterior):
             spread=sqrt(2 * self.friction * self.step_size * temperature / examples),
         )
 
-    def _moves(self, context: FitContext, trained: Float[np.ndarray, "c p"]) -> Chain:
+    def _moves(
+        self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None = None
+    ) -> Chain:
         """The settings of the chain's moves, for these rows and trained networks."""
         temperature = temperature_of(context, trained) if self.temperature == "auto" else self.temperature
+        if variances is not None:  # lambda of each weight, see `data_prior`
+            return self.chain(len(context.rows), temperature, temperature / (2 * len(context.rows) * variances))
         prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
         return self.chain(len(context.rows), temperature, prior)
 
-    def _trained(
-        self, context: FitContext, own: Sequence[Stream], ends: Int[np.ndarray, " c"]
-    ) -> Float[np.ndarray, "c p"]:
-        """The networks that the chains begin with; each starts where the chain of `start` ended."""
-        scale = 0.0 if self.prior_scale == "auto" else self.prior_scale
-        autoencoder, start = context.autoencoder, context.start
-        start = None if start is None else start[np.minimum(ends, len(start) - 1)]
-        runs = fit_networks(
-            PointWeights(prior_scale=scale),
-            lambda given: Beginning(fresh_weights(autoencoder, given, context.rows.dtype)),
-            replace(context, start=start),
-            own,
-        )
-        return np.concatenate(list(runs))
+    def legs(self, moves: Chain, draws: int) -> list[Leg]:
+        """The way of a chain, for so many draws."""
+        return [Leg(self.thinning + (0 if draw else self.burn_in), moves) for draw in range(draws)]
 
-    def _chain(
-        self, context: FitContext, moves: Chain, values: Float[np.ndarray, "1 p"], stream: Stream, which: range
-    ) -> Iterator[Float[np.ndarray, "1 p"]]:
-        rows, batch = context.rows, context.training.batch_rows(len(context.rows))
-        denoising = context.training.denoising
-        sampler = engine_for(context.autoencoder).sampler(
-            moves,
-            values,
-            stream,
-            batch=batch,
-            corruption=None if denoising is None else denoising.corruption(rows, batch),
-        )
-        drawn, due = 0, self.burn_in + self.thinning  # moves until the next draw
-        for stretch, order in endless_orders(rows, batch, stream):
-            while order.shape[1]:
-                now, order = order[:, : due * batch], order[:, due * batch :]
-                loss = sampler.steps(stretch, now)
-                due -= -(-now.shape[1] // batch)
-                if due:
-                    continue
-                if not np.isfinite(loss):
-                    raise diverged(np.array([loss]), self.burn_in + (drawn + 1) * self.thinning, self.step_size)
-                drawn, due = drawn + 1, self.thinning
-                context.report(Progress(which.start + drawn, self.draws, loss, stage="sampling"))
-                yield sampler.values()
-                if drawn == len(which):
-                    return
+    def compared(self, draws: int) -> list[int]:
+        """How many draws of a chain make each part that must agree with the others if chains have mixed."""
+        return [draws]
 
 
-def _mixing(
-    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], chains: int, length: int
+def _trained(
+    objective: PointWeights,
+    context: FitContext,
+    own: Sequence[Stream],
+    ends: Int[np.ndarray, " c"],
+    begin: Begin | None,
+) -> Float[np.ndarray, "c p"]:
+    """The networks that the chains begin with; each starts where the chain of `start` ended."""
+    start = None if context.start is None else context.start[np.minimum(ends, len(context.start) - 1)]
+    fresh = begin or (lambda given: Beginning(fresh_weights(context.autoencoder, given, context.rows.dtype)))
+    return np.concatenate(list(fit_networks(objective, fresh, replace(context, start=start), own)))
+
+
+def mixing_of(
+    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: mixing.What
 ) -> mixing.Mixing | None:
-    """Whether the chains mixed, by some training rows and weights; of longer chains the first draws are left out."""
+    """Whether chains of such lengths mixed, by some training rows and weights; of longer ones the last draws."""
+    length = min(lengths)
     if length < mixing.FEWEST:
         return None
     rows = next(stretches(context.rows, 0, mixing.MOST_ROWS))
     scores = draws.nll(rows[:: -(-len(rows) // mixing.MOST_ROWS)])
     some = weights[:, :: -(-weights.shape[1] // mixing.MOST_WEIGHTS)]
-    kept = np.stack([part[-length:] for part in np.array_split(np.arange(draws.count), chains)])
-    return mixing.Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64))
+    kept = np.stack([np.arange(stop - length, stop) for stop in np.cumsum(lengths)])
+    return mixing.Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64), what)

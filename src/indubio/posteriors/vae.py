@@ -8,7 +8,6 @@ the D values of an example, so the KL is divided by D too.
 """
 
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from indubio.engine import PointWeights
@@ -52,7 +51,7 @@ class VAE(TrainedPosterior):
     def draws_of(self, context: FitContext) -> Draws:
         """Train one network with fresh noise for every row, then draw the noises to keep."""
         autoencoder = context.autoencoder
-        values = prod(autoencoder.network.input_shape)
+        values = autoencoder.network.values_per_loss
         weights, stream = fit_network(
             PointWeights(prior_scale=self.prior_scale_for(context), kl_weight=self.kl_weight / values),
             context,

@@ -10,21 +10,25 @@ from indubio.probability.customised_scaling import Level
 from indubio.probability.ecdf import Ecdf
 from indubio.probability.even_odds import Odds
 from indubio.probability.exponential import Exponential
+from indubio.probability.gamma import Gamma
 from indubio.probability.gaussian import Gaussian
+from indubio.probability.lognormal import LogNormal
 from indubio.probability.ties import TIE_TOLERANCE, upper_tie
 from indubio.probability.uniform import Uniform
 
-CDF_CONVERSIONS: dict[str, type[CdfConversion]] = {  # the paper's, each with and without the customised scaling
+PAPER_CONVERSIONS: dict[str, type[CdfConversion]] = {  # each with and without the customised scaling
     "gaussian": Gaussian,
     "exponential": Exponential,
     "uniform": Uniform,
     "ecdf": Ecdf,
 }
+CDF_CONVERSIONS: dict[str, type[CdfConversion]] = {**PAPER_CONVERSIONS, "gamma": Gamma, "lognormal": LogNormal}
 CONVERSIONS: dict[str, type[Conversion]] = {**CDF_CONVERSIONS, "even_odds": Odds}
 
 __all__ = [
     "CDF_CONVERSIONS",
     "CONVERSIONS",
+    "PAPER_CONVERSIONS",
     "TIE_TOLERANCE",
     "CdfConversion",
     "Conversion",
@@ -32,9 +36,11 @@ __all__ = [
     "Ecdf",
     "Exponential",
     "FittedConversion",
+    "Gamma",
     "Gaussian",
     "GroupConversions",
     "Level",
+    "LogNormal",
     "Odds",
     "Uniform",
     "upper_tie",

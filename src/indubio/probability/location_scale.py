@@ -47,7 +47,14 @@ class LocationScale(CdfConversion):
         """F((nll - location) / scale), or the step."""
         location, scale = parameters["location"], parameters["scale"]
         if scale == 0:
-            below, above = upper_tie(nll) < location, nll > upper_tie(location)
-            return np.where(below, 0.0, np.where(above, 1.0, self.AT_THE_STEP))
+            return step_at(location, nll, self.AT_THE_STEP)
         with np.errstate(over="ignore"):  # so far out that only infinity describes it: the CDF is 0 or 1 there
             return self.standard_cdf((nll - location) / scale)
+
+
+def step_at(
+    location: Float[np.ndarray, ""], nll: Float[np.ndarray, " examples"], tied: float
+) -> Float[np.ndarray, " examples"]:
+    """0 below the location, 1 above it, and in between what is given for a score that ties with it."""
+    below, above = upper_tie(nll) < location, nll > upper_tie(location)
+    return np.where(below, 0.0, np.where(above, 1.0, tied))

@@ -12,6 +12,7 @@ from indubio.ensemble import EnsembleDetector
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
+from indubio.scores import name_of
 from indubio.settings import Settings
 
 COLUMNS_LISTED = 60
@@ -77,7 +78,8 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     settings = detector.settings_in_use()
     autoencoder = detector.draws_.autoencoder
     network = autoencoder.architecture or settings.architecture_for(detector.input_shape_, detector.n_training_)
-    weights, mixing = autoencoder.weight_count(), detector.draws_.mixing
+    weights, score = autoencoder.weight_count(), name_of(detector.scores_)
+    mixing, facts = detector.draws_.mixing, detector.draws_.facts or {}
     return [
         ("Posterior", _in_words(settings.posterior)),
         ("Draws", count(detector.draws_.count)),
@@ -86,9 +88,11 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
             if mixing is None
             else [("Chains" if mixing.chains > 1 else "Chain", f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
         ),
+        *((f"{name[0].upper()}{name[1:]}", f"{value:.4g}") for name, value in facts.items()),
         ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
         ("Scaling", _in_words(settings.scaling)),
         ("Likelihood", _in_words(settings.likelihood)),
+        *([] if score is None else [("Score", score)]),
         *([("Training", _in_words(settings.training))] if settings.posterior.TRAINED else []),
     ]
 

@@ -17,6 +17,7 @@ from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, OwnNetwork
+from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
@@ -24,8 +25,9 @@ from indubio.pipeline.chain import FittedChain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import SGHMC, Draws, MCDropout, RandomFeatures
+from indubio.posteriors import Draws, MCDropout, RandomFeatures
 from indubio.probability import Correction, FittedConversion, GroupConversions
+from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.migrations import Stored
@@ -56,11 +58,13 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
+    "facts_": dict[str, float],
     "familiarity_": Familiarity,
+    "score_parts_": tuple[int, ...],
 }
 # where the training data had names, where it was read from files, where it was odd, where something was learned
-# from labels, where groups have probabilities of their own, where examples can be added to sums, and where
-# draws are of chains
+# from labels, where groups have probabilities of their own, where examples can be added to sums, where draws are of
+# chains, where the fit tells of itself, and where several draws give one score together
 OPTIONAL = {
     "feature_names_in_",
     "reading_",
@@ -70,6 +74,8 @@ OPTIONAL = {
     "sums_",
     "kept_rows_",
     "mixing_",
+    "facts_",
+    "score_parts_",
 }
 LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
 LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
@@ -110,7 +116,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
     """What a model file has of the links of the chain, by name; None for what there is none of."""
     chain = detector.chain_
     inputs, calibrated = chain.inputs, chain.calibrated
-    threshold = chain.decider.referral_threshold
+    threshold, scores = chain.decider.referral_threshold, detector.scores_
     return {
         "input_shape_": inputs.input_shape,
         "n_features_in_": inputs.input_shape[0],
@@ -133,7 +139,9 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
+        "facts_": detector.draws_.facts,
         "familiarity_": chain.familiarity,
+        "score_parts_": None if isinstance(scores, Draws) or not scores.TOGETHER else scores.parts,
     }
 
 
@@ -147,6 +155,7 @@ def with_every_setting(detector: Detector) -> Detector:
     named["calibration"] = detector.calibration_
     # As it was fitted, whatever was set since; None for a model of a version that knew no rate.
     named["conversion"] = detector.conversion_.conversion
+    named["anomaly_score"] = name_of(detector.scores_)
     named["false_alarms"] = detector.fitted_chain.calibrated.false_alarms
     named["training"] = chosen.training if chosen.posterior.TRAINED else None
     return Detector(**(detector.get_params(deep=False) | named))
@@ -164,7 +173,7 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(rebuilt_one.network, BlockNetwork):
+    if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
         same = same and rebuilt_one.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
@@ -204,7 +213,10 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
-        draws_of(autoencoder, layout, stored.weights), sums=attributes["sums_"], mixing=attributes["mixing_"]
+        draws_of(autoencoder, layout, stored.weights),
+        sums=attributes["sums_"],
+        mixing=attributes["mixing_"],
+        facts=attributes["facts_"],
     )
     return detector.of_chain(_chain(detector, attributes, draws))
 
@@ -220,7 +232,11 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedCha
             reading=known["reading_"],
             findings=known["findings_"] or (),
         ),
-        scorer=AutoencoderScorer(draws=draws, typical=known["typical_nll_"], kept=known["kept_rows_"]),
+        scorer=AutoencoderScorer(
+            scores=scored_by(detector.anomaly_score, draws, known["score_parts_"] or (draws.count,)),
+            typical=known["typical_nll_"],
+            kept=known["kept_rows_"],
+        ),
         calibrated=Calibrated(
             conversion=known["conversion_"],
             reference=known["reference_"],
@@ -278,10 +294,17 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
     reference: Reference | None = attributes["reference_"]
     spectra: FittedSpectra | None = intake.spectra
     values = _value_shape(shape, spectra)
+    together, parts = detector.settings_in_use().draw_score, attributes["score_parts_"]
+    scores = layout.count if parts is None else len(parts)
     rules = {
         "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
         "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
-        "the conversion must be of as many draws": attributes["conversion_"].draws == layout.count,
+        "`score_parts_` must be all draws, enough in each, where they give one score together": (
+            parts is None
+            if together is None or not together.TOGETHER
+            else parts is not None and len(parts) > 0 and sum(parts) == layout.count and min(parts) >= together.FEWEST
+        ),
+        "the conversion must be of as many draws": attributes["conversion_"].draws == scores,
         "the posterior must give as many draws": posterior.count == layout.count,
         "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
         "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
@@ -293,18 +316,18 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
         "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),
-        "the reference must be of as many draws": reference is None or len(reference.part) == layout.count,
+        "the reference must be of as many draws": reference is None or len(reference.part) == scores,
         "the reference must have `n_reference_` examples": reference is None
         or reference.examples == attributes["n_reference_"],
         "`typical_nll_` must have a finite value for every draw and value": _fits(
-            attributes["typical_nll_"], (layout.count, *values)
+            attributes["typical_nll_"], (scores, *values)
         ),
         "`correction_` must have a weight for every value": attributes["correction_"] is None
         or attributes["correction_"].weights.shape == (math.prod(values),),
         "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
         == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
-            attributes["group_conversions_"], reference, layout.count
+            attributes["group_conversions_"], reference, scores
         ),
         "`drift_reference_` must be of the features": _series_fit(attributes["drift_reference_"], values),
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
@@ -314,7 +337,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
-        "`mixing_` must be of chains": attributes["mixing_"] is None or isinstance(posterior, SGHMC),
+        "`mixing_` must be of chains": attributes["mixing_"] is None or posterior.CHAINS,
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),

@@ -11,7 +11,6 @@ become more, and gains it as they become noisier.
 """
 
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 from jaxtyping import Float
@@ -29,7 +28,7 @@ MOST_ROWS = 4096  # whose residuals are looked at
 def temperature_of(context: FitContext, weights: Float[np.ndarray, "c p"]) -> float:
     """T, by the residuals of these networks."""
     autoencoder = context.autoencoder
-    likelihood, values = autoencoder.likelihood, prod(autoencoder.network.input_shape)
+    likelihood, values = autoencoder.likelihood, autoencoder.network.values_per_loss
     if not isinstance(likelihood, NoisyLikelihood) or likelihood.noise != "unit":
         return 1 / values
     rows = next(stretches(context.rows, 0, MOST_ROWS))[:MOST_ROWS]

@@ -51,6 +51,7 @@ class Training(Settings):
         batch_size: rows per step.
         batches: take N // batches rows per step instead (the authors: 3 for ODDS, 5 for ZeMA and STRATH).
         learning_rate: a number, or a range test that finds one.
+        drop_last: leave out the last batch of an epoch if it is short; else only if it has fewer than 3 rows.
         early_stopping: stop on held-out loss; None does so for "auto" alone.
         denoising: noise on what the networks are given; None is none.
         members_at_once: networks trained as one program; None picks by size.
@@ -63,6 +64,7 @@ class Training(Settings):
     batch_size: AtLeastOne = 128
     batches: Annotated[int, Field(ge=1)] | None = None
     learning_rate: Positive | rates.RangeTest = 0.005
+    drop_last: bool = False
     early_stopping: EarlyStopping | None = None
     denoising: Denoising | None = None
     members_at_once: AtLeastOne | None = None
@@ -141,10 +143,10 @@ def train(
     """Move what is trained to lower loss, in place; `tell` is told the epochs that are done, and the loss."""
     batch = training.batch_rows(len(rows))
     best = None if training.stopping is None else _Best(trainer, training.stopping)
-    steps = step_count(len(rows), batch)
+    steps = step_count(len(rows), batch, training.drop_last)
     for epoch in range(training.most_epochs):
         done = 0
-        for stretch, order in epoch_orders(rows, batch, streams, epoch):
+        for stretch, order in epoch_orders(rows, batch, streams, epoch, training.drop_last):
             due = -(-order.shape[1] // batch)
             rates = [schedule(epoch * steps + step) for step in range(done, done + due)]
             mean = trainer.steps(stretch, order, rates).astype(np.float64) / due
@@ -159,17 +161,17 @@ def train(
         best.restore()
 
 
-def step_count(rows: int, batch: int) -> int:
-    """Batches of an epoch, the last one only if it is not too small."""
+def step_count(rows: int, batch: int, drop_last: bool = False) -> int:
+    """Batches of an epoch, the last one only if it is not too small, or whole."""
     whole, rest = divmod(rows, batch)
-    return whole + (rest >= SMALLEST_BATCH or not whole)
+    return whole + (not whole or (rest >= SMALLEST_BATCH and not drop_last))
 
 
 def epoch_orders(
-    rows: TrainingRows, batch: int, streams: Sequence[Stream], epoch: int = 0
+    rows: TrainingRows, batch: int, streams: Sequence[Stream], epoch: int = 0, drop_last: bool = False
 ) -> Iterator[tuple[Float[np.ndarray, "n ..."], Int[np.ndarray, "c m"]]]:
     """The stretches of an epoch, each with an order of its rows for every network; too small a rest is left out."""
-    left = step_count(len(rows), batch)
+    left = step_count(len(rows), batch, drop_last)
     for stretch in stretches(rows, epoch, batch):
         due = min(-(-len(stretch) // batch), left)
         if due:
@@ -178,11 +180,11 @@ def epoch_orders(
 
 
 def endless_orders(
-    rows: TrainingRows, batch: int, stream: Stream
+    rows: TrainingRows, batch: int, stream: Stream, drop_last: bool = False
 ) -> Iterator[tuple[Float[np.ndarray, "n ..."], Int[np.ndarray, "1 m"]]]:
     """The same for one network, epoch after epoch."""
     for epoch in count():
-        yield from epoch_orders(rows, batch, [stream], epoch)
+        yield from epoch_orders(rows, batch, [stream], epoch, drop_last)
 
 
 def diverged(loss: Float[np.ndarray, " c"], epoch: int, rate: float) -> TrainingError:
@@ -202,28 +204,26 @@ def schedule_for(
         return rates.fixed(training.learning_rate)
     test = training.learning_rate
     own = stream(seed, RANGE_TEST, 0)
-    found = rates.found_rates(*_range_test_losses(test, rows, training, fresh_trainer(own), own))
-    high = found.high / test.margin
-    if test.use == "fixed":
-        return rates.fixed(high)
-    steps = max(1, len(rows) // training.batch_rows(len(rows)))
-    return rates.triangular(min(found.low, high), high, max(2, steps))
+    found = test.found(*_range_test_losses(test, rows, training, fresh_trainer(own), own))
+    return test.schedule(found, max(1, len(rows) // training.batch_rows(len(rows))))
 
 
 def _range_test_losses(
     test: rates.RangeTest, rows: TrainingRows, training: Training, trainer: Trainer, own: Stream
 ) -> tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
     losses: list[float] = []
-    tried, batch = test.rates(), training.batch_rows(len(rows))
+    batch = training.batch_rows(len(rows))
+    tried = test.rates(step_count(len(rows), batch, training.drop_last))
     batches = (
         (stretch, order[:, start : start + batch])
-        for stretch, order in endless_orders(rows, batch, own)
+        for stretch, order in endless_orders(rows, batch, own, training.drop_last)
         for start in range(0, order.shape[1], batch)
     )
     for rate, (stretch, order) in zip(tried, batches, strict=False):
+        if test.restart:
+            trainer.restart()
         losses.append(float(trainer.steps(stretch, order, [float(rate)])[0]))
-        smoothed = rates.smoothed_losses(np.array(losses))
-        if not np.isfinite(losses[-1]) or smoothed[-1] > rates.HOPELESS * abs(smoothed.min()):
+        if not np.isfinite(losses[-1]) or test.hopeless(np.array(losses)):
             losses.pop()
             break
     return tried[: len(losses)], np.array(losses)

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +29,8 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from indubio.errors import MixingWarning
+
+What = Literal["chain", "cycle"]
 
 MIXED = 1.1  # R-hat below which halves tell the same, for most purposes (Gelman & Rubin 1992)
 FEWEST = 4  # draws of a chain; fewer have no halves
@@ -45,6 +48,7 @@ class Mixing:
         weight_r_hat: of weights, within chains.
         score_size: independent draws that would tell as much of scores.
         weight_size: the same of weights.
+        what: what `chains` are: chains, or cycles of chains that begin anew in each.
     """
 
     chains: int
@@ -53,10 +57,14 @@ class Mixing:
     weight_r_hat: float
     score_size: float
     weight_size: float
+    what: What = "chain"
 
     @classmethod
     def of(
-        cls, scores: Float[np.ndarray, "chains draws rows"], weights: Float[np.ndarray, "chains draws weights"]
+        cls,
+        scores: Float[np.ndarray, "chains draws rows"],
+        weights: Float[np.ndarray, "chains draws weights"],
+        what: What = "chain",
     ) -> "Mixing | None":
         """What these draws of chains say; None where they are too few."""
         chains, draws = scores.shape[:2]
@@ -70,6 +78,7 @@ class Mixing:
             weight_r_hat=round(split_r_hat(within), 2),
             score_size=round(effective_size(scores), 1),
             weight_size=round(chains * effective_size(within), 1),
+            what=what,
         )
 
     @classmethod
@@ -82,6 +91,7 @@ class Mixing:
             weight_r_hat=max(part.weight_r_hat for part in parts),
             score_size=round(sum(part.score_size for part in parts), 1),
             weight_size=round(sum(part.weight_size for part in parts), 1),
+            what=parts[0].what,
         )
 
     @property
@@ -91,7 +101,7 @@ class Mixing:
 
     def __str__(self) -> str:
         one = self.chains == 1
-        what = "the chain" if one else f"the {self.chains} chains"
+        what = f"the {self.what}" if one else f"the {self.chains} {self.what}s"
         numbers = f"R-hat is {self.score_r_hat:.2f} of scores and {self.weight_r_hat:.2f} of weights"
         worth = f"{self.draws} draws are worth about {max(self.score_size, 1):.0f} independent ones"
         if self.mixed:
@@ -99,11 +109,11 @@ class Mixing:
         so = (
             "its draws are neighbours, and their disagreement is too small"
             if one
-            else "each chain stays near the network it began with, and all of them say more than one"
+            else f"each {self.what} stays near the network it began with, and all of them say more than one"
         )
         return (
-            f"{what} did not mix: {numbers}, where 1 is a chain that has forgotten its beginning; {so}. {worth}. "
-            "More `chains` help, or more steps between draws: `thinning`, `burn_in`"
+            f"{what} did not mix: {numbers}, where 1 is a {self.what} that has forgotten its beginning; {so}. {worth}. "
+            f"More steps between draws help (`thinning`, `burn_in`), or more {self.what}s with networks of their own"
         )
 
     def warn(self) -> None:

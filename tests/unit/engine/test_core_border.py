@@ -11,10 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indubio.engine import Chain, Corruption, PointWeights, Variational, streams
-from indubio.engine.compiled import ACTIVATIONS, CompiledEngine, _layers, _places
+from indubio.engine.compiled import ACTIVATIONS, LIKELIHOODS, CompiledEngine, _layers, _places
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core
 from indubio.errors import ConfigError, EngineError
-from indubio.networks import Autoencoder, Conv1d, Conv2d, Dense, GaussianLikelihood
+from indubio.networks import (
+    Autoencoder,
+    BetaLikelihood,
+    ContinuousBernoulliLikelihood,
+    Conv1d,
+    Conv2d,
+    Dense,
+    GaussianLikelihood,
+    StudentLikelihood,
+    TruncatedGaussianLikelihood,
+)
 from tests.engines import CORE, instruction_sets
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
@@ -38,7 +48,7 @@ def built(network, layers, place, **changed):
         "noise": 0,
         "slope": 0.01,
         "smallest_variance": 0.0,
-        "freedom": 1.0,
+        "number": 1.0,
     }
     return CORE.network(layers, place, **(given | changed))
 
@@ -81,6 +91,9 @@ def run(handle: int, features: int, *, code_head: bool) -> None:
             score.noise = address(noise) if code_head else None
             score.weights, score.draws, score.shared, score.rows_count, score.at_once = weights, 2, 1, 11, at_once
             CORE.score(handle, number, score)
+            score.variance = address(apart)
+            with pytest.raises(EngineError, match="the decoder gives no variance"):
+                CORE.score(handle, number, score)
 
 
 @pytest.mark.parametrize("network", [DENSE, CONV, IMAGES], ids=["dense", "conv1d", "conv2d"])
@@ -103,6 +116,37 @@ def test_any_change_of_a_network_is_refused_or_runs(network, data):
         return
     try:
         run(handle, len(place), code_head=code_head)
+    finally:
+        CORE.forget(handle)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"likelihood": -1},
+        {"likelihood": len(LIKELIHOODS)},
+        {"likelihood": LIKELIHOODS[StudentLikelihood], "number": 0.0},
+        {"likelihood": LIKELIHOODS[ContinuousBernoulliLikelihood], "noise": 1},
+        {"likelihood": LIKELIHOODS[TruncatedGaussianLikelihood], "smallest_variance": 0.0},
+        {"likelihood": LIKELIHOODS[BetaLikelihood], "smallest_variance": 0.01, "number": 0.5},
+        {"likelihood": LIKELIHOODS[BetaLikelihood], "smallest_variance": float("nan"), "number": 0.1},
+    ],
+    ids=str,
+)
+def test_a_likelihood_that_makes_no_sense_is_refused(changed):
+    with pytest.raises(EngineError, match="unknown likelihood"):
+        built(DENSE, _layers(DENSE), _places(DENSE), **changed)
+
+
+WITH_A_SCALE = [(kind, noise) for kind in LIKELIHOODS for noise in (0, 1) if not noise or hasattr(kind, "noise")]
+
+
+@pytest.mark.parametrize(("kind", "noise"), WITH_A_SCALE, ids=lambda one: getattr(one, "__name__", str(one)))
+def test_every_likelihood_runs_in_arrays_of_just_the_right_sizes(kind, noise):
+    given = {"likelihood": LIKELIHOODS[kind], "noise": noise, "smallest_variance": 0.01, "number": 0.1}
+    handle = built(DENSE, _layers(DENSE), _places(DENSE), **given)
+    try:
+        run(handle, 5, code_head=True)
     finally:
         CORE.forget(handle)
 

@@ -8,7 +8,9 @@ from torch import nn
 
 from indubio import (
     AnchoredEnsemble,
+    Coalition,
     CrossFit,
+    Dense,
     Detector,
     ExampleStream,
     HoldOut,
@@ -112,6 +114,13 @@ def test_processes_here_train_the_same():
     for name, weight in here.draws_.weights.items():
         np.testing.assert_array_equal(there.draws_.weights[name], weight)
     assert told[-1].done == told[-1].total == 1
+
+
+def test_a_coalition_is_sent(cluster):
+    windows = np.random.default_rng(0).normal(size=(40, 12, 2))
+    settings = {"posterior": AnchoredEnsemble(members=3), "architecture": Coalition(network=Dense(widths=(6,)))}
+    here, there = (Detector(training=QUICK, **settings).fit(windows, workers=workers) for workers in (None, cluster))
+    np.testing.assert_allclose(there.nll(windows), here.nll(windows), rtol=1e-5)
 
 
 def test_an_own_network_is_not_sent():

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.engine import DrawScorer, streams
+from indubio.engine import DrawScorer, stream, streams
 from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
-from indubio.networks import Autoencoder, Conv1d, Conv2d, Dense, GaussianLikelihood, OwnNetwork
+from indubio.networks import Autoencoder, Coalition, Conv1d, Conv2d, Dense, GaussianLikelihood, OwnNetwork
 from indubio.training.network_fits import fresh_weights
 from tests.engines import ENGINES
 
@@ -145,6 +145,18 @@ def test_convolutions_refuse_tables_and_dense_takes_windows(engine):
         Conv1d().build((12,))
     autoencoder = Autoencoder(Dense().build((6, 2)), GaussianLikelihood())
     assert scorer_of(autoencoder, engine).reconstruction(random_rows(3, 6, 2)).shape == (2, 3, 6, 2)
+
+
+def test_a_coalition_refuses_tables():
+    with pytest.raises(ShapeError, match=r"Coalition needs windows .* got rows of 12 features\. Use Dense"):
+        Coalition().build((12,))
+
+
+def test_the_networks_of_a_coalition_begin_differently():
+    network = Coalition(network=Dense(widths=(7,))).build((9, 2))
+    first, second = (network.initial(stream(0, 0, 0))[f"sensor.{k}.encoder.0.weight"] for k in range(2))
+    assert first.shape == second.shape == (9, 7)
+    assert not np.array_equal(first, second)
 
 
 def test_widths_can_be_given_in_units():

@@ -38,12 +38,37 @@ def test_the_learning_rate_is_found_but_for_strath():
     assert preset("strath", "all").training.learning_rate == 0.001
 
 
-def test_the_authors_ran_longer_without_norm_on_a_triangular_schedule():
+def test_the_scripts_train_odds_for_longer_with_selu_and_without_norm_at_alternating_rates():
     authors = preset("odds", protocol="authors")
-    assert authors.architecture.layer_norm is False
-    assert authors.training.epochs == 300
-    assert authors.training.learning_rate.use == "triangular"
-    assert preset("odds").training.epochs == 100
+    assert (authors.architecture.activation, authors.architecture.layer_norm) == ("selu", False)
+    assert (authors.training.epochs, authors.training.drop_last) == (300, True)
+    rates = authors.training.learning_rate
+    assert (rates.use, rates.smoothing, rates.restart, rates.epochs) == ("alternating", "gaussian_process", True, 10)
+    text = preset("odds")
+    assert (text.training.epochs, text.architecture.activation) == (100, "leaky_relu")
+
+
+def test_no_gradient_reaches_the_code_of_the_scripts_vae_alone():
+    heads = {
+        (model, protocol): preset("odds", model=model, protocol=protocol).architecture.code_heads
+        for model in MODELS
+        for protocol in ("text", "authors")
+    }
+    assert heads == {place: "frozen" if place == ("VAE", "authors") else "linear" for place in heads}
+
+
+def test_the_scripts_of_zema_leave_dropout_at_their_library_s_tenth():
+    dropout = {
+        (name, protocol): preset(name, "pump" if name == "zema" else None, protocol=protocol, model="BAE-MCD")
+        for name in ("odds", "zema")
+        for protocol in ("text", "authors")
+    }
+    assert {place: found.posterior.dropout for place, found in dropout.items()} == {
+        ("odds", "text"): 0.01,
+        ("odds", "authors"): 0.01,
+        ("zema", "text"): 0.01,
+        ("zema", "authors"): 0.1,
+    }
 
 
 def test_batches_are_a_third_for_odds_and_a_fifth_elsewhere():
@@ -67,7 +92,7 @@ def test_every_task_has_a_preset_that_can_be_written_as_a_configuration():
 
 
 def test_a_preset_takes_a_model_of_the_paper():
-    detector = preset("zema", "pump").set_params(posterior=MODELS["BAE-MCD"], seed=3)
+    detector = preset("zema", "pump", model="BAE-MCD").set_params(seed=3)
     assert (detector.posterior.dropout, detector.seed, detector.training.batches) == (0.01, 3, 5)
 
 
@@ -76,5 +101,7 @@ def test_unknown_names_list_the_known_ones():
         preset("oods")
     with pytest.raises(ConfigError, match="cooler, valve"):
         preset("zema", "engine")
+    with pytest.raises(ConfigError, match="`model` must be one of Deterministic AE"):
+        preset("odds", model="AE")
     with pytest.raises(ConfigError, match="`task` must be one of L_ACTpos"):
         preset("strath")

@@ -7,7 +7,14 @@ from indubio.engine import PointWeights, streams
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import AnchoredEnsemble, Deterministic, EarlyStopping, RangeTest, Training
-from indubio.training.learning_rate import fixed, found_rates, smoothed_losses, triangular
+from indubio.training.learning_rate import (
+    FoundRates,
+    fixed,
+    found_rates,
+    smoothed_losses,
+    smoothly_found_rates,
+    triangular,
+)
 from indubio.training.loop import epoch_orders, members_at_once, thread_count, train
 from indubio.training.network_fits import fresh_weights
 from indubio.workers.processes import cores
@@ -70,6 +77,63 @@ def test_the_range_test_finds_both_ends_of_a_known_curve():
     # The running mean lags behind by about ten steps, a factor of 1.6 here.
     assert 1e-3 / 2 < found.low < 2e-3
     assert 0.1 / 2 < found.high < 0.2
+
+
+def test_a_smooth_curve_is_read_at_its_first_minimum_that_is_near_the_lowest():
+    # Flat, then two valleys: the second is a hair deeper, so that the first counts.
+    rates = RangeTest(epochs=10, smoothing="gaussian_process").rates(8)
+    log_rate = np.log10(rates)
+    valleys = 0.97 * np.exp(-((log_rate + 3) ** 2) / 0.5) + np.exp(-(log_rate**2) / 0.5)
+    found = smoothly_found_rates(rates, 0.4 - 0.3 * valleys)
+    assert found.high == pytest.approx(1e-3, rel=0.2)
+    # A tenth of the fall is done where 0.97 exp(-d^2 / 0.5) is 0.1: 1.07 decades before; and half of it.
+    assert found.low == pytest.approx(0.5 * 10 ** (-3 - np.sqrt(0.5 * np.log(9.7))), rel=0.3)
+    second = smoothly_found_rates(
+        rates, 0.4 - 0.3 * np.exp(-(log_rate**2) / 0.5) - 0.1 * np.exp(-((log_rate + 3) ** 2))
+    )
+    assert second.high == pytest.approx(1, rel=0.2)
+
+
+def test_a_smooth_curve_without_a_minimum_is_read_at_its_end_and_one_that_never_falls_is_an_error():
+    rates = RangeTest(epochs=10, smoothing="gaussian_process").rates(3)
+    assert smoothly_found_rates(rates, np.linspace(1, 0, 30)).high == pytest.approx(rates[-1], rel=1e-2)
+    with pytest.raises(TrainingError, match="Set `learning_rate` to a number"):
+        smoothly_found_rates(rates, np.linspace(1, 2, 30))
+
+
+def test_alternating_rates_go_up_and_down_in_half_an_epoch_each():
+    test, found = RangeTest(use="alternating", margin=1.0), FoundRates(0.1, 0.5)
+    assert [test.schedule(found, 3)(step) for step in range(4)] == pytest.approx([0.1, 0.5, 0.1, 0.5])
+    assert [test.schedule(found, 5)(step) for step in range(6)] == pytest.approx([0.1, 0.3, 0.5, 0.3, 0.1, 0.3])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_restarted_adam_moves_every_weight_by_the_rate(engine):
+    rows = np.random.default_rng(0).random((20, 4), dtype=np.float32)
+    autoencoder = Autoencoder(Dense(bias=True).build((4,)), GaussianLikelihood())
+    alone = streams(0, 1)
+    trainer = ENGINES[engine](autoencoder).trainer(
+        PointWeights(prior_scale=0), fresh_weights(autoencoder, alone, rows.dtype), None, alone, batch=20, threads=1
+    )
+    order = np.arange(20)[None]
+    for rate in (0.01, 0.0001, 0.003):
+        trainer.restart()
+        before = trainer.values().copy()
+        trainer.steps(rows, order, [rate])
+        # A first step of Adam is rate g / (|g| + 1e-8): gradients that are next to nothing move less.
+        assert np.quantile(np.abs(trainer.values() - before), 0.5) == pytest.approx(rate, rel=1e-2)
+    before = trainer.values().copy()
+    trainer.steps(rows, order, [0.003])
+    assert np.ptp(np.abs(trainer.values() - before)) > 1e-5  # a second step remembers
+
+
+def test_a_short_last_batch_is_left_out_where_asked_for():
+    rows = np.arange(10.0).reshape(10, 1)
+    for drop_last, kept in ((False, 10), (True, 6)):
+        ((_, order),) = epoch_orders(rows, 6, streams(0, 1), drop_last=drop_last)
+        assert order.shape == (1, kept)
+    ((_, order),) = epoch_orders(rows[:4], 6, streams(0, 1), drop_last=True)
+    assert order.shape == (1, 4)  # the only one
 
 
 def test_a_loss_that_never_falls_is_an_error_that_says_what_to_do():

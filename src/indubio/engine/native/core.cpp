@@ -218,7 +218,10 @@ int check(Owned& net, char* error) {
                                         net.all[i + 1].kind != LINEAR || net.all[i + 1].skip >= 0 ||
                                         net.code_head >= 0 || net.output_head >= 0))
             return failed(error, "layer %d must be linear, and so must the one after it", int(i));
-        if (head && (l.norm || l.activation || l.skip >= 0)) return failed(error, "layer %d is no plain head", int(i));
+        const bool activated = int64_t(i) == net.code_head && net.code_way != LOG_VARIANCE &&
+                               l.activation <= TANH && l.activation != GELU;
+        if (head && (l.norm || (l.activation && !activated) || l.skip >= 0))
+            return failed(error, "layer %d is no plain head", int(i));
         const Layer* before = head || i == 0 ? nullptr : &net.all[i - 1];
         if (before && before->outputs != l.inputs)
             return failed(error, "layer %d does not take what the one before it gives", int(i));
@@ -241,7 +244,8 @@ int check(Owned& net, char* error) {
         if (one.head >= 0 && (net.all[size_t(one.head)].inputs != one.beside.inputs ||
                               net.all[size_t(one.head)].outputs != one.beside.outputs))
             return failed(error, "a head does not fit the layer beside it");
-    if (net.code_head >= 0 && (code.activation || code.norm)) return failed(error, "a VAE's code has an activation");
+    if (net.code_way == LOG_VARIANCE && (code.activation || code.norm))
+        return failed(error, "a VAE's code has an activation");
     for (int64_t place : net.places)
         if (place < 0 || place >= net.features) return failed(error, "a feature's place is outside of the row");
     return 0;
@@ -278,15 +282,17 @@ API int indubio_use(const char* name, char* error) {
 // The network of these layers: `count` of them in a row, the first `depth` the encoder, then the heads.
 API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth, int64_t code_head, int64_t output_head,
                           int64_t features, const int64_t* place, int64_t likelihood, int64_t noise, double slope,
-                          double smallest_variance, double freedom, char* error) {
+                          double smallest_variance, double number, char* error) {
     const int64_t heads = (code_head != 0) + (output_head != 0);
-    if (count < 2 || count > 10000 || depth < 1 || depth >= count || features < 1 || features > MOST) {
+    if (count < 2 || count > 10000 || code_head < 0 || code_head > FROZEN || depth < 1 || depth >= count || features < 1 || features > MOST) {
         failed(error, "a network has an encoder and a decoder, and features");
         return nullptr;
     }
-    if (likelihood < 0 || likelihood > STUDENT || noise < 0 || noise > PER_EXAMPLE ||
-        (likelihood == BERNOULLI && noise) || (noise == PER_EXAMPLE) != (output_head != 0) ||
-        (likelihood == STUDENT && !(freedom > 0))) {
+    if (likelihood < 0 || likelihood > BETA || noise < 0 || noise > PER_EXAMPLE ||
+        ((likelihood == BERNOULLI || likelihood == CONTINUOUS_BERNOULLI) && noise) ||
+        (noise == PER_EXAMPLE) != (output_head != 0) || (likelihood == STUDENT && !(number > 0)) ||
+        (likelihood >= TRUNCATED_GAUSSIAN && !(smallest_variance > 0)) ||
+        (likelihood == BETA && !(number > 0 && number < 0.5))) {
         failed(error, "unknown likelihood");
         return nullptr;
     }
@@ -296,10 +302,10 @@ API void* indubio_network(const LayerGiven* layers, int64_t count, int64_t depth
         return nullptr;
     }
     net->count = count, net->depth = depth, net->features = features;
-    net->code_head = code_head ? count : -1;
+    net->code_head = code_head ? count : -1, net->code_way = code_head;
     net->output_head = output_head ? count + (code_head != 0) : -1;
     net->likelihood = likelihood, net->noise = noise, net->slope = slope;
-    net->smallest_variance = smallest_variance, net->freedom = freedom;
+    net->smallest_variance = smallest_variance, net->number = number;
     net->all.resize(size_t(count + heads));
     for (size_t i = 0; i < net->all.size(); i++) static_cast<LayerGiven&>(net->all[i]) = layers[i];
     net->places.assign(place, place + features);
@@ -339,7 +345,9 @@ API int indubio_train(const void* handle, int64_t precision, TrainJob* job, char
         if (net.layers[i].activation == COSINE || net.layers[i].activation == SOFTMAX)
             return failed(error, "cosines and softmax have no way back");
     if (job->objective != CHAIN && (!job->rates || !job->roots)) return failed(error, "there are no rates");
-    if (job->objective != POINT && net.code_head >= 0) return failed(error, "a VAE is trained by point weights");
+    if (job->objective == CHAIN && (!job->decays || !job->spreads)) return failed(error, "the chain has no decays or kicks");
+    if (job->objective == VARIATIONAL && net.code_head >= 0)
+        return failed(error, "a VAE is trained by point weights, or sampled by a chain");
     if (job->highest != 0 && !(job->lowest > 0 && job->lowest <= job->highest && job->highest < 1e18))
         return failed(error, "the noise of the inputs has no scale");
     for (int64_t k = 0; k < job->ordered; k++)
@@ -360,6 +368,7 @@ API int indubio_score(const void* handle, int64_t precision, const ScoreJob* job
     if (job->weights != net.weights) return failed(error, "the weights are not those of the network");
     if (job->draws < 1 || job->rows_count < 0 || job->at_once < 1) return failed(error, "nothing to score");
     if (job->noise && net.code_head < 0) return failed(error, "the network's code has no noise");
+    if (job->variance && net.output_head < 0) return failed(error, "the decoder gives no variance");
     if (!job->rows_count) return 0;
     const int64_t values = in_use->scoring_values[precision != 0](net, *job);
     void* memory = values < 0 || values > MOST ? nullptr : space.of(size_t(values) * size_t(size_of(precision)));

@@ -108,6 +108,11 @@ static inline T log1(T x) {
 }
 
 template <class T>
+static inline T log_at_least(T x) {  // as torch bounds it
+    return x > T(1e-37) ? log1(x) : x == x ? T(-100) : x;
+}
+
+template <class T>
 static inline T sigmoid1(T x) {
     return T(1) / (T(1) + exp1(-x));
 }

@@ -10,15 +10,16 @@ struct TrainJob {
     const void* anchors;  // like the weights; or null
     const void* rows;     // (rows_count, features)
     const void* factors;  // of the inputs' noise, one for each value of a row; or null for 1
+    const void *decays, *spreads;  // of a chain, one for each weight: 2 lambda, standard deviation of the kick
     const int64_t* order;  // the rows of the steps, one after the other
     const double *rates, *roots;  // of each step: rate over Adam's first correction, one over the root of its second
     int64_t objective, weights, rows_count, ordered, batch, steps;
-    double decay;                                 // 2 lambda
+    double decay;                                 // 2 lambda, of point weights
     double keep, kl_weight;                       // of dropout, 1 for none; of a VAE's code
     double lowest, highest;                       // of the scale of the inputs' noise; 0 for none
     int64_t samples;                              // of the weights in a step
     double prior_scale, mixture, wide, narrow;    // lambda, share of the prior's wide part, standard deviations of both
-    double step_size, friction, spread;           // of a chain
+    double step_size, friction;                   // of a chain
     uint64_t key, first_step;                     // of its random numbers
     double loss, last_loss;                       // given back: the sum over the steps, and of the last one
 };
@@ -28,6 +29,7 @@ struct ScoreJob {
     const void *masks, *noise;  // (draws, units), (draws, latent); or null
     const void* rows;           // (rows_count, features)
     void *nll, *apart, *reconstruction;  // (draws, rows_count), twice (draws, rows_count, features); or null
+    void* variance;  // that the decoder gives for every value, (draws, rows_count, features); or null
     int64_t weights, draws, shared, rows_count, at_once;
 };
 

@@ -10,7 +10,9 @@ enum Kind { LINEAR, DOWN, UP };  // DOWN: a convolution, UP: a transposed one
 // By the numbers that the Python side gives them. COSINE and SOFTMAX (over a layer's outputs) are those of networks whose
 // weights are found in closed form: they have no way back.
 enum Activation { NONE, LEAKY_RELU, RELU, ELU, SELU, GELU, TANH, SIGMOID, COSINE, SOFTMAX, ACTIVATIONS };
-enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI, STUDENT };
+enum Likelihood { GAUSSIAN, LAPLACE, BERNOULLI, STUDENT, CONTINUOUS_BERNOULLI, TRUNCATED_GAUSSIAN, BETA };
+// LOG_VARIANCE: exp(h / 2). SOFTPLUS: softplus(h). FROZEN: the same, and no gradient goes through the code.
+enum CodeWay { NO_CODE_NOISE, LOG_VARIANCE, SOFTPLUS, FROZEN };
 enum Noise { UNIT, PER_FEATURE, PER_EXAMPLE };
 
 // What the Python side says of a layer.
@@ -43,10 +45,11 @@ struct Network {
     int64_t count, depth;  // layers in a row, and how many of them are the encoder
     Layer* layers;         // `count` of them, then the heads
     int64_t code_head, output_head;  // log variance of the code and of the output; -1: none
+    int64_t code_way;                // how the head tells the code's spread
     int64_t features;
     int64_t* place;  // where the network's features are in a row of data
     int64_t likelihood, noise;
-    double slope, smallest_variance, freedom;  // freedom: of Student's t
+    double slope, smallest_variance, number;  // number: Student's degrees of freedom, the beta's edge
     int64_t weights, log_variance;  // how many, and where those of the likelihood are; -1: none
     int64_t latent, units;
     int64_t scratch, x, code, spread;  // in the work space: room for a gradient, the input, a VAE's code

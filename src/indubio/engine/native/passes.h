@@ -7,6 +7,7 @@
 //
 // Sums over a layer's inputs, over features and over examples go in order, one after the other.
 #pragma once
+#include "bounded.h"
 #include "jobs.h"
 #include "network.h"
 #include "product.h"
@@ -200,10 +201,13 @@ struct Pass {
         const Layer& head = layer(net.code_head);
         const T *mean = at(layer(net.depth - 1).out), *log_variance = at(head.out);
         T *code = at(net.code), *spread = at(net.spread);
+        if (net.code_way == LOG_VARIANCE)
+            for (int64_t k = 0; k < net.latent * S; k++) spread[k] = exp1(log_variance[k] * T(0.5));
+        else
+            for (int64_t k = 0; k < net.latent * S; k++) spread[k] = softplus1(log_variance[k]);
         for (int64_t f = 0; f < net.latent; f++)
             for (int64_t i = 0; i < S; i++) {
                 const int64_t k = f * S + i;
-                spread[k] = exp1(log_variance[k] * T(0.5));
                 const T noise = example_noise ? example_noise[k] : unit_noise ? unit_noise[f] : T(0);
                 code[k] = mean[k] + noise * spread[k];
             }
@@ -230,7 +234,9 @@ struct Pass {
                 activate(int(l.activation), T(net.slope), z, l.outputs * S);
             mask(i, z);
             if (i == net.depth - 1 && net.code_head >= 0) {
-                apply(layer(net.code_head), in, at(layer(net.code_head).out));
+                const Layer& head = layer(net.code_head);
+                apply(head, in, at(head.out));
+                activate(int(head.activation), T(net.slope), at(head.out), net.latent * S);
                 draw_code();
             }
             if (i == last() && net.output_head >= 0) apply(layer(net.output_head), in, at(layer(net.output_head).out));
@@ -279,11 +285,6 @@ static inline T root(T x) {
     return sizeof(T) == 4 ? T(__builtin_sqrtf(float(x))) : T(__builtin_sqrt(double(x)));
 }
 
-template <class T>
-static inline T log_at_least(T x) {  // as torch bounds it
-    return x > T(1e-37) ? log1(x) : x == x ? T(-100) : x;
-}
-
 // Student's t of a whole example: (nu + D) / 2 log(1 + Q / nu), Q the sum of its values' (x - m)^2 / s^2. Every value
 // gets the share of it that it has of Q, and the log of its own scale.
 template <class T, class F>
@@ -291,7 +292,7 @@ static void student_nlls(const Pass<T>& pass, F f) {
     const Network& net = pass.net;
     const int64_t S = pass.S;
     const T *x = pass.at(net.x), *location = pass.at(pass.layer(pass.last()).out);
-    const T least_variance = T(net.smallest_variance), freedom = T(net.freedom), both = freedom + T(net.features);
+    const T least_variance = T(net.smallest_variance), freedom = T(net.number), both = freedom + T(net.features);
     const bool unit = net.noise == UNIT, per_example = net.noise == PER_EXAMPLE;
     const T* logs = unit ? nullptr : per_example ? pass.at(pass.layer(net.output_head).out) : pass.weights + net.log_variance;
     auto raw_variance = [=, &net](int64_t r, int64_t i) { return exp1(logs[per_example ? r * S + i : net.place[r]]); };
@@ -317,6 +318,37 @@ static void student_nlls(const Pass<T>& pass, F f) {
         }
 }
 
+// Likelihoods of values within [0, 1] beside Bernoulli's; where no variance is learned, it is the smallest one.
+template <class T, class F>
+static void bounded_nlls(const Pass<T>& pass, F f) {
+    const Network& net = pass.net;
+    const int64_t S = pass.S;
+    const T *x = pass.at(net.x), *location = pass.at(pass.layer(pass.last()).out);
+    if (net.likelihood == CONTINUOUS_BERNOULLI) {
+        for (int64_t r = 0; r < net.features; r++)
+            for (int64_t i = 0; i < S; i++) {
+                const Said<T> said = continuous_bernoulli(x[r * S + i], location[r * S + i]);
+                f(r, i, said.nll, said.of_location, said.of_log);
+            }
+        return;
+    }
+    const bool fixed = net.noise == UNIT, per_example = net.noise == PER_EXAMPLE;
+    const double least_variance = net.smallest_variance, edge = net.number;
+    const T* logs = fixed ? nullptr : per_example ? pass.at(pass.layer(net.output_head).out) : pass.weights + net.log_variance;
+    auto each = [=, &net](auto say) {
+        for (int64_t r = 0; r < net.features; r++)
+            for (int64_t i = 0; i < S; i++) {
+                const double raw = fixed ? 0.0 : double(exp1(logs[per_example ? r * S + i : net.place[r]]));
+                const Said<double> said = say(double(x[r * S + i]), double(location[r * S + i]), raw, raw + least_variance);
+                f(r, i, T(said.nll), T(said.of_location), T(said.of_log));
+            }
+    };
+    if (net.likelihood == TRUNCATED_GAUSSIAN)
+        each([](double v, double m, double raw, double variance) { return truncated_gaussian(v, m, raw, variance); });
+    else
+        each([=](double v, double m, double raw, double variance) { return beta(v, m, raw, variance, edge); });
+}
+
 // The negative log-likelihood of every value, up to a constant: f(feature, example, nll, d/dlocation, d/dlog variance).
 template <class T, class F>
 static void value_nlls(const Pass<T>& pass, F f) {
@@ -334,6 +366,7 @@ static void value_nlls(const Pass<T>& pass, F f) {
         return;
     }
     if (net.likelihood == STUDENT) return student_nlls(pass, f);
+    if (net.likelihood >= CONTINUOUS_BERNOULLI) return bounded_nlls(pass, f);
     if (net.noise == UNIT) {
         for (int64_t r = 0; r < net.features; r++) {
             if (net.likelihood == GAUSSIAN)
@@ -385,6 +418,16 @@ static void row_nlls(const Pass<T>& pass, T* totals, T* apart, T* reconstruction
     const T* location = pass.at(pass.layer(pass.last()).out);
     for (int64_t r = 0; r < features; r++)
         for (int64_t i = 0; i < B; i++) reconstruction[i * features + net.place[r]] = location[r * S + i];
+}
+
+// The squared scale that the decoder gives for every value.
+template <class T>
+static void row_variances(const Pass<T>& pass, T* variance) {
+    const Network& net = pass.net;
+    const T *logs = pass.at(pass.layer(net.output_head).out), least_variance = T(net.smallest_variance);
+    for (int64_t r = 0; r < net.features; r++)
+        for (int64_t i = 0; i < pass.B; i++)
+            variance[i * net.features + net.place[r]] = exp1(logs[r * pass.S + i]) + least_variance;
 }
 
 // Sums over the columns, of `rows` rows that are `stride` apart, each in order; eight at a time, for speed.
@@ -546,22 +589,32 @@ struct Backward {
         return u;
     }
 
-    // dx comes as the gradient of the code, and becomes that of its mean; that of its log variance goes to the head.
+    // dx comes as the gradient of the code, and becomes that of its mean; that of its spread goes to the head.
     double code_back(T* dx, T kl) const {
         const Network& net = pass.net;
         const int64_t S = pass.S, B = pass.B;
         const T *mean = pass.at(pass.layer(net.depth - 1).out), *spread = pass.at(net.spread);
-        const T* logs = pass.at(pass.layer(net.code_head).out);
-        T* of_logs = pass.at(pass.layer(net.code_head).before);
+        const Layer& head = pass.layer(net.code_head);
+        const T* logs = pass.at(head.out);
+        T* of_logs = pass.at(head.before);
+        const bool plain = net.code_way == LOG_VARIANCE;
         double total = 0;
         for (int64_t f = 0; f < net.latent; f++)
             for (int64_t i = 0; i < S; i++) {
                 const int64_t k = f * S + i;
                 const T variance = spread[k] * spread[k], noise = pass.example_noise ? pass.example_noise[k] : T(0);
-                if (i < B) total += double(T(0.5) * (mean[k] * mean[k] + variance - logs[k] - T(1)));
-                of_logs[k] = i < B ? T(0.5) * (dx[k] * noise * spread[k] + kl * (variance - T(1))) : T(0);
-                dx[k] = i < B ? dx[k] + kl * mean[k] : T(0);
+                const T log_variance = plain ? logs[k] : T(2) * log_at_least(spread[k]);
+                if (i < B) total += double(T(0.5) * (mean[k] * mean[k] + variance - log_variance - T(1)));
+                if (i >= B || net.code_way == FROZEN)
+                    of_logs[k] = dx[k] = T(0);
+                else {
+                    of_logs[k] = plain ? T(0.5) * (dx[k] * noise * spread[k] + kl * (variance - T(1)))
+                                       : (dx[k] * noise + kl * (spread[k] - T(1) / spread[k])) * sigmoid1(logs[k]);
+                    dx[k] += kl * mean[k];
+                }
             }
+        if (!plain)
+            activate_back(int(head.activation), T(net.slope), of_logs, logs, logs, net.latent * S, of_logs);
         return total * double(kl) * double(B);
     }
 };

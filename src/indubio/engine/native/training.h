@@ -5,7 +5,8 @@
 //
 //     POINT        Adam on NLL + decay / 2 ||theta - anchor||^2
 //     VARIATIONAL  Bayes by Backprop: Adam on means and rhos, from the gradients of some samples of the weights
-//     CHAIN        stochastic gradient Hamiltonian Monte Carlo: v <- (1 - a) v - e g + kick, theta <- theta + v
+//     CHAIN        stochastic gradient Hamiltonian Monte Carlo: v <- (1 - a) v - e g + kick, theta <- theta + v,
+//                  with a decay and a kick of its own for every weight
 #pragma once
 #include "jobs.h"
 #include "passes.h"
@@ -77,9 +78,11 @@ struct ChainSink {
         T* __restrict w = static_cast<T*>(job.values) + place;
         T* __restrict momentum = static_cast<T*>(job.moments) + place;
         const T* __restrict kick = kicks + place;
-        const T keep = T(1 - job.friction), step = T(job.step_size), spread = T(job.spread), decay = T(job.decay);
+        const T* __restrict decay = static_cast<const T*>(job.decays) + place;
+        const T* __restrict spread = static_cast<const T*>(job.spreads) + place;
+        const T keep = T(1 - job.friction), step = T(job.step_size);
         for (int64_t k = 0; k < count; k++) {
-            momentum[k] = keep * momentum[k] - step * (gradient[k] + decay * w[k]) + spread * kick[k];
+            momentum[k] = keep * momentum[k] - step * (gradient[k] + decay[k] * w[k]) + spread[k] * kick[k];
             w[k] += momentum[k];
         }
     }
@@ -150,9 +153,10 @@ static inline int64_t corrupted_values(const Network& net, const TrainJob& job) 
 static inline int64_t noise_values(const Network& net, const TrainJob& job) {
     const int64_t S = room_for(job.batch);
     const int64_t inputs = corrupted_values(net, job);
-    if (job.objective == CHAIN) return inputs + net.weights;
     if (job.objective == VARIATIONAL) return inputs;
-    return inputs + (job.keep < 1 ? net.units * S : 0) + (net.code_head >= 0 ? net.latent * S : 0);
+    const int64_t code = net.code_head >= 0 ? net.latent * S : 0;
+    if (job.objective == CHAIN) return inputs + code + net.weights;
+    return inputs + code + (job.keep < 1 ? net.units * S : 0);
 }
 
 static inline int64_t more_values(const Network& net, const TrainJob& job) {
@@ -206,6 +210,13 @@ template <class T>
 static void train(const Network& net, TrainJob& job, T* memory) {
     const Rooms<T> rooms(net, room_for(job.batch), true, noise_values(net, job), memory);
     const T* rows = static_cast<const T*>(job.rows);
+    // A VAE's code has fresh noise for every row; the room after it is for what else a step draws.
+    auto draw_code = [&](Pass<T>& pass, uint32_t part, T* noise) {
+        if (net.code_head < 0) return noise;
+        random_normals(Stream{job.key, CODE, part}, 0, net.latent * pass.S, noise);
+        pass.example_noise = noise;
+        return noise + net.latent * pass.S;
+    };
     job.loss = 0;
     for (int64_t step = 0, start = 0; step < job.steps; step++, start += job.batch) {
         const int64_t B = least(job.batch, job.ordered - start), S = room_for(B);
@@ -215,32 +226,30 @@ static void train(const Network& net, TrainJob& job, T* memory) {
         pass.gather(rows, job.order, start);
         T* noise = rooms.noise + corrupted_values(net, job);
         if (job.highest > 0) pass.corrupt(job, part, rooms.noise);
-        const T scale = T(1) / T(net.features * B);
+        const T scale = T(1) / T(net.features * B), kl = T(job.kl_weight / double(B));
         const Adam<T> adam{T(job.decay), job.objective == CHAIN ? T(0) : T(job.rates[step]),
                            job.objective == CHAIN ? T(0) : T(job.roots[step])};
         double loss;
         if (job.objective == VARIATIONAL) {
             loss = variational_step(pass, job, rooms, adam, part);
         } else if (job.objective == CHAIN) {
+            noise = draw_code(pass, part, noise);
             random_normals(Stream{job.key, KICKS, part}, 0, net.weights, noise);
             pass.forward();
             ChainSink<T> sink{job, noise};
             Backward<T, ChainSink<T>> back{pass, rooms.gradient, sink};
-            loss = back.run(scale, T(0)) / double(B);
+            loss = back.run(scale, kl) / double(B);
         } else {
             if (job.keep < 1) {
                 random_masks(Stream{job.key, MASKS, part}, 0, net.units * S, job.keep, noise);
                 pass.example_masks = noise;
                 noise += net.units * S;
             }
-            if (net.code_head >= 0) {
-                random_normals(Stream{job.key, CODE, part}, 0, net.latent * S, noise);
-                pass.example_noise = noise;
-            }
+            draw_code(pass, part, noise);
             pass.forward();
             PointSink<T> sink{job, adam};
             Backward<T, PointSink<T>> back{pass, rooms.gradient, sink};
-            loss = back.run(scale, T(job.kl_weight / double(B))) / double(B);
+            loss = back.run(scale, kl) / double(B);
         }
         job.loss += loss;
         job.last_loss = loss;
@@ -258,7 +267,7 @@ static void score(const Network& net, const ScoreJob& job, T* memory) {
     const Rooms<T> rooms(net, S_most, false, room_for(job.at_once), memory);
     const T *rows = static_cast<const T*>(job.rows), *values = static_cast<const T*>(job.values);
     T *nll = static_cast<T*>(job.nll), *apart = static_cast<T*>(job.apart);
-    T* reconstruction = static_cast<T*>(job.reconstruction);
+    T *reconstruction = static_cast<T*>(job.reconstruction), *variance = static_cast<T*>(job.variance);
     const int64_t N = job.rows_count, F = net.features;
     for (int64_t start = 0; start < N; start += job.at_once) {
         const int64_t B = least(job.at_once, N - start), S = room_for(B);
@@ -273,6 +282,7 @@ static void score(const Network& net, const ScoreJob& job, T* memory) {
             const int64_t to = draw * N + start;
             row_nlls(pass, rooms.noise, apart ? apart + to * F : nullptr, reconstruction ? reconstruction + to * F : nullptr);
             if (nll) std::memcpy(nll + to, rooms.noise, size_t(B) * sizeof(T));
+            if (variance) row_variances(pass, variance + to * F);
         }
     }
 }

@@ -39,6 +39,8 @@ void function_any(int64_t which, int64_t count, void* values) {
         case 0: return each(x, count, [](T v) { return exp1(v); });
         case 1: return each(x, count, [](T v) { return log1(v); });
         case 2: return each(x, count, [](T v) { return softplus1(v); });
+        case 3: return each(x, count, [](T v) { return T(gamma_parts(double(v)).log); });
+        case 4: return each(x, count, [](T v) { return T(gamma_parts(double(v)).slope); });
         default: return activate(int(which), T(0.01), x, count);
     }
 }

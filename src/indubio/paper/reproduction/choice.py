@@ -12,7 +12,7 @@ import numpy as np
 
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import Cell
-from indubio.paper.reproduction.judgements import Judgement, within
+from indubio.paper.reproduction.judgements import OWN, Judgement, within
 from indubio.probability import Level
 
 Choice = Literal["oracle", "fixed"]
@@ -38,9 +38,8 @@ def chosen_conversions(records: Iterable[Record], *, level: Level, choice: Choic
         for one in record.judged:
             key = (record.cell.series, one.uncertainty, one.metric)
             weighted[key][one.conversion].append(one.weighted_average)
-    if choice == "fixed":
-        return dict.fromkeys(weighted, fixed_conversion(level))
-    return {key: _best({name: of[name] for name in within(level)}) for key, of in weighted.items()}
+    among = within(level) if choice == "oracle" else [fixed_conversion(level)]
+    return {key: OWN if OWN in of else _best({name: of[name] for name in among}) for key, of in weighted.items()}
 
 
 def _best(weighted: Mapping[str, list[float]]) -> str:

@@ -12,14 +12,16 @@ from typing import get_args
 import numpy as np
 from jaxtyping import Bool, Float
 
+from indubio.assessment import Assessment
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.paper.reproduction.cells import CellOutcome
-from indubio.probability import CDF_CONVERSIONS, Conversion, Level
+from indubio.probability import PAPER_CONVERSIONS, Conversion, Level
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 METRICS = ("gss", "auroc")
+OWN = "own"  # the conversion of a detector for use
 
 
 @dataclass(frozen=True, order=True)
@@ -41,7 +43,7 @@ class Judgement:
 def conversions() -> dict[str, Conversion]:
     """The twelve by name: "ecdf", "ecdf+scale" (level by the formula), "ecdf+scale*" (by the scripts)."""
     named: dict[str, Conversion] = {}
-    for name, conversion in CDF_CONVERSIONS.items():
+    for name, conversion in PAPER_CONVERSIONS.items():
         named[name] = conversion(scaled=False)
         for level, mark in zip(LEVELS, ("+scale", "+scale*"), strict=True):
             named[name + mark] = conversion(scaled=True, level=level)
@@ -51,11 +53,11 @@ def conversions() -> dict[str, Conversion]:
 def within(level: Level) -> list[str]:
     """The names of the eight conversions of one reading of the scaling."""
     mark = {"cdf_of_mean": "+scale", "mean_of_cdf": "+scale*"}[level]
-    return [name + end for name in CDF_CONVERSIONS for end in ("", mark)]
+    return [name + end for name in PAPER_CONVERSIONS for end in ("", mark)]
 
 
 def judge(outcome: CellOutcome) -> list[Judgement]:
-    """All of a cell: 12 conversions x 5 uncertainties x 2 metrics.
+    """All of a cell: 12 conversions, or a detector's own, x 5 uncertainties x 2 metrics.
 
     With a single draw the epistemic uncertainty and the variance of the scores are 0 everywhere: left out, as the paper
     does.
@@ -65,8 +67,8 @@ def judge(outcome: CellOutcome) -> list[Judgement]:
 
 def _judged(outcome: CellOutcome) -> Iterator[Judgement]:
     labels = outcome.labels.astype(bool)
-    for name in conversions():
-        quantified = uncertainty(outcome, name)
+    for name in conversions() if outcome.own is None else (OWN,):
+        quantified = uncertainty(outcome, name) if outcome.own is None else outcome.own
         for by in applicable(outcome.test_nll):
             for metric in METRICS:
                 drawn = curve(labels, quantified, mean_nll(outcome.test_nll), by=by, metric=metric)
@@ -89,7 +91,7 @@ def uncertainty(outcome: CellOutcome, conversion: str) -> Uncertainty:
 
 def curve(
     labels: Bool[np.ndarray, " examples"],
-    quantified: Uncertainty,
+    quantified: Uncertainty | Assessment,
     scores: Float[np.ndarray, " examples"],
     *,
     by: str,

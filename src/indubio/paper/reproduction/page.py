@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction.cell_store import Record
 from indubio.paper.reproduction.cells import NO_SENSORS, Cell
 from indubio.paper.reproduction.choice import Choice, judged_as_chosen
@@ -81,7 +82,7 @@ def sheets(experiment: Experiment) -> list[Sheet]:
     """All tables of an experiment."""
     records, collection = experiment.records, experiment.first.collection
     levels = sorted(LEVELS, key=lambda level: level != experiment.level)
-    made = [_progress(experiment), _sizes(experiment)]
+    made = [_progress(experiment), _sizes(experiment), _models_beside_each_other(experiment)]
     for metric in METRICS:
         for choice in CHOICES:
             entries = gain_table(records, collection, metric=metric, level=experiment.level, choice=choice)
@@ -134,6 +135,42 @@ def _sizes(experiment: Experiment) -> Sheet:
         for size in found
     )
     return Sheet("Examples", ("task", "train", "test inliers", "test anomalies", "as in the paper"), rows)
+
+
+def _models_beside_each_other(experiment: Experiment) -> Sheet:
+    header, rows = model_rows(experiment.records, experiment.first.collection, experiment.level)
+    note = (
+        "By total uncertainty; means over tasks and seeds. Detectors for use have a conversion of their own, in both."
+    )
+    return Sheet("All models beside each other", header, rows, note)
+
+
+def model_rows(
+    records: Sequence[Record], collection: CollectionName, level: Level
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and rows of a table of all models: W^GSS by total uncertainty, AUROC, and what a fit costs."""
+    weighted = {
+        (entry.model, choice): f"{mean_text(entry.weighted_average)} ({entry.gain.value:+.1f})"
+        for choice in CHOICES
+        for entry in gain_table(records, collection, metric="gss", level=level, choice=choice)
+        if entry.uncertainty == "total"
+    }
+    aurocs, seconds = defaultdict(list), defaultdict(list)
+    for record in records:
+        seconds[record.cell.model].append(record.cpu_seconds)
+    for series, mean in auroc_by_series(records).items():
+        aurocs[series.model].append(mean.value)
+    rows = tuple(
+        (
+            model,
+            *(weighted[model, choice] for choice in CHOICES),
+            f"{np.mean(aurocs[model]):.1f}",
+            f"{np.mean(seconds[model]):.1f}",
+        )
+        for model in dict.fromkeys(model for model, _ in weighted)
+        if model in seconds
+    )
+    return ("model", "W^GSS (Gain), oracle", "W^GSS (Gain), ECDF + scale", "AUROC", "CPU seconds of a fit"), rows
 
 
 def _gains(entries: Sequence[TableEntry], metric: str, choice: Choice, level: Level) -> Sheet:

@@ -4,6 +4,7 @@ from typing import Any
 
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
+from indubio.posteriors import RangeTest
 from indubio.settings import Settings
 
 AS_THE_PROTOCOL = "-"
@@ -18,6 +19,12 @@ VARIANTS: dict[str, dict[str, Any]] = {  # parameters of the detector, and field
     "fixed-rate": {"training__learning_rate__use": "fixed"},
     "cycle": {"training__learning_rate__use": "triangular"},
     "no-margin": {"training__learning_rate__margin": 1.0},
+    "linear-heads": {"architecture__code_heads": "linear"},
+    "activated-heads": {"architecture__code_heads": "activated"},
+    "leaky-relu": {"architecture__activation": "leaky_relu"},
+    "selu": {"architecture__activation": "selu"},
+    "our-rates": {"training__learning_rate": RangeTest(use="triangular")},
+    "dropout-0.01": {"posterior__dropout": 0.01},
     "no-clipping": {"scaling__clip": False},
 }
 

@@ -17,7 +17,7 @@ from indubio.paper.reproduction.figures.conversion_sketch import conversion_figu
 from indubio.paper.reproduction.figures.look import DISTRIBUTIONS, MODEL_LOOKS, UNCERTAINTY_NAMES
 from indubio.paper.reproduction.figures.preprocessing import made_up, pipeline_figure
 from indubio.paper.reproduction.judgements import within
-from indubio.probability import CDF_CONVERSIONS
+from indubio.probability import PAPER_CONVERSIONS
 from indubio.uncertainty import UNCERTAINTIES
 
 SEEDS = range(3)
@@ -292,7 +292,7 @@ def test_the_conversion_is_the_cdf_and_its_scaling_begins_at_the_mean():
 
 
 def test_all_four_distributions_can_be_drawn():
-    figure = conversion_figure(np.random.default_rng(0).gamma(4, size=50), distributions=list(CDF_CONVERSIONS))
+    figure = conversion_figure(np.random.default_rng(0).gamma(4, size=50), distributions=list(PAPER_CONVERSIONS))
     assert len(figure.axes[0].lines) == 8 + 1
 
 
@@ -328,7 +328,7 @@ def test_every_figure_has_a_caption_and_every_model_and_distribution_its_look():
     assert list(FIGURES) == list(CAPTIONS)
     assert list(MODEL_LOOKS) == list(MODELS)
     assert len({look.colour for look in MODEL_LOOKS.values()}) == len(MODELS)
-    assert set(DISTRIBUTIONS) == set(CDF_CONVERSIONS)
+    assert set(DISTRIBUTIONS) == set(PAPER_CONVERSIONS)
     assert set(UNCERTAINTY_NAMES) == set(UNCERTAINTIES)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indubio import Detector
+from indubio.collections import DATASETS
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.paper import presets
@@ -29,7 +31,9 @@ from indubio.paper.reproduction import (
     write_results,
 )
 from indubio.paper.reproduction.baselines import BASELINES
-from indubio.paper.reproduction.judgements import conversions, judge, within
+from indubio.paper.reproduction.cells import FOR_USE
+from indubio.paper.reproduction.judgements import OWN, conversions, judge, within
+from indubio.paper.reproduction.result_tables import gain_table
 from indubio.paper.reproduction.variants import VARIANTS
 from indubio.posteriors import Training
 from indubio.probability import Ecdf
@@ -105,8 +109,10 @@ def test_a_fingerprint_changes_with_the_settings_of_a_model(monkeypatch):
 
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "-"])
 def test_a_variant_differs_from_its_protocol_in_one_setting(variant):
-    protocol = "text" if variant in ("no-norm", "300-epochs", "cycle") else "authors"
-    cell = Cell("odds", protocol, "-", "cardio", "BAE-Ensemble", 0)
+    protocol = "text" if variant in ("no-norm", "300-epochs", "cycle", "no-margin", "selu") else "authors"
+    place = {"dropout-0.01": ("zema", "BAE-MCD"), "linear-heads": ("odds", "VAE"), "activated-heads": ("odds", "VAE")}
+    collection, model = place.get(variant, ("odds", "BAE-Ensemble"))
+    cell = Cell(collection, protocol, "-", DATASETS[collection].tasks[0], model, 0)
     changed = dataclasses.replace(cell, variant=variant)
     before, after = cell.detector().get_params(), changed.detector().get_params()
     differing = {name for name in before if name.count("__") == 1 and before[name] != after[name]}
@@ -180,7 +186,7 @@ def test_a_cell_computed_with_other_settings_is_computed_again(cells, tmp_path, 
     store = CellStore(tmp_path)
     store.write(cells[0], run(cells[0]))
     assert store.is_done(cells[0])
-    monkeypatch.setattr("indubio.paper.reproduction.cells.REVISION", 2)
+    monkeypatch.setattr("indubio.paper.reproduction.cells.REVISION", -1)
     assert not store.is_done(cells[0])
 
 
@@ -271,6 +277,21 @@ def test_records_are_plain_json(cells, tmp_path):
     plain = json.loads((tmp_path / f"{cells[0].name}.json").read_text())
     assert plain["cell"]["task"] == "lympho"
     assert plain["anomalies"] == 6
+
+
+@pytest.mark.parametrize("model", FOR_USE)
+def test_detectors_for_use_are_judged_by_what_they_say_themselves(model, data_folder, tmp_path):
+    cell, store = Cell("odds", "text", "-", "lympho", model, 0, folder=str(data_folder)), CellStore(tmp_path)
+    run_grid([cell], store, executor=ThreadPoolExecutor(1))
+    task = cell.data()
+    found = Detector(posterior=FOR_USE[model], seed=0).fit(task.train).assess(task.test)
+    curve = accuracy_rejection_curve(task.labels, found.prediction, found.total)
+    record = store.record(cell)
+    assert {one.conversion for one in record.judged} == {OWN}
+    for choice in ("oracle", "fixed"):
+        entries = gain_table([record], "odds", metric="gss", level="cdf_of_mean", choice=choice)
+        total = next(entry for entry in entries if (entry.model, entry.uncertainty) == (model, "total"))
+        assert total.weighted_average.value == pytest.approx(100 * curve.weighted_average)
 
 
 @pytest.mark.parametrize("model", BASELINES)

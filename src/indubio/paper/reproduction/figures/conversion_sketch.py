@@ -33,7 +33,7 @@ def conversion_figure(
 
     Args:
         training_scores: NLL of the training examples under one draw.
-        distributions: names in `CDF_CONVERSIONS`, each drawn with and without the scaling.
+        distributions: names in `PAPER_CONVERSIONS`, each drawn with and without the scaling.
         level: the reading of the scaling.
     """
     average = training_scores.mean()
