@@ -58,14 +58,14 @@ _DEFAULTS: dict[str, Settings] = {
 class Detector(ChainEstimator):
     """Anomaly detection by Bayesian autoencoders, with the uncertainty of every verdict.
 
-    Fit on good examples only: rows of a table (N, D) or windows of sensor signals (N, L, K).
+    Fit on good examples only: rows of a table (N, D), windows of sensor signals (N, L, K) or images (N, H, W, C).
 
     Args:
         posterior: how the draws are made; None is `Prototypes()`, which measured best (docs/default.md). The paper's
             are `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
         architecture: the network; None is the one that suits the posterior. Of those that are trained it is `Dense()`
-            for tables and spectra, and `Conv1d()` for windows as they are, with an output that suits the scaling.
-            `Coalition()` is one network for each sensor.
+            for tables and spectra, `Conv1d()` for windows as they are and `Conv2d()` for images, with an output that
+            suits the scaling. `Coalition()` is one network for each sensor.
         likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
             sigma = 1.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
@@ -205,8 +205,9 @@ class Detector(ChainEstimator):
         """Learn what good examples look like.
 
         Args:
-            X: good examples only: array (N, D) or windows (N, L, K), DataFrame (pandas or polars),
-                `Table`, `Windows`, or an `ExampleStream` of files larger than memory, which is read in every epoch.
+            X: good examples only: array (N, D), windows (N, L, K) or images (N, H, W, C), DataFrame (pandas or polars),
+                `Table`, `Windows`, `Images`, or an `ExampleStream` of files larger than memory, which is read in every
+                epoch.
             y: ignored; scikit-learn's pipelines pass it.
             groups: the machine, product or other group of each example, within which p-values hold; None takes the
                 group column of a `Table`, if it has one.

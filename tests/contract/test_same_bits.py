@@ -47,7 +47,7 @@ TRAINED = {name: kind for name, kind in SMALL.items() if isinstance(kind, Traine
 SIGNALS = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(20,), bias=True)
 
 
-PICTURES = Conv2d(channels=(3, 4), latent=9, bias=True)
+PICTURES = Conv2d(channels=(3, 4), latent=9, bias=True, skips=True)
 
 
 def signals_for(name: str) -> Conv1d | None:

@@ -93,7 +93,7 @@ NOISES |= {
     for noise in ("fixed", "per_feature", "per_example")
 }
 NOISES |= {kind.__name__: kind() for kind in (BernoulliLikelihood, ContinuousBernoulliLikelihood)}
-IMAGES = Conv2d(channels=(3, 4), latent=3)
+IMAGES = Conv2d(channels=(3, 4), latent=3, skips=True)
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)
 
 # A norm of two values is a step from -1 to 1, too steep to compare: the normed ones have a code of more.

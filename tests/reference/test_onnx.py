@@ -56,7 +56,7 @@ NETWORKS = {
     "conv1d": (Conv1d(linear=(10,)), WINDOWS),
     "conv1d, selu, activated heads": (Conv1d(linear=(10,), activation="selu", code_heads="activated"), WINDOWS),
     "conv1d with norm": (Conv1d(linear=(10,), layer_norm=True, bias=True), WINDOWS),
-    "conv2d": (Conv2d(channels=(3, 4), latent=5), IMAGES),
+    "conv2d": (Conv2d(channels=(3, 4), latent=5, skips=True), IMAGES),
     "conv2d with norm": (Conv2d(channels=(3, 4), latent=5, layer_norm=True, bias=True, skips=False), IMAGES),
     "coalition": (Coalition(network=Conv1d(linear=(10,), layer_norm=True, bias=True)), WINDOWS),
     "dense on windows": (Dense(widths=(8,), activation="relu"), WINDOWS),

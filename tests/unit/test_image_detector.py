@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.ensemble import IsolationForest
 
 from indubio import AnchoredEnsemble, Conv2d, Detector, MCDropout, Spectra, Training
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.explain import contributions, explained_table
 from indubio.inputs import Images
@@ -162,3 +164,10 @@ def test_a_search_breaks_half_of_a_channel():
     changed = broken(sample, seed=0) != COLOURED
     assert not changed[:, :3].any()
     assert (changed.any(axis=(1, 2)).sum(axis=1) == 1).all()
+
+
+def test_any_detector_takes_images_as_rows_of_their_pixels():
+    detector = EnsembleDetector(IsolationForest(n_estimators=10, random_state=0), members=3).fit(ZEROS[:120])
+    found = detector.assess(np.concatenate([ZEROS[120:], OTHERS]))
+    assert found.nll[58:].mean() > found.nll[:58].mean()
+    assert "Channels and their ranges" in html_report(detector, OTHERS[:10])

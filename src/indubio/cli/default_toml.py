@@ -25,7 +25,8 @@ LEFT_OUT = {
     "training": f"# For posteriors that are trained, as {COMPUTED} are not. Left out, it is this.",
     "scaling": f"# Left out, it suits the posterior: this one for {COMPUTED}, `min_max` for the others.",
     "architecture": f"# Left out, {COMPUTED} have a network of their own; that of the others is `dense` for\n"
-    "#   tables and spectra, and `conv1d` for windows as they are; `coalition` is one network for each sensor.",
+    "#   tables and spectra, `conv1d` for windows as they are, and `conv2d` for images; `coalition` is one network\n"
+    "#   for each sensor.",
     "calibration": "# Left out, the calibration is chosen by the number of rows.",
     "spectra": f"# For windows only. Left out, {COMPUTED} take spectra, and the others windows as they are;\n"
     "#   `spectra = false` above all tables takes windows as they are.",

@@ -8,6 +8,8 @@ import typer
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from indubio.detector import Detector
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.named_rows import NamedExamples
@@ -230,6 +232,8 @@ def fit(
     given = read_config(config)
     kind = posterior or _kind(given, "posterior") or str(to_plain(DEFAULT_POSTERIOR)["kind"])
     count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
+    roles = _roles(columns, ids, time, group, label, anomaly, categorical)
+    cut = {"window": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap, "tag": tag}
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
@@ -249,11 +253,11 @@ def fit(
         if trim is None
         else {"reference": "drop"} | ({} if trim == "auto" else {"share": _share(trim)}),
         "seed": seed,
-        "data": _images(size, colour)
+        "data": _images(size, colour, roles | cut)
         if are_images(source)
         else _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
         if window is not None
-        else {"table": _roles(columns, ids, time, group, label, anomaly, categorical)},
+        else {"table": roles},
     }
     if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
         raise ConfigError(
@@ -386,9 +390,13 @@ def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _images(size: str | None, colour: str | None) -> dict[str, Any]:
+def _images(size: str | None, colour: str | None, others: "Mapping[str, Any]") -> dict[str, Any]:
     from indubio.errors import ConfigError
 
+    flags = {"ids": "id", "anomaly_values": "anomaly"}
+    given = [f"--{flags.get(name, name).replace('_', '-')}" for name, value in others.items() if value is not None]
+    if given:
+        raise ConfigError(f"{', '.join(given)}: for tables and recordings, and these are images. Leave it out.")
     sides = [] if size is None else size.lower().split("x")
     if size is not None and not (len(sides) == 2 and all(side.isdecimal() for side in sides)):
         raise ConfigError(f"--size must be height x width in pixels, such as 64x64, got {size!r}.")

@@ -53,7 +53,8 @@ OWN = (
 class EnsembleDetector(ChainEstimator):
     """Any detector, refitted on resamples of the training rows, with the uncertainty of every verdict.
 
-    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values, or of features: `spectra`.
+    Fit on good examples only. Windows (N, L, K) reach the base as rows of L * K values, or of features: `spectra`, and
+    images as rows of their pixels.
 
     Args:
         base: a detector of scikit-learn or PyOD, any model with `fit` together with `scored_by`, or a function of the

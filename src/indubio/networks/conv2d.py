@@ -1,4 +1,4 @@
-"""Convolutional autoencoder over the height and width of images, for dropout as in Baur et al. (2020).
+"""Convolutional autoencoder over the height and width of images (after Baur et al. 2020, who add skips under dropout).
 
 conv 16 k3 s2 -> conv 32 k3 s2 -> flatten -> linear latent, and back with transposed convolutions. Sizes are restored
 exactly, for any height and width.
@@ -15,14 +15,17 @@ from indubio.settings import AtLeastOne
 class Conv2d(Convolutional):
     """Convolutions over images (examples, height, width, channels), then linear layers, and the mirror image.
 
-    The code has a fixed size: one that grew with the number of pixels would make the weights grow with its square.
+    There are no skips, and the code is narrow: with either an anomaly would be reconstructed as well as all else, see
+    docs/images.md. The code does not grow with the number of pixels, since the weights would grow with its square.
 
     Args:
         channels: output channels of the convolutions.
         kernels: their kernel sizes: 3 is 3 x 3.
         strides: their strides, the same down and across.
         linear: widths of the linear layers between the convolutions and the code.
-        latent: size of the code in units; None takes `latent_ratio` times the values of an image.
+        latent: size of the code in units: about as many as good images differ in; None takes `latent_ratio` times the
+            values of an image.
+        skips: U-Net skips, added to the input of every decoder block but the first.
 
     Example:
         Any size comes back as it was.
@@ -44,4 +47,5 @@ class Conv2d(Convolutional):
     kernels: tuple[AtLeastOne, ...] = (3, 3)
     strides: tuple[AtLeastOne, ...] = (2, 2)
     linear: tuple[AtLeastOne, ...] = ()
-    latent: AtLeastOne | None = 32
+    latent: AtLeastOne | None = 8
+    skips: bool = False

@@ -113,7 +113,15 @@ def test_conv2d_refuses_what_is_no_image_and_says_how_to_make_one(shape):
 
 def test_an_image_that_is_one_pixel_high_is_a_window(engine):
     # The two networks have as many weights, in the same order: the same function of the same numbers.
-    one = {"channels": (3, 4), "kernels": (1, 1), "strides": (2, 1), "linear": (5,), "latent": 4, "bias": True}
+    one = {
+        "channels": (3, 4),
+        "kernels": (1, 1),
+        "strides": (2, 1),
+        "linear": (5,),
+        "latent": 4,
+        "bias": True,
+        "skips": True,
+    }
     rows = random_rows(6, 9, 2)
     across = scorer_of(Autoencoder(Conv1d(**one).build((9, 2)), GaussianLikelihood()), engine)
     flat = scorer_of(Autoencoder(Conv2d(**one).build((1, 9, 2)), GaussianLikelihood()), engine)

@@ -16,11 +16,14 @@ from indubio.report import (
     plot_confusion,
     plot_contributions,
     plot_distribution,
+    plot_heat,
+    plot_image,
     plot_rejection_curves,
     plot_right_and_wrong,
     plot_score_over_time,
     plot_signal,
 )
+from indubio.report.pictures import MOST_PIXELS, reduced
 from indubio.report.signals import peaks
 from indubio.report.style import QUANTITIES, report_style
 from indubio.report.svg import inline_svg
@@ -254,3 +257,34 @@ def test_letters_that_matplotlib_lacks_do_not_warn_and_markup_is_escaped():
     assert "温度" in svg
     assert "<script" not in svg
     assert "<b>" not in svg
+
+
+def test_an_image_is_drawn_from_its_darkest_to_its_brightest_value(axes):
+    image = np.array([[10.0, 20.0], [30.0, np.nan]])[..., None]
+    plot_image(axes, image, like=image)
+    np.testing.assert_allclose(axes.images[0].get_array(), [[0, 0.5], [1, 0]])
+
+
+def test_what_is_expected_is_drawn_on_the_scale_of_the_image_and_cut_off_beyond_it(axes):
+    plot_image(axes, np.full((2, 2, 3), 300.0), like=np.arange(12.0).reshape(2, 2, 3))
+    assert (axes.images[0].get_array() == 1).all()
+
+
+def test_a_constant_image_and_an_even_heat_map_are_drawn(axes):
+    plot_image(axes, np.full((3, 4, 1), 7.0), like=np.full((3, 4, 1), 7.0))
+    plot_heat(axes, np.zeros((3, 4)))
+    assert all(np.isfinite(image.get_array()).all() for image in axes.images)
+
+
+def test_a_heat_map_has_zero_in_the_middle_of_its_colours(axes):
+    plot_heat(axes, np.array([[3.0, -1.0]]))
+    assert axes.images[0].get_clim() == (-3, 3)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (500, 300), (1, 1000), (MOST_PIXELS, MOST_PIXELS + 1)])
+def test_a_large_image_is_drawn_by_means_of_squares(shape):
+    image = RNG.normal(size=(*shape, 3))
+    shown = reduced(image)
+    square = max(1, min(-(-max(shape) // MOST_PIXELS), *shape))
+    assert shown.shape[:2] == (shape[0] // square, shape[1] // square)
+    np.testing.assert_allclose(shown[0, 0], image[:square, :square].mean(axis=(0, 1)))
