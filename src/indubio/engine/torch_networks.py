@@ -18,7 +18,7 @@ from torch import Tensor
 from indubio.engine.torch_likelihoods import nll_of_values
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
-from indubio.networks.likelihoods import NoisyLikelihood
+from indubio.networks.likelihoods import BoundedLikelihood, NoisyLikelihood
 from indubio.networks.network import BlockNetwork, Network
 from indubio.networks.own_modules import ModuleNetwork
 from indubio.networks.tensors import Code, Decoded, Masks, TensorWeights
@@ -79,9 +79,9 @@ class StackedAutoencoder:
     ) -> Float[Tensor, "c b ..."]:
         """The squared scale of every value, of a likelihood with `output_noise`."""
         decoded = self.reconstruct(weights, rows, masks=masks, noise=noise)
-        assert isinstance(self._likelihood, NoisyLikelihood)
+        assert isinstance(self._likelihood, NoisyLikelihood | BoundedLikelihood)
         assert decoded.log_variance is not None
-        return decoded.log_variance.exp() + self._likelihood.smallest_scale**2
+        return decoded.log_variance.exp() + self._likelihood.least_variance
 
     def nll_per_feature(
         self,
