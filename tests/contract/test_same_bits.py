@@ -27,6 +27,7 @@ from indubio.networks import (
 )
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, TrainedPosterior, Training
 from tests.engines import CORE, instruction_sets
+from tests.small_examples import skip_if_refused
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")
 
@@ -122,6 +123,7 @@ def test_every_setting_trains_to_the_same_bits_on_every_instruction_set(name, go
 def test_a_coalition_has_the_same_bits_on_every_instruction_set_and_in_any_company(name, instructions):
     windows = np.random.default_rng(0).normal(size=(310, 24, 3))
     found = []
+    skip_if_refused(SMALL[name], Coalition(network=SIGNALS))
     for one in instruction_sets():
         instructions(one)
         detector = small_detector(name, architecture=Coalition(network=SIGNALS), epochs=2).fit(windows[:40])

@@ -97,8 +97,8 @@ def test_sums_and_rows_that_do_not_belong_to_the_draws_are_refused(tmp_path):
     fewer = Detector(posterior=NOISY.replaced(draws=2)).fit(TRAINING[:100])
     scorer = detector.chain_.scorer
     wrong = {
-        "of other units": replace(scorer, draws=replace(scorer.draws, sums=other.draws_.sums)),
-        "of fewer draws": replace(scorer, draws=replace(scorer.draws, sums=fewer.draws_.sums)),
+        "of other units": replace(scorer, scores=replace(scorer.draws, sums=other.draws_.sums)),
+        "of fewer draws": replace(scorer, scores=replace(scorer.draws, sums=fewer.draws_.sums)),
         "rows for fewer draws": replace(scorer, kept=fewer.kept_rows_),
         "nothing calibrates": replace(
             scorer, kept=replace(scorer.kept, calibrated=np.zeros_like(scorer.kept.calibrated))
