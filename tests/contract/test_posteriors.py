@@ -41,7 +41,7 @@ SMALL = {
     "anchored_ensemble": {"members": 4},
     "sghmc": {"draws": 6, "burn_in": 5, "thinning": 3},
     "cyclical_sgmcmc": {"draws": 6, "cycles": 2, "burn_in": 4, "thinning": 2, "step_size": 0.01},
-    "swag": {"draws": 6, "members": 2, "collected": 4, "every": 2},
+    "swag": {"draws": 6, "members": 2, "collected": 6, "every": 20},
     "laplace": {"draws": 6},
     "parallel_tempering": {"draws": 6, "chains": 3, "burn_in": 20, "thinning": 12},
     "bayesian_vae": {"draws": 6, "burn_in": 5, "thinning": 3},
