@@ -49,7 +49,9 @@ def summary() -> str:
             theirs = THEIRS.get((collection, model), "-")
             name = "mean of the five" if model == published.MEAN else model
             lines.append(f"| {collection.upper()}, {name} | {target[0]:.1f} | {theirs} | {' | '.join(ours)} |")
-        default = [_coloured(tables[protocol].get("Default of use"), None) for protocol in PROTOCOLS]
+        # It has no protocol: on ODDS both see the same data, on ZeMA other sensors.
+        seen = {"odds": ("text", "text"), "zema": PROTOCOLS}[collection]
+        default = [_coloured(tables[protocol].get("Default of use"), None) for protocol in seen]
         lines.append(f"| {collection.upper()}, **our default of use** | - | - | {' | '.join(default)} |")
     return "\n".join(lines) + "\n"
 
