@@ -63,7 +63,7 @@ class Loss(ABC):
         uniform = self._drawn(lambda stream: stream.uniform((rows.shape[1], *tail), 1.0), rows)
         scale = torch.exp((low + high) / 2 + (high - low) / 2 * uniform)
         noise = self._drawn(lambda stream: stream.normal(tuple(rows.shape[1:])), rows)
-        factors = 1.0 if given.factors is None else torch.from_numpy(given.factors).to(rows).reshape(rows.shape[2:])
+        factors = 1.0 if given.factors is None else torch.tensor(given.factors).to(rows).reshape(rows.shape[2:])
         return rows + factors * scale * noise
 
     def _drawn(self, draw: Callable[[Stream], np.ndarray], like: Tensor) -> Float[Tensor, "c ..."]:

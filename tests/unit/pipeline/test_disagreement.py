@@ -11,6 +11,7 @@ from indubio.pipeline import autoencoder_scorer
 from indubio.report import html_report
 from indubio.uncertainty import disagreement
 from tests.end_to_end.test_commands import run
+from tests.engines import CORE
 from tests.small_examples import LABELS, ROWS, TRAINING
 
 RULE = Budget(share=0.1, by="disagreement")
@@ -56,6 +57,7 @@ def test_what_is_in_more_disagreement_than_the_threshold_is_referred(detector):
     assert (detector.assess(TRAINING).verdict == "REFER").mean() <= RULE.share
 
 
+@pytest.mark.skipif(CORE is None, reason="the core was not built, and torch promises no bits")
 def test_blocks_of_rows_say_the_same(detector, monkeypatch):
     whole = detector.assess(ROWS)
     monkeypatch.setattr(autoencoder_scorer, "SCORES_AT_ONCE", 4 * 7)
