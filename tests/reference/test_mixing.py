@@ -170,7 +170,7 @@ def test_chains_share_the_draws_and_the_first_is_the_only_one_of_one():
     one = SGHMC(draws=4, chains=1, **quick).fit(autoencoder, rows, training=training, seed=0)
     three = SGHMC(draws=10, chains=3, **quick).fit(autoencoder, rows, training=training, seed=0)
     for name, weight in one.weights.items():
-        np.testing.assert_array_equal(three.weights[name][:4], weight)
+        np.testing.assert_allclose(three.weights[name][:4], weight, rtol=1e-5, atol=1e-7)  # torch rounds otherwise
         assert not np.allclose(three.weights[name][4], weight[0], atol=1e-3)
     assert three.mixing is None  # 4, 3 and 3 draws
     assert SGHMC(draws=2, chains=9, **quick).fit(autoencoder, rows, training=training, seed=0).count == 2
