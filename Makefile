@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors readme life bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors readme life site bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,9 @@ readme: $(READY)          ## what the commands print, in the README
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
+
+site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md; about ten minutes
 	$(BIN)/python -m benchmarks --write

@@ -125,7 +125,7 @@ __all__ = [
     "save",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),

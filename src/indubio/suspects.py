@@ -43,7 +43,7 @@ def suspects(
         The columns `suspect` (what the example is known by), `bad` (empty, to be filled in) and `score`, then ids and
         times or where a window came from, then the features of a table.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(60, 3))
