@@ -1,5 +1,6 @@
 """`indubio evaluate`: what the uncertainty is worth, on the output of `assess` or of any other tool."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from indubio.evaluation import Evaluation
+    from indubio.evaluation.verdict_errors import VerdictErrors
 
 UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 
@@ -64,14 +66,48 @@ def evaluate(
         for name in chosen
     }
     cost = {} if costs is None else _costs(table, labels, called, costs)
+    referral = _referral(table, labels, called)
     if as_json:
         told = {name: result.to_dict() for name, result in results.items()}
-        typer.echo(json_text(told | ({"cost": cost} if cost else {})))
+        plain = {words: asdict(errors) for words, errors in referral.items()}
+        typer.echo(json_text(told | ({"cost": cost} if cost else {}) | ({"referral": plain} if plain else {})))
         return
     Console().print(_table(results))
+    if referral:
+        Console().print(_bought(**referral), highlight=False, soft_wrap=True)
     if cost:
         amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
         Console().print(f"Cost an example: {amounts}.", highlight=False, soft_wrap=True)
+
+
+def _referral(table: "pa.Table", labels: "np.ndarray", called: "np.ndarray") -> "dict[str, VerdictErrors]":
+    """Errors without referral and with it; nothing where the table has no verdicts."""
+    if "verdict" not in table.column_names:
+        return {}
+    from indubio.evaluation.verdict_errors import VerdictErrors
+
+    predicted = called.astype(bool)
+    return {
+        "without": VerdictErrors.of(labels, predicted),
+        "referring": VerdictErrors.of(labels, predicted, ~_referred(table)),
+    }
+
+
+def _bought(without: "VerdictErrors", referring: "VerdictErrors") -> str:
+    """What referral buys, in a sentence."""
+    looked_at, caught = without.verdicts - referring.verdicts, without.wrong - referring.wrong
+    return (
+        f"What referral buys: a person looks at {looked_at} of {without.verdicts} ({looked_at / without.verdicts:.1%}) "
+        f"and sees {caught} of the {without.wrong} errors. Wrong are {without.share:.1%} of all verdicts "
+        f"({without.missed} missed anomalies, {without.false_alarms} false alarms), and {referring.share:.1%} of those "
+        f"that are accepted ({referring.missed} and {referring.false_alarms})."
+    )
+
+
+def _referred(table: "pa.Table") -> "np.ndarray":
+    import numpy as np
+
+    return np.array(table.column("verdict").to_pylist()) == "REFER"
 
 
 def _costs(
@@ -84,7 +120,7 @@ def _costs(
 
     if "verdict" not in table.column_names:
         raise DataError("--costs needs the column `verdict`, as `indubio assess` writes it.")
-    referred = np.array(table.column("verdict").to_pylist()) == "REFER"
+    referred = _referred(table)
     none, every = np.zeros(len(referred), dtype=bool), np.ones(len(referred), dtype=bool)
     verdicts = {
         "verdicts": (called, referred),
