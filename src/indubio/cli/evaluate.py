@@ -107,7 +107,7 @@ def _bought(without: "VerdictErrors", referring: "VerdictErrors") -> str:
 def _referred(table: "pa.Table") -> "np.ndarray":
     import numpy as np
 
-    return np.array(table.column("verdict").to_pylist()) == "REFER"
+    return np.asarray(np.array(table.column("verdict").to_pylist()) == "REFER")
 
 
 def _costs(
