@@ -2,7 +2,7 @@
 
 from indubio.inputs.images import ImageFiles, Images
 from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
-from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
+from indubio.inputs.recordings import Long, Wide, array_windows, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra
@@ -33,6 +33,7 @@ __all__ = [
     "Windowing",
     "Windows",
     "ZScore",
+    "array_windows",
     "read_table",
     "read_windows",
     "stream_tables",
