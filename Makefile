@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors readme life site bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors readme life site package bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,13 @@ life: $(READY)            ## what one row meets on its way to a verdict, into do
 
 site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+package: $(READY)         ## wheel and sdist into dist, tried in a fresh environment
+	rm -rf dist build/package
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/package
+	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	cd build/package && bin/indubio --version && bin/indubio demo
 
 bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md; about ten minutes
 	$(BIN)/python -m benchmarks --write
