@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key
-from tests.broker import Broker
+from tests.deployed_broker import DeployedBroker
 from tests.monitoring import ADDED, DEPLOY, RULES, expressions, grouped, panels, rules, selectors
 from tests.served import mixed_model, serving
 
@@ -235,19 +235,19 @@ def test_prometheus_reads_the_server_and_every_panel_of_the_dashboard_has_data(
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
+def broker(tmp_path: Path) -> Iterator[DeployedBroker]:
     """Mosquitto with the given configuration and passwords."""
     program("mosquitto_passwd")
     subprocess.run(["sh", str(DEPLOY / "make-secrets.sh"), str(tmp_path / "secrets")], check=True)
     make = ["sh", str(DEPLOY / "mosquitto" / "make-passwords.sh"), str(tmp_path / "secrets"), str(tmp_path / "passwd")]
     subprocess.run(make, check=True)
-    started = Broker(program("mosquitto"), tmp_path)
+    started = DeployedBroker(program("mosquitto"), tmp_path)
     started.start()
     yield started
     started.stop()
 
 
-def test_what_a_machine_sends_while_the_reader_is_away_outlives_a_restart_of_the_broker(broker: Broker) -> None:
+def test_what_a_machine_sends_while_the_reader_is_away_outlives_a_restart_of_the_broker(broker: DeployedBroker) -> None:
     with broker.client("live", clean=False) as live:
         live.subscribe("machines/#", qos=1)
         broker.await_(lambda: live.granted)
@@ -262,7 +262,7 @@ def test_what_a_machine_sends_while_the_reader_is_away_outlives_a_restart_of_the
         assert live.heard == [("machines/press-3", b"example 17")]
 
 
-def test_the_broker_lets_nobody_in_without_a_password(broker: Broker) -> None:
+def test_the_broker_lets_nobody_in_without_a_password(broker: DeployedBroker) -> None:
     with broker.client("machines", password="wrong") as refused:
         broker.await_(lambda: refused.refused)
     with broker.client(None) as nameless:

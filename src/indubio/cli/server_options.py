@@ -86,5 +86,5 @@ def who() -> str:
 
     try:
         return f"{getpass.getuser()} (command line)"
-    except OSError:
+    except (KeyError, OSError):  # a container's user may have no name; before Python 3.13 it is a KeyError
         return "command line"

@@ -110,3 +110,10 @@ def test_the_url_of_the_database_may_be_in_a_file(state: Path, monkeypatch: pyte
         run("audit", "head", "--db", f"@{empty}", catch=False)
     with pytest.raises(ConfigError, match="cannot be read"):
         run("audit", "head", "--db", f"@{state / 'none'}", catch=False)
+
+
+def test_a_user_without_a_name_can_make_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2_000_000_001)  # as a container that is given any number
+    assert run("keys", "add", "line 3", "--role", "scorer", "--state", tmp_path, catch=False).exit_code == 0

@@ -32,7 +32,7 @@ class BrokerClient(mqtt.Client):
         self.on_connect, self.on_subscribe = connected, subscribed
 
 
-class Broker:
+class DeployedBroker:
     """A broker that can be stopped and started again."""
 
     def __init__(self, executable: str, folder: Path) -> None:
