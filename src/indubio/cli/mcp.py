@@ -38,7 +38,7 @@ def mcp(
     except ImportError:
         raise MissingExtraError('the MCP server needs the mcp extra: pip install "indubio[mcp]".') from None
     from indubio.server.mcp.example_files import ExampleFiles
-    from indubio.server.mcp.looking import ReadOnlyModels
+    from indubio.server.mcp.read_only_models import ReadOnlyModels
 
     files = ExampleFiles(folder, largest_file)
     mcp_app(ReadOnlyModels(model_sources(model), files, most_rows, _database(db, state))).run("stdio")

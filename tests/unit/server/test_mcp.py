@@ -14,7 +14,7 @@ from sqlalchemy import text
 from indubio import load
 from indubio.errors import ConfigError, DataError, StoreError
 from indubio.server.mcp.example_files import ExampleFiles
-from indubio.server.mcp.looking import ReadOnlyModels
+from indubio.server.mcp.read_only_models import ReadOnlyModels
 from indubio.server.store import ServerStore
 from indubio.server.store.cases import cases_waiting, count_waiting
 from indubio.server.store.database import Database

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from indubio import __version__
 from indubio.errors import IndubioError, MissingExtraError
-from indubio.server.mcp.looking import MOST_EXPLAINED, ReadOnlyModels, Show
+from indubio.server.mcp.read_only_models import MOST_EXPLAINED, ReadOnlyModels, Show
 from indubio.server.store.cases import QueueOrder
 
 try:
