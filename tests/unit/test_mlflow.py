@@ -8,8 +8,10 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import IsolationForest
 
 from indubio import Detector, evaluate
+from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, ModelFileError
 from indubio.explain import explained_table
 from indubio.export import mlflow as ours
@@ -163,3 +165,17 @@ def test_what_is_no_model_of_ours_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "MLmodel").write_text("flavors:\n  indubio: {data: ../../elsewhere}\n")
     with pytest.raises(ModelFileError, match="outside"):
         ours.load_model(str(tmp_path / "other"))
+
+
+def test_what_only_pickle_could_hold_is_refused(tmp_path: Path) -> None:
+    other = EnsembleDetector(IsolationForest(n_estimators=5)).fit(good_rows(60).to_numpy())
+    for attempt in (lambda: ours.save_model(other, tmp_path / "saved"), lambda: ours.log_model(other)):
+        with pytest.raises(ModelFileError, match="only pickle"):
+            attempt()
+    assert not (tmp_path / "saved").exists()
+
+
+def test_whole_numbers_are_refused_by_the_signature(mixed: Detector, tmp_path: Path) -> None:
+    ours.save_model(mixed, tmp_path / "saved")
+    with pytest.raises(mlflow.MlflowException, match="double"):
+        mlflow.pyfunc.load_model(str(tmp_path / "saved")).predict(mixed_frame(2).assign(weight=[1, 2]))

@@ -66,11 +66,7 @@ def save_model(
         pip_requirements: what it needs to run; None is this version of indubio.
         metadata: anything of yours that goes with it.
     """
-    if isinstance(detector, Detector) and isinstance(detector.architecture, OwnNetwork):
-        raise ModelFileError(
-            "the network is your own Python, and MLflow could not load it without pickle. Keep it as a folder: "
-            "indubio.save(detector, path)."
-        )
+    _require_storable(detector)
     model = Model() if mlflow_model is None else mlflow_model
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / DATA
@@ -109,6 +105,7 @@ def log_model(
         pip_requirements: as for `save_model`.
         metadata: likewise.
     """
+    _require_storable(detector)
     info: ModelInfo = Model.log(
         artifact_path=None,
         name=name,
@@ -250,6 +247,15 @@ class PyfuncDetector:
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         frame: pd.DataFrame = table.to_pandas()
         return frame if index is None else frame.set_axis(index, axis=0)
+
+
+def _require_storable(detector: Detector) -> None:
+    if not isinstance(detector, Detector) or isinstance(detector.architecture, OwnNetwork):
+        what = "a network of your own" if isinstance(detector, Detector) else f"{type(detector).__name__}"
+        raise ModelFileError(
+            f"{what} is Python that only pickle could put into an artifact, and loading a pickle runs what is in it. "
+            "Keep the training data and the settings: the same seed fits the same model."
+        )
 
 
 def _examples(detector: Detector, given: Any) -> Any:
