@@ -75,6 +75,9 @@ def test_without_its_database_the_server_refuses_and_loses_nothing(
         assert client.get("/v2/health/ready").status_code == 503
         assert client.get("/v2/health/live").status_code == 200
         assert client.get("/cases/x").status_code == 503
+        watched = client.get("/metrics")
+        assert watched.status_code == 200
+        assert {"indubio_database_up 0.0", "indubio_cases_waiting NaN"} <= set(watched.text.splitlines())
         stoppable.start()
         eventually(lambda: client.get("/v2/health/ready").status_code == 200)
         kept.append(client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"])

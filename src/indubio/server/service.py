@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from indubio import __version__
+from indubio.errors import StoreError
 from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
@@ -89,12 +91,21 @@ class Service:
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
-        """The metrics as text, with those that are read from the store; blocks."""
-        waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
-        self.metrics.waiting.set(waiting)
-        self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
+        """The metrics as text, with those that are read from the store; blocks.
+
+        Without a database the queue is not known (NaN), and all else is told: that is when somebody looks.
+        """
+        try:
+            waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
+        except StoreError:
+            self.metrics.waiting.set(math.nan)
+            self.metrics.oldest.set(math.nan)
+            self.metrics.database.set(0)
+        else:
+            self.metrics.waiting.set(waiting)
+            self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
+            self.metrics.database.set(not self.recorder.failing)
         self.metrics.ringing.set(len(self.recorder.alarms.ringing))
-        self.metrics.database.set(not self.recorder.failing)
         return self.metrics.rendered()
 
     def anchor(self) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from indubio.cli.app import app
+from indubio.errors import ConfigError
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import hashed, keys_in_use
 from indubio.server.store.reviews import review
@@ -24,8 +25,8 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+def run(*arguments: object, catch: bool = True) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=catch)
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
@@ -96,3 +97,23 @@ def test_what_cannot_be_served_is_told_before_it_is(tmp_path: Path, options: lis
     refused = run("serve", *options, "--state", tmp_path)
     assert refused.exit_code == 2
     assert words in refused.output.replace("\n", " ")
+
+
+def test_the_url_of_the_database_may_be_in_a_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, empty = state / "url", state / "empty"
+    url.write_text(f"sqlite:///{state / 'indubio.sqlite'}\n")
+    empty.touch()
+    assert run("audit", "head", "--db", f"@{url}").stdout.startswith("2:")
+    monkeypatch.setenv("INDUBIO_DB", f"@{url}")
+    assert run("audit", "head").stdout.startswith("2:")
+    with pytest.raises(ConfigError, match="one line"):
+        run("audit", "head", "--db", f"@{empty}", catch=False)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        run("audit", "head", "--db", f"@{state / 'none'}", catch=False)
+
+
+def test_a_user_without_a_name_can_make_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2_000_000_001)  # as a container that is given any number
+    assert run("keys", "add", "line 3", "--role", "scorer", "--state", tmp_path, catch=False).exit_code == 0
