@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors readme life site package bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -53,8 +53,8 @@ figures: $(READY)         ## the pictures of the README
 detectors: $(READY)       ## what resampling does to other detectors, into docs/any-detector.md; needs ODDS
 	$(BIN)/python docs/measure_detectors.py
 
-readme: $(READY)          ## what the commands print, in the README
-	$(BIN)/python docs/update_readme.py
+commands: $(READY)        ## what the commands print, in docs/commands.md
+	$(BIN)/python docs/show_commands.py
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
