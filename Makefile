@@ -77,7 +77,7 @@ bench-server: $(READY)    ## load on the server against a plain endpoint, into d
 quality: $(READY)         ## detectors compared on ODDS and ADBench, into docs/benchmark-results.md; goes on where it stopped
 	$(BIN)/indubio benchmark odds adbench --out build/quality --write docs/benchmark-results.md
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 cases, into docs/server_fuzz.txt
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into docs/server_fuzz.txt
 	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:

@@ -1,19 +1,24 @@
 """`ConnectionTable`: who is connected, how many may be, and who gives way when it gets full.
 
 A connection on which the server waits for the client (nothing asked, a head or body that is not there yet, an answer
-that is not read) gives way to a new one, the one that asked least recently first. Where all of an address, or all there
-may be, are being answered, a few more are let in that get health checks answered and 503 for all else: so a server
-under load still says that it lives, and whoever floods it from one address takes the places of that address only.
+that is not read) gives way to a new one, the one that asked least recently first. The latest few are spared, for their
+request may be on its way; and an address can have others give way a few times a second only, for letting somebody in
+costs more than refusing. Where nobody gives way, a few more are let in that get health checks answered and 503 for all
+else: so a server under load still says that it lives, and whoever floods it from one address takes the places of that
+address only.
 """
 
 import asyncio
 from collections.abc import Iterable
 from enum import Enum
+from itertools import islice
 from typing import Protocol
 
+from indubio.server.http.rate_limits import Buckets
 from indubio.server.http.trusted_proxies import TrustedProxies, neighbourhood
 
-RESERVED = 16  # connections beyond a limit, for health checks
+RESERVED = 64  # connections beyond a limit, for health checks; and of those that wait, how many are spared at most
+GIVE_WAY = 50.0, 200.0  # connections per second that give way to one address, and how many at once
 SWEEP = 0.5  # seconds between looks at connections that wait too long
 
 
@@ -53,16 +58,18 @@ class ConnectionTable:
         self._count = 0
         self._open: dict[Guest, str] = {}  # with those that are still closing
         self._sweeping = False
+        self._giving_way = Buckets(*GIVE_WAY)
 
     def enter(self, guest: Guest, peer: str, loop: asyncio.AbstractEventLoop) -> Admission:
         """Count a new connection; others give way to it where a limit is reached."""
         address = neighbourhood(peer)
         own = self._guests.get(address, {})
         limit = self.most if self._proxies.trusts(peer) else self._per_address
-        if len(own) >= limit:
-            self._make_room([own])
-        elif self._count >= self.most:
-            self._make_room(self._heaviest_first())
+        if max(len(own) - limit, self._count - self.most) >= 0 and not self._giving_way.wait(address):
+            if len(own) >= limit:
+                self._make_room([own], len(own), limit)
+            else:
+                self._make_room(self._heaviest_first(), self._count, self.most)
         beyond = max(len(own) - limit, self._count - self.most)
         self._open[guest] = address
         if not self._sweeping:
@@ -100,13 +107,15 @@ class ConnectionTable:
         known = sorted(self._guests.items(), key=lambda one: (self._proxies.trusts(one[0]), -len(one[1])))
         return [own for _, own in known]
 
-    def _make_room(self, places: Iterable[dict[Guest, None]]) -> None:
-        for own in places:
-            for guest in own:
-                if guest.waits_for_client():
-                    self._uncount(guest)
-                    guest.give_way()
-                    return
+    def _make_room(self, places: Iterable[dict[Guest, None]], count: int, limit: int) -> None:
+        """End connections that wait for their client until one more fits; the latest of them are spared if they can be."""
+        spared = 0 if count >= limit + RESERVED else min(RESERVED, limit // 2)
+        too_many = count - limit + 1
+        waiting = (guest for own in places for guest in own if guest.waits_for_client())
+        first = list(islice(waiting, spared + too_many))
+        for guest in first[: max(0, len(first) - spared)]:
+            self._uncount(guest)
+            guest.give_way()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()

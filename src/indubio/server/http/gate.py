@@ -22,6 +22,7 @@ from indubio.server.http.answers import Answer
 from indubio.server.http.connections import HEALTH_PATHS
 from indubio.server.http.error_answers import BusyError, RefusalError, error_answer, refusal_of
 from indubio.server.http.metrics import Metrics
+from indubio.server.http.rate_limits import Buckets
 from indubio.server.http.request_bodies import RequestHeaders
 from indubio.server.http.trusted_proxies import PROXIED, TrustedProxies, neighbourhood, peer
 from indubio.server.server_settings import ServerSettings
@@ -36,7 +37,6 @@ UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 FAILURES = 1.0, 20.0  # wrong keys per second and address, and how many at once
 ALL_FAILURES = 20.0, 200.0  # the same of all addresses together
 WENT_AWAY = 499  # counted for a client that did not wait for its answer
-MOST_BUCKETS = 10_000
 SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -72,30 +72,6 @@ def require(actor: Actor | None, role: Role) -> Actor:
     if not actor.role.may(role):
         raise RefusalError(403, f"this needs a key with the role {role}, and {actor.name!r} has {actor.role}.")
     return actor
-
-
-class Buckets:
-    """Rate limits by name, as token buckets.
-
-    Args:
-        rate: tokens per second.
-        burst: tokens that a bucket holds.
-    """
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, max(1.0, burst)
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def wait(self, name: str) -> float:
-        """Seconds until the name has a token; 0 where it has one, which is used up."""
-        at = time.monotonic()
-        tokens, last = self._buckets.pop(name, (self._burst, at))
-        tokens = min(self._burst, tokens + (at - last) * self._rate)
-        enough = tokens >= 1
-        self._buckets[name] = (tokens - enough, at)
-        if len(self._buckets) > MOST_BUCKETS:
-            del self._buckets[next(iter(self._buckets))]
-        return 0.0 if enough else (1 - tokens) / self._rate
 
 
 class WrongKeys:
