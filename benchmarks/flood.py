@@ -6,8 +6,8 @@
 What was measured is printed, and written to docs/server_flood.txt (`--out` for elsewhere).
 
 One process floods from 127.0.0.1 and opens anew, a second later, whatever the server ends; another asks from 127.0.0.2,
-for verdicts on a connection that it keeps and for health on a new one each time, one request after the other. Goals: 99 %
-of the answers within 50 ms and none lost, and after an overload 200 again within a second.
+for verdicts on a connection that it keeps and for health on a new one each time, one after the other. Goals: 99 % of
+the answers within 50 ms and none lost, and after an overload 200 again within a second.
 """
 
 import argparse
@@ -167,7 +167,7 @@ def floods(model: Path, folder: Path, seconds: float) -> Iterator[str]:
 
 def overload(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """More clients that ask without a pause than may be connected; then none."""
-    port, most, clients = free_port(), 16, 64
+    port, most, clients = free_port(), 128, 180
     verdicts = requests_of("/v2/models/m/infer", "infer")
     command = ours(model, folder / "small", port, "--most-connections", str(most))
     with server(command, port, "/v2/health/ready"):

@@ -168,7 +168,7 @@ def test_what_is_scored_is_what_was_sent(body: bytes) -> None:
                 assert row["a"] is None or is_number(row["a"])
                 assert row["b"] is None or isinstance(row["b"], str)
         if model is TABLE:
-            np.testing.assert_array_equal(examples.values, [[row["a"], row["b"]] for row in sent["rows"]])
+            np.testing.assert_array_equal(examples.values, [[float(row["a"]), float(row["b"])] for row in sent["rows"]])
 
 
 shapes = st.one_of(st.just([1, 2]), st.just([2, 2]), st.lists(st.integers(-1, 4), max_size=4))

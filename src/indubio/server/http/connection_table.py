@@ -108,7 +108,7 @@ class ConnectionTable:
         return [own for _, own in known]
 
     def _make_room(self, places: Iterable[dict[Guest, None]], count: int, limit: int) -> None:
-        """End connections that wait for their client until one more fits; the latest of them are spared if they can be."""
+        """End connections that wait for their client until one more fits; the latest of them are spared if possible."""
         spared = 0 if count >= limit + RESERVED else min(RESERVED, limit // 2)
         too_many = count - limit + 1
         waiting = (guest for own in places for guest in own if guest.waits_for_client())
