@@ -257,6 +257,18 @@ def test_a_body_in_chunks_of_one_byte_is_read(asked: Asked) -> None:
         assert connection.recv(12) == b"HTTP/1.1 200"
 
 
+def test_a_body_in_chunks_may_follow_another_body_at_once(asked: Asked) -> None:
+    _, client = asked()
+    body = json.dumps(BODY).encode()
+    chunks = b"%x\r\n%s\r\n" % (40, body[:40]), b"%x\r\n%s\r\n0\r\n\r\n" % (len(body) - 40, body[40:])
+    with connected(client, b"POST /no HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60001\r\n\r\n ") as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 404")
+        connection.sendall(bytes(60_000) + CHUNKED + chunks[0])
+        time.sleep(0.1)
+        connection.sendall(chunks[1])
+        assert connection.recv(12) == b"HTTP/1.1 200"
+
+
 def test_headers_after_a_body_are_not_believed(asked: Asked) -> None:
     _, client = asked()
     with connected(client, CHUNKED + b"2\r\n{}\r\n0\r\nX-API-Key: wrong\r\n\r\n") as connection:

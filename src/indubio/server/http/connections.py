@@ -42,6 +42,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with limits: uvicorn's own accepts any number, headers of any size, at any pace."""
 
     table: ClassVar[ConnectionTable]
+    _number = 0  # of the present request on this connection
     _head = 0  # bytes of the present request's head
     _headers = 0
     _hosts = 0
@@ -67,6 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MOST_PIPELINED:
             self._stop_parsing(429)
         self._head = self._headers = self._hosts = self._body = self._framing = 0
+        self._number += 1
         self._in_head, self._whole = True, False
         self._since = self.loop.time()
         self.table.asked(self)
@@ -115,7 +117,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came; neither a head nor what frames a body may grow without end."""
-        in_body, body = not (self._in_head or self._whole), self._body
+        in_body, body, number = not (self._in_head or self._whole), self._body, self._number
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -123,7 +125,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head += len(data)
             if self._head > LARGEST_HEAD:
                 self._refuse(431)
-        elif in_body and not self._whole:
+        elif in_body and not self._whole and number == self._number:
             self._framing += len(data) - (self._body - body)
             if self._framing > LARGEST_HEAD + FRAMING * self._body:
                 self._refuse(400)
