@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.serving import fitted_model, free_port, ours, requests_of, server
+from benchmarks.serving import cpu_seconds, fitted_model, free_port, ours, requests_of, server
 
 ATTACKER, OTHER = "127.0.0.1", "127.0.0.2"
 IDLE, HALF = 2000, 1000
@@ -150,17 +150,20 @@ async def _both(port: int, verdicts: list[bytes], seconds: float) -> tuple[Asked
 def floods(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """Each flood with its table line."""
     port, verdicts = free_port(), requests_of("/v2/models/m/infer", "infer")
-    yield f"{'':24}{'verdicts':>10}{'p50 ms':>9}{'p99 ms':>9}{'failed':>8}{'health':>10}{'p99 ms':>9}{'failed':>8}"
-    with server(ours(model, folder / "state", port), port, "/v2/health/ready"):
+    head = f"{'p99 ms':>9}{'failed':>8}"
+    yield f"{'':24}{'verdicts':>10}{'p50 ms':>9}{head}{'health':>10}{head}{'CPU':>7}"
+    with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
         asyncio.run(_both(port, verdicts, 1.0))  # warm up
         for name, parts in FLOODS.items():
             with flooding(port, parts):
+                used = cpu_seconds(process)
                 verdict, health = asyncio.run(_both(port, verdicts, seconds))
+                busy = (cpu_seconds(process) - used) / seconds
             met = max(verdict.percentile(0.99), health.percentile(0.99)) <= GOAL
             met = met and not verdict.failures and not health.failures
             yield (
                 f"{name:24}{len(verdict.seconds):10,}{verdict.percentile(0.5):9.1f}{verdict.percentile(0.99):9.1f}"
-                f"{verdict.failures:8}{len(health.seconds):10,}{health.percentile(0.99):9.1f}{health.failures:8}"
+                f"{verdict.failures:8}{len(health.seconds):10,}{health.percentile(0.99):9.1f}{health.failures:8}{busy:7.0%}"
                 f"  {'goal met' if met else 'GOAL MISSED'}"
             )
 
