@@ -94,17 +94,15 @@ def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("what", FLOODS)
 @pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])
-def test_a_flood_from_one_address_takes_no_place_of_others(
-    asked: Asked, scorer: dict[str, str], what: str, source: str
-) -> None:
+def test_a_flood_from_one_address_takes_no_place_of_others(asked: Asked, scorer: dict[str, str], source: str) -> None:
     _, client = asked(most_connections=40, connections_per_address=10)
-    with contextlib.ExitStack() as stack:
-        for _ in range(60):
-            stack.enter_context(connected(client, FLOODS[what], source))
-        assert client.get("/v2/health/live").status_code == 200
-        assert client.post("/assess", json=BODY, headers=scorer).status_code == 200
+    for sent in FLOODS.values():
+        with contextlib.ExitStack() as stack:
+            for _ in range(40):
+                stack.enter_context(connected(client, sent, source))
+            assert httpx.get(client.base_url.join("/v2/health/live")).status_code == 200
+            assert httpx.post(client.base_url.join("/assess"), json=BODY, headers=scorer).status_code == 200
 
 
 def test_a_flood_from_many_addresses_gives_way_to_whoever_asks(asked: Asked, scorer: dict[str, str]) -> None:
@@ -283,11 +281,11 @@ SMUGGLED = {
 }
 
 
-@pytest.mark.parametrize("what", SMUGGLED)
-def test_a_request_that_a_proxy_may_read_otherwise_is_refused(asked: Asked, what: str) -> None:
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused(asked: Asked) -> None:
     _, client = asked()
-    with connected(client, POST + SMUGGLED[what]) as connection:
-        assert all_of(connection).startswith(b"HTTP/1.1 400")
+    for what, sent in SMUGGLED.items():
+        with connected(client, POST + sent) as connection:
+            assert all_of(connection).startswith(b"HTTP/1.1 400"), what
 
 
 def test_wrong_keys_do_not_lock_out_right_ones(asked: Asked, scorer: dict[str, str]) -> None:
@@ -435,10 +433,10 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_numbers_of_any_size_and_no_text_are_no_fault_of_the_server(asked: Asked, path: str) -> None:
+def test_numbers_of_any_size_and_no_text_are_no_fault_of_the_server(asked: Asked) -> None:
     _, client = asked()
-    assert client.get(path).status_code in (200, 400, 404)
+    for path in PAGES:
+        assert client.get(path).status_code in (200, 400, 404), path
 
 
 def test_forms_with_numbers_of_any_size_and_no_text_are_refused(asked: Asked) -> None:
