@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -84,10 +84,13 @@ bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processe
 bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
 	$(BIN)/python -m benchmarks.serving
 
+bench-flood: $(READY)     ## what others wait for while one address floods the server, into docs/server_flood.txt
+	$(BIN)/python -m benchmarks.flood
+
 quality: $(READY)         ## detectors compared on ODDS and ADBench, into docs/benchmark-results.md; goes on where it stopped
 	$(BIN)/indubio benchmark odds adbench --out build/quality --write docs/benchmark-results.md
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 cases, into docs/server_fuzz.txt
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into docs/server_fuzz.txt
 	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:

@@ -82,7 +82,7 @@ def running(app: ASGIApp, **options: Any) -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def listening(service: Service, **options: Any) -> Iterator[str]:
     """The URL of a service that answers; options of `configured`."""
-    with running(build_app(service), **options) as (host, port):
+    with running(build_app(service), settings=service.settings, **options) as (host, port):
         yield f"{'https' if options else 'http'}://{host}:{port}"
 
 

@@ -320,6 +320,8 @@ def test_the_default_configuration_is_toml_that_gives_the_default_detector(folde
         ("[training]\nepochs = -1", "training.epochs"),
         ("[data.table]\nlabels = 'x'", 'Did you mean "label"'),
         ("[posterior", "not TOML"),
+        ("training = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+        (f"[training{'.a' * 5000}]\nb = 1", "nested too deeply"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named_with_the_nearest_name(folder, text, message):

@@ -45,6 +45,16 @@ def serve(
     most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
     largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    most_connections: Annotated[int, typer.Option(min=1, help="Connections there may be at once.")] = 2000,
+    connections_per_address: Annotated[
+        int, typer.Option(min=1, help="Of one address; trusted proxies may have any number.")
+    ] = 256,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS/NET", help="Proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."
+        ),
+    ] = None,
     training: Annotated[
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
@@ -75,6 +85,9 @@ def serve(
             largest_body=largest_body,
             rate=rate,
             access_log=access_log,
+            most_connections=most_connections,
+            connections_per_address=connections_per_address,
+            trusted_proxies=tuple(trusted_proxy or ()),
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr
@@ -86,7 +99,7 @@ def serve(
         service = Service(store, sources, state, settings, _training(training or [], sources))
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
-            run(configured(build_app(service), host=host, port=port, **pem))
+            run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
         finally:
             service.close()
 

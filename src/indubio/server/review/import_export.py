@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from indubio.errors import ConfigError, DataError, NotFoundError
 from indubio.server.api.tensors import NUMBERS
+from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_request import PageRequest
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
@@ -48,7 +49,7 @@ class ImportedLabel:
 def page(page: PageRequest) -> Response:
     """Show the links for download and the form for upload."""
     taken = page.query.get("taken", "")
-    return page.render("exchange.html", taken=int(taken) if taken.isascii() and taken.isdecimal() else None)
+    return page.render("exchange.html", taken=int(taken) if is_whole_number(taken) else None)
 
 
 def export_csv(page: PageRequest) -> Response:
