@@ -49,6 +49,12 @@ def serve(
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
     ] = None,
+    anchor_file: Annotated[
+        Path | None, typer.Option(help="Add heads of the audit trail to this file too, say on another disk.")
+    ] = None,
+    anchor_url: Annotated[
+        str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
 ) -> None:
@@ -75,6 +81,8 @@ def serve(
             largest_body=largest_body,
             rate=rate,
             access_log=access_log,
+            anchor_file=None if anchor_file is None else str(anchor_file),
+            anchor_url=anchor_url,
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr

@@ -42,14 +42,21 @@ class RoleChoice(StrEnum):
 
 
 @contextmanager
-def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
-    """Open the server's store, and close it at the end."""
+def require_server() -> Iterator[None]:
+    """Ask for the extra where an import within fails for want of it."""
     try:
         import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
 
-        from indubio.server.store import ServerStore
+        yield
     except ImportError:
         raise MissingExtraError('the server needs the server extra: pip install "indubio[server]".') from None
+
+
+@contextmanager
+def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
+    """Open the server's store, and close it at the end."""
+    with require_server():
+        from indubio.server.store import ServerStore
     with ServerStore(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
         yield store
 

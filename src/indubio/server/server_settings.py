@@ -49,6 +49,8 @@ class ServerSettings(Settings):
         largest_body: bytes a request may have.
         rate: requests per second and key (or address, where no key is needed); None sets no limit.
         access_log: log every request, not only those that were refused or failed.
+        anchor_file: a file outside of the state folder that heads of the audit trail are added to.
+        anchor_url: an address that heads of the audit trail are sent to, as JSON.
     """
 
     control_share: Share = 0.0
@@ -62,3 +64,5 @@ class ServerSettings(Settings):
     largest_body: AtLeastOne = 16 * 2**20
     rate: Positive | None = None
     access_log: bool = False
+    anchor_file: str | None = None
+    anchor_url: str | None = None

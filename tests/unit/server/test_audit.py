@@ -1,20 +1,24 @@
 """The audit trail: whatever is changed, removed, moved or cut off is found; on SQLite and on PostgreSQL."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
 from indubio.errors import DataError
 from indubio.server.store import ServerStore, audit_trail
 from indubio.server.store.alarms import AlarmEvent, record_alarm
+from indubio.server.store.anchors import KeptHeads, read_anchors, write_anchor
 from indubio.server.store.audit_trail import Head, append, entries, head
 from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key
 from indubio.server.store.reviews import review, undo
-from indubio.server.store.verification import export, read_anchors, verify, verify_export, write_anchor
+from indubio.server.store.trail_export import export, verify_export
+from indubio.server.store.verification import verify
 from indubio.server.store.versions import activate, add_version
 from tests.stored_cases import assessed, stored
 
@@ -153,7 +157,7 @@ def test_a_case_that_was_slipped_in_is_found(busy: ServerStore) -> None:
 def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: ServerStore, tmp_path: Path) -> None:
     anchor = tmp_path / "anchor"
     write_anchor(anchor, busy.read(head))
-    assert busy.read(lambda c: verify(c, read_anchors(anchor))).whole
+    assert busy.read(lambda c: verify(c, read_anchors(anchor).heads)).whole
 
     def cut(connection: object) -> None:
         for statement in (
@@ -165,7 +169,7 @@ def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: Serve
 
     busy.write(cut)
     assert busy.read(verify).whole  # the chain alone cannot know
-    assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor))).findings[0]
+    assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor).heads)).findings[0]
 
 
 def test_a_trail_that_was_made_anew_is_found_by_an_anchor(busy: ServerStore) -> None:
@@ -178,21 +182,58 @@ def test_a_line_of_the_anchor_file_that_a_crash_cut_off_is_passed_over(tmp_path:
     write_anchor(anchor, Head(seq=1, hash="a" * 64))
     whole = anchor.read_bytes()
     anchor.write_bytes(whole + whole[:20])
-    assert read_anchors(anchor) == [Head(seq=1, hash="a" * 64)]
-    anchor.write_bytes(whole[:20] + b"\n" + whole)
-    with pytest.raises(DataError, match="line 1"):
-        read_anchors(anchor)
+    one = Head(seq=1, hash="a" * 64)
+    assert read_anchors(anchor) == KeptHeads(heads=(one,), findings=())
+    write_anchor(anchor, one)  # goes on after what the crash left
+    assert read_anchors(anchor) == KeptHeads(heads=(one, one), findings=())
 
 
-def test_an_exported_period_verifies_by_itself(busy: ServerStore) -> None:
+def test_whatever_is_done_to_a_line_of_the_anchor_file_is_found(tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    for number in range(1, 5):
+        write_anchor(anchor, Head(seq=number, hash=str(number) * 64))
+    lines = anchor.read_bytes().splitlines(keepends=True)
+    assert len(read_anchors(anchor).heads) == 4
+    changed = {
+        "a time": [lines[0], lines[1].replace(b"20", b"19", 1), *lines[2:]],
+        "one removed": [lines[0], *lines[2:]],
+        "the first removed": lines[1:],
+        "two in another order": [lines[1], lines[0], *lines[2:]],
+        "no JSON": [lines[0], b"no\xff\n", *lines[2:]],
+        "one slipped in": [*lines[:2], *lines[1:]],
+        "no JSON at the end": [*lines, b"no\n"],
+    }
+    for what, content in changed.items():
+        anchor.write_bytes(b"".join(content))
+        assert read_anchors(anchor).findings, what
+
+
+def test_an_exported_run_verifies_by_itself(busy: ServerStore) -> None:
     times = [entry.at for entry in busy.read(lambda c: list(entries(c)))]
-    lines = busy.read(lambda c: list(export(c, since=times[1], until=times[4])))
+    lines = busy.read(lambda c: list(export(c, since=times[1], before=times[4])))
+    assert lines == busy.read(lambda c: list(export(c, after=1, until=4)))
     assert verify_export(lines) == (3, ())
     changed = [lines[0], lines[1].replace(b"worn", b"fine"), *lines[2:]]
     assert len(verify_export(changed)[1]) == 1
-    assert len(verify_export([lines[0], *lines[2:]])[1]) == 2
+    assert len(verify_export([lines[0], *lines[2:]])[1]) == 3
+    for end in range(1, len(lines)):
+        assert "no closing line" in verify_export(lines[:end])[1][-1]
+    assert "closing line says 3" in verify_export([*lines[:3], lines[-1]])[1][0]
+    assert verify_export([*lines, lines[-1]])[1]
+    assert verify_export([*lines[:2], b"no\xff\n", *lines[2:]])[1]
     with pytest.raises(DataError, match="line 1"):
         verify_export([b"no"])
+
+
+def test_an_export_by_time_has_no_holes_when_the_clock_was_set_back(busy: ServerStore) -> None:
+    last = busy.read(lambda c: list(entries(c)))[-1].at
+    for hours in (-5, 1, -3, 2):
+        busy.write(lambda c, hours=hours: append(c, "noted", {}, at=last + timedelta(hours=hours)))
+    lines = busy.read(lambda c: list(export(c, since=last + timedelta(minutes=30))))
+    assert verify_export(lines) == (3, ())
+    assert [msgspec.json.decode(line)["seq"] for line in lines[1:-1]] == [7, 8, 9]
+    nothing = busy.read(lambda c: list(export(c, before=last - timedelta(days=9))))
+    assert verify_export(nothing) == (0, ())
 
 
 def test_the_trail_is_longer_than_what_is_read_at_once(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,9 @@ from indubio.export import OnnxModel
 from indubio.inputs import Rows
 from indubio.server.api.model_inputs import ExampleBatch, ModelInput
 from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import SYSTEM, digest
+from indubio.server.store.audit_trail import SYSTEM
+from indubio.server.store.canonical_json import digest
+from indubio.server.store.private_files import make_private, private_folder
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 
 if TYPE_CHECKING:
@@ -258,12 +260,13 @@ class Registry:
         """A copy of a version's files that nobody overwrites."""
         kept = (self.archive / f"{sha256[:32]}{path.suffix if path.is_file() else ''}").resolve()
         if not kept.exists():
-            self.archive.mkdir(parents=True, exist_ok=True)
+            private_folder(self.archive)
             partial = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}.partial")
             if path.is_file():
                 shutil.copyfile(path, partial)
             else:
                 shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
+            make_private(partial)
             partial.rename(kept)
         return kept
 

@@ -4,7 +4,10 @@
     database        SQLite or PostgreSQL, opened and migrated
     writer          group commit: everything that waits becomes durable in one transaction
     statements      statements for the driver itself, where time counts
-    audit_trail     the trail; `verification` looks for tampering, with the help of `expected_rows`
+    audit_trail     the trail: entries that are only added; `trail_export` writes runs of them
+    row_seals       hashes over whole rows, which entries carry; `old_rows` seals those from before
+    verification    looks for tampering: `expected_rows`, `expected_seals` and `version_files` are what it compares with
+    anchors         heads of the trail, kept elsewhere
     clock           the time
     cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
 
