@@ -230,7 +230,7 @@ class Recorder:
         records: list[dict[str, Any]] = []
         kept: list[Assessed] = []
         events: list[AlarmEvent] = []
-        for one, row in ((one, row) for one in group for row in one.rows):
+        for one, row in [(waiting, row) for waiting in group for row in waiting.rows]:
             batch, verdict = one.batch, one.batch.columns["verdict"][row]
             records.append(batch.record(row))
             if batch.columns["case"][row] and not one.late:

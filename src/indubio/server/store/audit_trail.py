@@ -25,6 +25,7 @@ from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 START = "0" * 64
 SYSTEM = "system"
 AT_ONCE = 1000
+FIELDS = ("seq", "at", "kind", "actor", "body")  # what the hash of an entry is over, after that of the one before
 _head = PreparedStatement(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
 _add = PreparedStatement(insert(audit).inline(), audit.c.keys())
 _move = PreparedStatement(update(audit_head), ("seq", "hash"))

@@ -6,6 +6,7 @@ has all of its entries.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -99,8 +100,7 @@ def verify_export(lines: Iterable[bytes]) -> tuple[int, tuple[str, ...]]:
 
 
 def _raw(entry: AuditEntry) -> dict[str, Any]:
-    plain = {name: getattr(entry, name) for name in audit.c.keys()}
-    return plain | {"at": (entry.at - EPOCH) // MICROSECOND}
+    return asdict(entry) | {"at": (entry.at - EPOCH) // MICROSECOND}
 
 
 def _run(

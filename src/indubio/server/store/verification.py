@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, func, select
 
-from indubio.server.store.audit_trail import START, Head, sealed
+from indubio.server.store.audit_trail import FIELDS, START, Head, sealed
 from indubio.server.store.canonical_json import digest
 from indubio.server.store.expected_rows import ExpectedRows
 from indubio.server.store.expected_seals import ExpectedSeals
 from indubio.server.store.old_rows import SEALED, together_findings
 from indubio.server.store.reviews import Review, counting, review_body, verdict_of_people
 from indubio.server.store.row_seals import any_text, raw_rows, row_seal
-from indubio.server.store.tables import audit, audit_head, cases, reviews
+from indubio.server.store.tables import audit_head, cases, reviews
 from indubio.server.store.trail_entries import ENTRY_FAULTS, entry_fault, raw_entries
 from indubio.server.store.version_files import file_findings
 
@@ -208,8 +208,7 @@ def chain_findings(last: Head, entry: dict[str, Any]) -> Iterator[str]:
     seq = entry["seq"]
     if seq != last.seq + 1:
         yield f"entry {last.seq} is followed by entry {seq}: entries were removed or moved."
-    content = [entry[name] for name in audit.c.keys() if name != "hash"]
-    if sealed(last.hash, *content) != entry["hash"]:
+    if sealed(last.hash, *(entry[name] for name in FIELDS)) != entry["hash"]:
         yield f"entry {seq} does not match its hash: it, or the one before it, was changed."
 
 
