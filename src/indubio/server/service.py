@@ -39,6 +39,7 @@ class Service:
         state: folder for copies of the models' versions and the anchors of the audit trail.
         settings: how the server behaves.
         training: training data of models, by name, for training them anew.
+        pinned: the sha256 that the source of a model must have, by name.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Service:
         state: Path,
         settings: ServerSettings | None = None,
         training: Mapping[str, Path] | None = None,
+        pinned: Mapping[str, str] | None = None,
     ) -> None:
         self.store, self.state = store, state
         self.training = dict(training or {})
@@ -58,7 +60,7 @@ class Service:
         files = [state / ANCHOR, *([] if self.settings.anchor_file is None else [Path(self.settings.anchor_file)])]
         self._anchors = AnchorPlaces(files, self.settings.anchor_url)
         self.metrics = Metrics()
-        self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows)
+        self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows, pinned=pinned)
         store.write(interrupt_jobs)
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)

@@ -1,4 +1,4 @@
-"""Transactions that fail: alarms, budget and cases move with the commit or not at all, on databases that really fail."""
+"""Transactions that fail: alarms, budget and cases move with the commit or not at all, where they really fail."""
 
 import socket
 import tempfile
