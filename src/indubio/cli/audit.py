@@ -34,6 +34,10 @@ def verified(
     head: Annotated[
         str | None, typer.Option(help="A head that was kept elsewhere, as `indubio audit head` prints it.")
     ] = None,
+    stamp: Annotated[Path | None, typer.Option(help="A time stamp authority's reply for --head.")] = None,
+    stamp_ca: Annotated[
+        Path | None, typer.Option(help="Certificates of the authority that are trusted, in PEM.")
+    ] = None,
     files: Annotated[
         bool, typer.Option("--files/--no-files", help="Compare the files of all model versions too.")
     ] = True,
@@ -46,6 +50,8 @@ def verified(
     """
     from indubio.io.json_text import json_text
 
+    if stamp is not None and (head is None or stamp_ca is None):
+        raise typer.BadParameter("--stamp is checked against --head NUMBER:HASH and --stamp-ca FILE: give both.")
     if export is not None:
         from indubio.server.store.trail_export import verify_export
 
@@ -55,6 +61,12 @@ def verified(
         proven = count
     else:
         summary, findings, proven = _database_verified(db, state, anchor_file or [], head, files=files)
+    if stamp is not None and head is not None and stamp_ca is not None:
+        from indubio.server.store.time_stamps import stamp_finding, stamped_at
+
+        wrong = stamp_finding(_head(head), stamp, stamp_ca)
+        findings = (*findings, *([] if wrong is None else [wrong]))
+        summary |= {} if wrong is not None else {"stamped": stamped_at(stamp)}
     unproven = not findings and bool(summary["entries"]) and not proven
     if as_json:
         told = {"whole": not findings, "end_proven": not findings and not unproven, "findings": list(findings)}
@@ -62,7 +74,9 @@ def verified(
     else:
         for finding in findings:
             typer.echo(finding)
+        stamped = summary.pop("stamped", None)
         words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.items())
+        words += "" if stamped is None else f", stamped {stamped}"
         typer.echo(f"{words}: {'NOT whole' if findings else UNPROVEN_WORDS if unproven else 'whole'}.")
     if findings or unproven:
         raise typer.Exit(TAMPERED if findings else UNPROVEN)
@@ -139,6 +153,25 @@ def print_head(
         from indubio.server.store.audit_trail import head
 
         end = store.read(head)
+    typer.echo(f"{end.seq}:{end.hash}")
+
+
+@audit.command("stamp")
+def stamp_head(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Request to write, for a time stamp authority (RFC 3161).")],
+    db: Annotated[str | None, DATABASE] = None,
+    state: Annotated[Path, STATE] = Path("indubio-state"),
+) -> None:
+    """Write a request for a time stamp of the last entry, and print the head that it is of."""
+    with opened(db, state) as store:
+        from indubio.io.whole_files import whole_file
+        from indubio.server.store.audit_trail import head
+        from indubio.server.store.time_stamps import stamp_request
+
+        end = store.read(head)
+    request = stamp_request(end)
+    with whole_file(str(out)) as file:
+        file.write(request)
     typer.echo(f"{end.seq}:{end.hash}")
 
 
