@@ -110,6 +110,8 @@ def table_change(path: Path, table: str, chance: random.Random) -> Change:
         kind, column = chance.choice(["value"] * 3 + ["remove", "add", "exchange"]), chance.choice(columns)
         before = _content(connection, table)
         one, other = chance.choice(rows), chance.choice(rows)
+        if kind == "exchange" and one[column] == other[column]:
+            kind = "value"
         running = (
             table == "jobs" and kind == "value" and one["status"] == "running" and column in ("progress", "message")
         )
@@ -122,10 +124,10 @@ def table_change(path: Path, table: str, chance: random.Random) -> Change:
                     another(one[name], chance) if name in _unique(connection, table) else one[name] for name in columns
                 ]
                 connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
-            elif kind == "exchange" and one[column] != other[column]:
+            elif kind == "exchange":
                 _exchange(connection, table, column, one, other)
             else:
-                kind, value = "value", another(one[column], chance)
+                value = another(one[column], chance)
                 change = f'UPDATE {table} SET "{column}" = ? WHERE rowid = ?'
                 connection.execute(change, [value, one["place"]])
         except sqlite3.IntegrityError:  # the database itself refuses it

@@ -39,8 +39,11 @@ class Alarms:
         alarms, chosen = cls(rule), list(dict.fromkeys(machines))
         for start in range(0, len(chosen), AT_ONCE):
             some = chosen[start : start + AT_ONCE]
-            alarms.ringing |= ringing(connection, some).keys()
-            alarms.windows |= last_verdicts(connection, some)
+            known = last_verdicts(connection, some)
+            alarms.windows |= {machine: verdicts for machine, (verdicts, _) in known.items()}
+            alarms.ringing |= {machine for machine, (_, rings) in known.items() if rings}
+            if new := [machine for machine in some if machine not in known]:  # may ring since before there were windows
+                alarms.ringing |= ringing(connection, new).keys()
         return alarms
 
     def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:

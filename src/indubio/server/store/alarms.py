@@ -50,10 +50,11 @@ def record_alarm(connection: Connection, event: AlarmEvent) -> None:
     append(connection, f"alarm {event.kind}", body, at=event.at, rows=rows)
 
 
-def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
-    """The last verdicts of some machines, as the alarm rule looks at them; none for a machine that is new."""
-    wanted = select(alarm_windows).where(alarm_windows.c.machine.in_(machines))
-    return {row.machine: row.verdicts for row in connection.execute(wanted)}
+def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """The last verdicts of some machines, and whether each rings; none for a machine without verdicts."""
+    both = alarm_windows.outerjoin(alarms, alarms.c.machine == alarm_windows.c.machine)
+    wanted = select(alarm_windows, alarms.c.ringing).select_from(both).where(alarm_windows.c.machine.in_(machines))
+    return {machine: (verdicts, bool(rings)) for machine, verdicts, rings in connection.execute(wanted)}
 
 
 def keep_last_verdicts(connection: Connection, windows: Mapping[str, str]) -> None:
