@@ -58,7 +58,7 @@ def verified(
         with export.open("rb") as file:
             count, findings = verify_export(file)
         summary: dict[str, object] = {"entries": count}
-        proven = count
+        proven: int | None = None
     else:
         summary, findings, proven = _database_verified(db, state, anchor_file or [], head, files=files)
     if stamp is not None and head is not None and stamp_ca is not None:
@@ -67,7 +67,7 @@ def verified(
         wrong = stamp_finding(_head(head), stamp, stamp_ca)
         findings = (*findings, *([] if wrong is None else [wrong]))
         summary |= {} if wrong is not None else {"stamped": stamped_at(stamp)}
-    unproven = not findings and bool(summary["entries"]) and not proven
+    unproven = not findings and proven == 0
     if as_json:
         told = {"whole": not findings, "end_proven": not findings and not unproven, "findings": list(findings)}
         typer.echo(json_text(summary | told))
@@ -102,7 +102,7 @@ def _database_verified(
         kept += read.heads
         wrong += read.findings
     try:
-        with opened(db, state) as store:
+        with opened(db, state, existing=True) as store:
             found = store.read(lambda c: verify(c, kept, files=files))
     except ChangedVersionError as error:
         return {"entries": 0}, (*wrong, str(error)), 0
@@ -132,7 +132,7 @@ def exported(
 ) -> None:
     """Write a run of entries, without holes; `indubio audit verify --export FILE` verifies it by itself."""
     chosen = {"since": _moment(since), "before": _moment(until)}
-    with opened(db, state) as store:
+    with opened(db, state, existing=True) as store:
         from indubio.io.whole_files import whole_file
         from indubio.server.store.trail_export import export
 
@@ -149,7 +149,7 @@ def print_head(
     db: Annotated[str | None, DATABASE] = None, state: Annotated[Path, STATE] = Path("indubio-state")
 ) -> None:
     """Print the number and hash of the last entry, to keep where nobody can change it."""
-    with opened(db, state) as store:
+    with opened(db, state, existing=True) as store:
         from indubio.server.store.audit_trail import head
 
         end = store.read(head)
@@ -163,7 +163,7 @@ def stamp_head(
     state: Annotated[Path, STATE] = Path("indubio-state"),
 ) -> None:
     """Write a request for a time stamp of the last entry, and print the head that it is of."""
-    with opened(db, state) as store:
+    with opened(db, state, existing=True) as store:
         from indubio.io.whole_files import whole_file
         from indubio.server.store.audit_trail import head
         from indubio.server.store.time_stamps import stamp_request

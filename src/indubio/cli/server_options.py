@@ -53,11 +53,20 @@ def require_server() -> Iterator[None]:
 
 
 @contextmanager
-def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
-    """Open the server's store, and close it at the end."""
+def opened(db: str | None, state: Path, *, existing: bool = False) -> "Iterator[ServerStore]":
+    """Open the server's store, and close it at the end.
+
+    Args:
+        db: URL of the database; None for the one in the state folder.
+        state: the server's folder.
+        existing: refuse a file that is not there, instead of making it.
+    """
     with require_server():
         from indubio.server.store import ServerStore
-    with ServerStore(db or f"sqlite:///{state / 'indubio.sqlite'}") as store:
+    url = db or f"sqlite:///{state / 'indubio.sqlite'}"
+    if existing and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        raise typer.BadParameter(f"there is no database {url.removeprefix('sqlite:///')}: give --state or --db.")
+    with ServerStore(url) as store:
         yield store
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Boolean, Column, Integer, MetaData, Table, Text, false, text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import DataError
@@ -23,6 +23,7 @@ from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progre
 from indubio.server.store.keys import Role, add_key, close_session, keys_in_use, open_session, revoke_key
 from indubio.server.store.old_rows import seal_old_rows
 from indubio.server.store.reviews import review, undo
+from indubio.server.store.row_seals import row_seal
 from indubio.server.store.tables import metadata
 from indubio.server.store.trail_export import export, verify_export
 from indubio.server.store.verification import verify
@@ -278,6 +279,27 @@ def test_tampering_with_an_old_store_is_found(old_store: ServerStore, change: st
         connection.exec_driver_sql(change)
         assert verify(connection).findings
         connection.rollback()
+
+
+def test_a_column_that_is_added_later_is_sealed_and_old_seals_still_fit() -> None:
+    before = Table("things", MetaData(), Column("id", Integer, primary_key=True), Column("name", Text))
+    later = Table(
+        "things",
+        MetaData(),
+        Column("id", Integer, primary_key=True),
+        Column("name", Text),
+        Column("site", Text),
+        Column("sites", Text, nullable=False, server_default="it's all"),
+        Column("quoted", Text, nullable=False, server_default=text("'it''s all'")),
+        Column("flag", Boolean, nullable=False, server_default=false()),
+        Column("count", Integer, nullable=False, server_default="0"),
+    )
+    row = {"id": 1, "name": "press"}
+    filled = row | {"site": None, "sites": "it's all", "quoted": "it's all", "flag": False, "count": 0}
+    seal = row_seal(before, row)
+    assert seal == row_seal(later, row) == row_seal(later, filled)
+    for change in ({"site": ""}, {"sites": ""}, {"quoted": None}, {"flag": True}, {"count": 1}, {"name": None}):
+        assert row_seal(later, filled | change) != seal
 
 
 def test_a_removed_case_is_found(busy: ServerStore) -> None:

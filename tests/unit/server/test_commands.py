@@ -72,6 +72,15 @@ def test_without_a_head_that_was_kept_the_end_is_not_proven(state: Path) -> None
     assert run("audit", "verify", "--state", state, "--anchor-file", state / "nowhere").exit_code == 2
 
 
+def test_a_database_that_is_not_there_is_not_whole(tmp_path: Path) -> None:
+    for command in (["verify"], ["head"], ["export", "--out", tmp_path / "x"], ["stamp", "--out", tmp_path / "x"]):
+        refused = run("audit", *command, "--state", tmp_path / "typo")
+        assert (refused.exit_code, (tmp_path / "typo").exists()) == (2, False)
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}"):
+        pass
+    assert run("audit", "verify", "--state", tmp_path).exit_code == 5
+
+
 @pytest.mark.parametrize("said", ["'0002'", "'0001'", "''", "'x'", None])
 def test_another_version_of_the_tables_is_a_finding(state: Path, said: str | None) -> None:
     change = "DELETE FROM alembic_version" if said is None else f"UPDATE alembic_version SET version_num = {said}"

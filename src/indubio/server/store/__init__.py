@@ -11,8 +11,8 @@
     clock           the time
     cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
 
-Whoever writes to a table that is in `row_seals.SEALED_TABLES` adds an entry in the same transaction that names the rows:
-`append(connection, "key added", body, rows={keys: [number]})`, after they were written. A row that no entry names is a
+Whoever writes to a table of `row_seals.SEALED_TABLES` adds an entry in the same transaction that names the rows, after
+they were written: `append(connection, "key added", body, rows={keys: [number]})`. A row that no entry names is a
 finding. A new column needs nothing more, if it may be NULL or has a `server_default`.
 
 `ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.

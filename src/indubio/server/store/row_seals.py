@@ -28,7 +28,6 @@ from indubio.server.store.tables import (
     drift_states,
     jobs,
     keys,
-    metadata,
     model_versions,
     reviews,
     sessions,
@@ -48,12 +47,12 @@ def row_seal(table: Table, row: Row) -> str:
         table: the row is of.
         row: the columns, as they are written or as `raw_rows` reads them.
     """
-    columns = {name: _plain(row.get(name)) for name in _defaults(table.name)}
+    defaults = _defaults(table)
+    columns = {name: _plain(row[name]) if name in row else default for name, default in defaults.items()}
     if table is cases and columns["status"] in SETTLED:
         del columns["status"]
     elif table is jobs and columns["status"] == "running":
         columns |= {"progress": 0.0, "message": ""}
-    defaults = _defaults(table.name)
     return digest([str(table.name), {name: value for name, value in columns.items() if value != defaults[name]}])
 
 
@@ -144,17 +143,17 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _defaults(table: str) -> dict[str, Any]:
+def _defaults(table: Table) -> dict[str, Any]:
     """What each column has where nobody said anything."""
-    return {str(column.name): _default(column) for column in metadata.tables[table].c}
+    return {str(column.name): _default(column) for column in table.c}
 
 
 def _default(column: Any) -> Any:
     if column.server_default is None:
         return None
-    text = column.server_default.arg
-    text = (text if isinstance(text, str) else str(text.text)).strip()
-    if text[:1] == "'" == text[-1:]:
+    said = column.server_default.arg
+    text = str(said)
+    if not isinstance(said, str) and text[:1] == "'" == text[-1:]:  # SQL, and not the value itself
         text = text[1:-1].replace("''", "'")
     kind = column.type.python_type
     if kind is bool:
