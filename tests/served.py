@@ -88,10 +88,15 @@ def listening(service: Service, **options: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def serving(
-    store: ServerStore, sources: Mapping[str, Path], state: Path, **settings: Any
+    store: ServerStore,
+    sources: Mapping[str, Path],
+    state: Path,
+    *,
+    pinned: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A service, and a client of it."""
-    service = Service(store, sources, state, ServerSettings(**settings))
+    service = Service(store, sources, state, ServerSettings(**settings), pinned=pinned)
     try:
         with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
             yield service, client

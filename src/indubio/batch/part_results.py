@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indubio.export import OnnxModel
+from indubio.export.file_digest import check_pinned
 from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
 from indubio.inputs.tables import Table
@@ -34,12 +35,19 @@ class Assessor:
             self._known, self.schema = scorer.reading_, scorer.schema_
 
     @classmethod
-    def load(cls, model: Path) -> "Assessor":
-        """From the folder of a model, or an ONNX file."""
-        if is_onnx(model):
-            return cls(OnnxModel(model))
-        from indubio.storage import load
+    def load(cls, model: Path, *, sha256: str | None = None) -> "Assessor":
+        """From the folder of a model, or an ONNX file.
 
+        Args:
+            model: the folder or file.
+            sha256: of the file, or checksum of the folder's manifest, that it must have; None takes any.
+        """
+        if is_onnx(model):
+            return cls(OnnxModel(model, sha256=sha256))
+        from indubio.storage import load, read_manifest
+
+        if sha256 is not None:
+            check_pinned(read_manifest(model).checksum, sha256, str(model))
         return cls(load(model).ready())
 
     @property

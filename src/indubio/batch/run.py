@@ -19,6 +19,7 @@ from indubio.batch.shards import SHARD_ROWS, InputFile, Looked, Shard, shards
 from indubio.batch.worker import BatchOrder, Refused, ShardReport, assess_shard, keep, look_at
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
+from indubio.export.file_digest import check_pinned
 from indubio.io.remote import RemotePath, is_remote, local_path
 from indubio.io.sinks import Format
 from indubio.io.sources import CsvSource, ParquetSource, opened
@@ -46,6 +47,7 @@ class Batch(Settings):
         top: so many top features of each anomaly and referral.
         contributions: also a column per feature: what it adds to the score, and its spread.
         shard_rows: rows of a Parquet file that are one piece of work, and one file of results.
+        sha256: that the model must have, see `Assessor.load`; None takes any.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Batch(Settings):
     top: NotNegativeInt = 3
     contributions: bool = False
     shard_rows: AtLeastOne = SHARD_ROWS
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,8 @@ def run_batch(
         executor: an executor of this process instead.
         tell: called whenever something is done.
     """
-    sent, assessor = SentModel.read(batch.model), Assessor.load(batch.model)
+    sent, assessor = SentModel.read(batch.model), Assessor.load(batch.model, sha256=batch.sha256)
+    check_pinned(sent.digest, batch.sha256, str(batch.model))
     if assessor.decides_over_all:
         raise ConfigError(
             "the referral rule of this model decides over all examples together, which no worker sees. Give it a rule "

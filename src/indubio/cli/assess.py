@@ -44,6 +44,10 @@ def assess(
         str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
+    sha256: Annotated[
+        str | None,
+        typer.Option(help="The model must have this sha256: of the ONNX file, or the checksum that `inspect` shows."),
+    ] = None,
     out: Annotated[
         str,
         typer.Option("--out", "-o", help="CSV, Parquet or JSON lines file, or - for stdout; with workers, a folder."),
@@ -149,13 +153,14 @@ def assess(
             top=top,
             contributions=contributions,
             shard_rows=shard_rows,
+            sha256=sha256,
         )
         if outcome.quarantined:
             raise typer.Exit(QUARANTINED)
         if fail_on is not None and _found(outcome.verdicts, False, fail_on):
             raise typer.Exit(FAILED_ON)
         return
-    assessor = Assessor.load(model)
+    assessor = Assessor.load(model, sha256=sha256)
     verdicts: Counter[str] = Counter()
     selecting = None if fdr is None else Selecting(fdr)
     watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)

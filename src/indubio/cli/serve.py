@@ -59,6 +59,19 @@ def serve(
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
     ] = None,
+    sha256: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]HEX",
+            help="A model must have this sha256: of its ONNX file, or the checksum that `inspect` shows; repeatable.",
+        ),
+    ] = None,
+    anchor_file: Annotated[
+        Path | None, typer.Option(help="Add heads of the audit trail to this file too, say on another disk.")
+    ] = None,
+    anchor_url: Annotated[
+        str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
 ) -> None:
@@ -88,6 +101,8 @@ def serve(
             most_connections=most_connections,
             connections_per_address=connections_per_address,
             trusted_proxies=tuple(trusted_proxy or ()),
+            anchor_file=None if anchor_file is None else str(anchor_file),
+            anchor_url=anchor_url,
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr
@@ -96,7 +111,8 @@ def serve(
 
         log_to_stderr()
         sources = model_sources(model)
-        service = Service(store, sources, state, settings, _training(training or [], sources))
+        pinned = _named("--sha256", sha256 or [], sources)
+        service = Service(store, sources, state, settings, _training(training or [], sources), pinned)
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
             run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
@@ -122,18 +138,25 @@ def model_sources(given: list[str]) -> dict[str, Path]:
 
 
 def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
-    files: dict[str, Path] = {}
+    files = {name: Path(path) for name, path in _named("--training", given, sources).items()}
+    for path in files.values():
+        if not path.exists():
+            raise typer.BadParameter(f"--training: there is no file {path}.")
+    return files
+
+
+def _named(flag: str, given: list[str], sources: dict[str, Path]) -> dict[str, str]:
+    """Values given as NAME=VALUE, or as VALUE where there is one model."""
+    values: dict[str, str] = {}
     for one in given:
-        name, equals, path = one.partition("=")
+        name, equals, value = one.partition("=")
         if not equals and len(sources) == 1:
-            name, path = next(iter(sources)), one
+            name, value = next(iter(sources)), one
         if name not in sources:
             known = ", ".join(sources)
-            raise typer.BadParameter(f"--training {one}: say of which model, as NAME=FILE; there are {known}.")
-        if not Path(path).exists():
-            raise typer.BadParameter(f"--training {one}: there is no file {path}.")
-        files[name] = Path(path)
-    return files
+            raise typer.BadParameter(f"{flag} {one}: say of which model, as NAME=...; there are {known}.")
+        values[name] = value
+    return values
 
 
 def _alarm(text: str) -> "AlarmRule":

@@ -48,15 +48,31 @@ class RoleChoice(StrEnum):
 
 
 @contextmanager
-def opened(db: str | None, state: Path) -> "Iterator[ServerStore]":
-    """Open the server's store, and close it at the end."""
+def require_server() -> Iterator[None]:
+    """Ask for the extra where an import within fails for want of it."""
     try:
         import prometheus_client  # noqa: F401 - one of the extra's packages stands for all
 
-        from indubio.server.store import ServerStore
+        yield
     except ImportError:
         raise MissingExtraError('the server needs the server extra: pip install "indubio[server]".') from None
-    with ServerStore(database_url(db, state)) as store:
+
+
+@contextmanager
+def opened(db: str | None, state: Path, *, existing: bool = False) -> "Iterator[ServerStore]":
+    """Open the server's store, and close it at the end.
+
+    Args:
+        db: URL of the database; None for the one in the state folder.
+        state: the server's folder.
+        existing: refuse a file that is not there, instead of making it.
+    """
+    with require_server():
+        from indubio.server.store import ServerStore
+    url = database_url(db, state)
+    if existing and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        raise typer.BadParameter(f"there is no database {url.removeprefix('sqlite:///')}: give --state or --db.")
+    with ServerStore(url) as store:
         yield store
 
 

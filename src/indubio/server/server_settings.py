@@ -55,6 +55,8 @@ class ServerSettings(Settings):
         connections_per_address: the same for one address (of IPv6, one /64). Trusted proxies may have any number; of
             each client behind them so many requests are answered at once.
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
+        anchor_file: a file outside of the state folder that heads of the audit trail are added to.
+        anchor_url: an address that heads of the audit trail are sent to, as JSON.
     """
 
     control_share: Share = 0.0
@@ -71,6 +73,8 @@ class ServerSettings(Settings):
     most_connections: AtLeastOne = 2000
     connections_per_address: AtLeastOne = 256
     trusted_proxies: tuple[str, ...] = ()
+    anchor_file: str | None = None
+    anchor_url: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

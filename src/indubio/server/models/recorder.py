@@ -1,8 +1,9 @@
 """Writes verdicts to the store: audit entries, cases for people, alarms; and copes with a database that fails.
 
 All that waits is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
-told as not kept, and the entries of verdicts that were answered already wait in memory until it is back; the trail
-says so where they were too many.
+told as not kept, and the verdicts that were answered already wait in memory until it is back. Then they are written
+before anything newer and go through the alarm rule in order: an alarm can be late, but is neither lost nor doubled. The
+trail says so where they were too many.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,14 +21,16 @@ from sqlalchemy import Connection
 
 from indubio.assessment import Assessment
 from indubio.errors import StoreError
-from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
+from indubio.server.models.alarm_rules import Alarms, ReferralBudget
 from indubio.server.models.registry import Loaded
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
-from indubio.server.store.alarms import record_alarm, ringing
-from indubio.server.store.audit_trail import append
-from indubio.server.store.cases import Assessed, Filters, add_cases, chosen_cases
+from indubio.server.store.alarms import AlarmEvent, record_alarm
+from indubio.server.store.audit_trail import Head, append, has_entry, locked_head
+from indubio.server.store.cases import Assessed, add_cases, case_rows
 from indubio.server.store.clock import now
+from indubio.server.store.row_seals import row_seal
+from indubio.server.store.tables import cases
 from indubio.uncertainty import ON_DEMAND
 
 log = logging.getLogger("indubio.server")
@@ -124,11 +127,38 @@ def chosen_for_control(input_hash: str, share: float) -> bool:
 
 @dataclass(eq=False)
 class _Waiting:
-    """A batch that waits to be written; see `Recorder.record`."""
+    """A batch that waits to be written; see `Recorder.record`.
+
+    Args:
+        batch: the batch.
+        refused: rows whose verdict is not given out when it cannot be written.
+        late: whether the answer was given before it could be written: what was to be kept was told as not kept.
+        attempted: the entry that was to cover it, where a transaction failed: its commit may have come through though
+            the answer did not.
+        done: when it is durable.
+    """
 
     batch: ScoredBatch
-    refused: Sequence[int]
+    refused: frozenset[int]
+    late: bool = False
+    attempted: Head | None = None
     done: "Future[None]" = field(default_factory=Future)
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows that are written: all, or late those that were given out."""
+        return [row for row in range(len(self.batch.inputs)) if not (self.late and row in self.refused)]
+
+
+@dataclass(eq=False)
+class _Attempt:
+    """What one transaction tries to write."""
+
+    began: bool = False
+    late: list[_Waiting] = field(default_factory=list)
+    group: list[_Waiting] = field(default_factory=list)
+    lost: int = 0
+    overflow: int = 0
 
 
 class Recorder:
@@ -142,11 +172,7 @@ class Recorder:
 
     def __init__(self, store: ServerStore, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
         self._store, self._settings, self._overflowed = store, settings, overflowed
-        self.alarms = Alarms(settings.alarm, store.read(ringing))
-        recent = Filters(since=now() - HOUR, verdict="REFER", overflow=False)
-        times = [case.at for case in store.read(lambda c: chosen_cases(c, recent))]
-        self._budget = ReferralBudget(settings.referrals_per_hour, times)
-        self._unwritten: deque[tuple[ScoredBatch, list[int]]] = deque()
+        self._unwritten: deque[_Waiting] = deque()
         self._unwritten_rows = self._lost = 0
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
@@ -160,70 +186,107 @@ class Recorder:
             batch: the batch.
             refused: the rows whose verdict is not given out when this fails; they leave no entry then.
         """
-        one = _Waiting(batch, refused)
+        one = _Waiting(batch, frozenset(refused))
         with self._lock:
             self._waiting.append(one)
             first = len(self._waiting) == 1
         if first:
-            group: list[_Waiting] = []
-            try:
-                written = self._store.submit(lambda connection: self._write(connection, group))
-            except StoreError as error:
-                written = Future()
-                written.set_exception(error)
-            written.add_done_callback(lambda done: self._written(done, group))
+            self._attempt()
         return one.done
 
-    def _write(self, connection: Connection, group: "list[_Waiting]") -> None:
-        group += self._emptied()
-        for loaded in dict.fromkeys(one.batch.loaded for one in group):
-            self._write_entry(connection, [one.batch for one in group if one.batch.loaded is loaded])
+    def _attempt(self) -> "Future[None]":
+        """Write all that waits in the next transaction."""
+        attempt = _Attempt()
+        try:
+            written = self._store.submit(lambda connection: self._write(connection, attempt))
+        except StoreError as error:
+            written = Future()
+            written.set_exception(error)
+        written.add_done_callback(lambda done: self._written(done, attempt))
+        return written
 
-    def _emptied(self) -> "list[_Waiting]":
+    def _write(self, connection: Connection, attempt: _Attempt) -> None:
+        """Write what is late first, so that every machine's verdicts stay in order."""
         with self._lock:
-            group, self._waiting = self._waiting, []
-        return group
+            attempt.began = True
+            attempt.late, self._unwritten = list(self._unwritten), deque()
+            attempt.group, self._waiting = self._waiting, []
+            attempt.lost, self._lost = self._lost, 0
+        for one in attempt.late:
+            if one.rows and not _came_through(connection, one.attempted):
+                self._write_entry(connection, [one], attempt)
+        if attempt.lost:
+            body = {"verdicts": attempt.lost, "why": "the database could not be written for too long"}
+            append(connection, "gap", body)
+        for loaded in dict.fromkeys(one.batch.loaded for one in attempt.group):
+            self._write_entry(connection, [one for one in attempt.group if one.batch.loaded is loaded], attempt)
 
-    def _write_entry(self, connection: Connection, batches: Sequence[ScoredBatch]) -> None:
+    def _write_entry(self, connection: Connection, group: Sequence[_Waiting], attempt: _Attempt) -> None:
         """Write one audit entry for some batches of a version, with their cases and alarms."""
-        records, kept, events = [], [], []
-        for batch in batches:
-            columns = batch.columns
-            for row, (verdict, reference) in enumerate(zip(columns["verdict"], columns["case"], strict=True)):
-                record = batch.record(row)
-                if reference:
-                    case = batch.case(row)
-                    if verdict == "REFER" and self._budget.exceeded(batch.at):
-                        case = replace(case, overflow=True)
-                    kept.append(case)
-                    record |= {"case": reference, "seal": case.seal()}
-                records.append(record)
-                event = self.alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
-                events += [] if event is None else [event]
-        audit = append(connection, "verdicts", batches[-1].entry(records), at=batches[-1].at)
-        if kept:
-            add_cases(connection, kept, audit)
-            self._overflowed(sum(case.overflow for case in kept))
+        last, seq = group[-1].batch, locked_head(connection).seq + 1
+        machines = [one.batch.origins[row].machine for one in group for row in one.rows]
+        alarms = Alarms.of(connection, self._settings.alarm, machines)
+        budget = ReferralBudget.of(connection, self._settings.referrals_per_hour, last.at)
+        records: list[dict[str, Any]] = []
+        kept: list[Assessed] = []
+        events: list[AlarmEvent] = []
+        for one, row in [(waiting, row) for waiting in group for row in waiting.rows]:
+            batch, verdict = one.batch, one.batch.columns["verdict"][row]
+            records.append(batch.record(row))
+            if batch.columns["case"][row] and not one.late:
+                case = batch.case(row)
+                kept.append(replace(case, overflow=True) if verdict == "REFER" and budget.exceeded() else case)
+                records[-1]["case"] = case.reference
+            event = alarms.update(records[-1]["machine"], verdict == "ANOMALY", batch.at)
+            events += [] if event is None else [event]
+        stored = case_rows(connection, kept, seq)
+        for record, columns in zip((record for record in records if "case" in record), stored, strict=True):
+            record["row"] = row_seal(cases, columns)
+        told = {"late": True, "given": last.at.isoformat()} if group[0].late else {}
+        body = last.entry(records) | {"windows": alarms.windows} | told
+        append(connection, "verdicts", body, at=None if group[0].late else last.at)
+        end = locked_head(connection)
+        for one in group:
+            one.attempted = end
+        add_cases(connection, stored)
+        alarms.keep(connection)
+        attempt.overflow += sum(case.overflow for case in kept)
         for event in events:
             record_alarm(connection, event)
 
-    def _written(self, done: "Future[None]", group: "list[_Waiting]") -> None:
+    def _written(self, done: "Future[None]", attempt: _Attempt) -> None:
         error = done.exception()
-        for one in group or self._emptied():  # the group is empty where the transaction never began
-            if error is None:
-                one.done.set_result(None)
-            else:
-                self._failed(error, one.batch, one.refused)
-                one.done.set_exception(error)
-
-    def _failed(self, error: BaseException, batch: ScoredBatch, refused: Sequence[int]) -> None:
-        without = set(refused)
-        rows = [row for row in range(len(batch.inputs)) if row not in without]
+        if error is None:
+            self._succeeded(attempt)
+            return
         with self._lock:
-            self._unwritten.append((batch, rows))
-            self._unwritten_rows += len(rows)
-            while self._unwritten_rows > MOST_UNWRITTEN:
-                count = len(self._unwritten.popleft()[1])
+            self._unwritten.extendleft(reversed(attempt.late))
+            self._lost += attempt.lost
+            if not attempt.began:
+                attempt.group, self._waiting = self._waiting, []
+        for one in attempt.group:
+            self._failed(error, one)
+            one.done.set_exception(error)
+
+    def _succeeded(self, attempt: _Attempt) -> None:
+        with self._lock:
+            self._unwritten_rows -= sum(len(one.rows) for one in attempt.late)
+            ended = self.failing and not self._unwritten
+            self.failing = bool(self._unwritten)
+        if attempt.overflow:
+            self._overflowed(attempt.overflow)
+        if ended:
+            log.warning("the database can be written again")
+        for one in attempt.group:
+            one.done.set_result(None)
+
+    def _failed(self, error: BaseException, one: _Waiting) -> None:
+        one.late = True
+        with self._lock:
+            self._unwritten.append(one)
+            self._unwritten_rows += len(one.rows)
+            while self._unwritten_rows > MOST_UNWRITTEN and self._unwritten:
+                count = len(self._unwritten.popleft().rows)
                 self._unwritten_rows -= count
                 self._lost += count
             begins, self.failing = not self.failing, True
@@ -233,22 +296,9 @@ class Recorder:
 
     def _recover(self) -> None:
         """Try again until the waiting entries are written."""
-        while not self._closed:
+        while self.failing and not self._closed:
             time.sleep(RETRY)
-            with self._lock:
-                waiting, lost = list(self._unwritten), self._lost
-            try:
-                self._store.write(lambda c, waiting=waiting, lost=lost: _write_late(c, waiting, lost))  # type: ignore[misc]
-            except StoreError:
-                continue
-            with self._lock:
-                for _ in waiting:
-                    self._unwritten_rows -= len(self._unwritten.popleft()[1])
-                self._lost -= lost
-                if not self._unwritten:
-                    self.failing = False
-                    break
-        log.warning("the database can be written again")
+            wait([self._attempt()])
 
     def close(self) -> None:
         """Stop trying, and log how many verdicts were never written."""
@@ -257,10 +307,6 @@ class Recorder:
             log.error("audit entries were never written", extra={"verdicts": self._unwritten_rows + self._lost})
 
 
-def _write_late(connection: Connection, waiting: Sequence[tuple[ScoredBatch, list[int]]], lost: int) -> None:
-    for batch, rows in waiting:
-        if rows:
-            records = [batch.record(row) for row in rows]
-            append(connection, "verdicts", batch.entry(records) | {"late": True, "given": batch.at.isoformat()})
-    if lost:
-        append(connection, "gap", {"verdicts": lost, "why": "the database could not be written for too long"})
+def _came_through(connection: Connection, attempted: Head | None) -> bool:
+    """Whether the trail has an entry though the transaction that was to write it seemed to fail."""
+    return attempted is not None and has_entry(connection, attempted)

@@ -17,6 +17,7 @@ from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.server.models.registry import Registry, read_model
 from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
+from indubio.server.store.private_files import make_private
 from indubio.server.store.versions import Origin, Version, add_version, version_of
 
 log = logging.getLogger("indubio.server")
@@ -179,6 +180,7 @@ class Jobs:
         raise ConfigError(f"the job's process ended with {process.returncode}; what it said is in the server's log.")
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
+        make_private(out)
         model = read_model(out)
         before = {known.version for known in self._registry.known(parent.name)}
         version = self._store.write(

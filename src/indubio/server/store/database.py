@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
+from indubio.server.store.private_files import private_file, private_folder
 from indubio.server.store.statements import PreparedStatement
 
 T = TypeVar("T")
@@ -49,6 +50,9 @@ class Database:
         from alembic.config import Config
         from alembic.util import CommandError
 
+        from indubio.server.store.old_rows import has_old_rows, seal_old_rows
+        from indubio.server.store.schema_version import check_version
+
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         try:
@@ -56,7 +60,11 @@ class Database:
                 if not self.is_sqlite:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": MIGRATION_LOCK})
                 config.attributes["connection"] = connection
+                check_version(connection, config)
+                old = has_old_rows(connection)
                 command.upgrade(config, "head")
+                if old:
+                    seal_old_rows(connection)
         except CommandError as error:
             raise StoreError(f"{self.shown}: made by another version of indubio ({error}). Update indubio.") from None
 
@@ -126,7 +134,11 @@ def _engine(url: str, *, read_only: bool) -> Engine:
 def _sqlite(url: Any) -> Engine:
     if not url.database or url.database == ":memory:":
         raise ConfigError("a server's database must outlive it: give a file, as sqlite:///indubio.sqlite.")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    private_folder(Path(url.database).parent)
+    try:
+        private_file(Path(url.database))  # SQLite gives the files beside it the same mode
+    except OSError as error:
+        raise StoreError(f"{url.database} cannot be opened: {error.strerror}.") from None
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")

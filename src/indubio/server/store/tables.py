@@ -108,6 +108,7 @@ cases = Table(
     Index("cases_by_age", "status", "at"),
     Index("cases_by_uncertainty", "status", "total"),
     Index("cases_by_machine", "machine", "at"),
+    Index("cases_by_budget", "verdict", "overflow", "at"),
 )
 
 reviews = Table(
@@ -185,6 +186,13 @@ alarm_events = Table(
     Column("of", Integer, nullable=False),
     Column("at", Moment, nullable=False),
     Index("alarm_events_by_machine", "machine", "at"),
+)
+
+alarm_windows = Table(
+    "alarm_windows",
+    metadata,
+    Column("machine", String(200), primary_key=True),
+    Column("verdicts", Text, nullable=False),
 )
 
 drift_states = Table(
