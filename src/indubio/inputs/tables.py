@@ -12,6 +12,7 @@ from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
 from indubio.inputs.schema import Categories
+from indubio.io.file_format import FileFormat
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
 
@@ -176,24 +177,27 @@ class Roles(Settings):
         return np.array([known[value] for value in texts], dtype=bool)
 
 
-def read_table(source: Any, **roles: Any) -> Table:
+def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: Any) -> Table:
     """A table from files or from memory.
 
     Args:
-        source: a CSV or Parquet file, a folder or pattern of them, several paths, a DataFrame (pandas, polars) or an
-            Arrow table.
+        source: a text (CSV), Parquet or spreadsheet file, a folder or pattern of them, several paths, a DataFrame
+            (pandas, polars) or an Arrow table.
+        file_format: separator, decimal mark, encoding, sheet; None finds them out.
         roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
-    parts = list(stream_tables(source, Roles(**given)))
+    parts = list(stream_tables(source, Roles(**given), file_format=file_format))
     if not parts:
         raise DataError(f"{source if isinstance(source, str | Path) else 'the table'}: there are no rows.")
     return Table.concatenated(parts)
 
 
-def stream_tables(source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Table]:
+def stream_tables(
+    source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE, file_format: FileFormat | None = None
+) -> Iterator[Table]:
     """The same, part by part, for what does not fit into memory."""
-    for file in opened(source):
+    for file in opened(source, file_format):
         yield from stream_file(file, roles, rows_at_once=rows_at_once)
 
 
@@ -201,6 +205,8 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     """One file, so many rows at a time."""
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
+    taken = {*roles.passed, roles.label, *roles.categorical}
+    file.refuse_doubtful([name for name in wanted if name not in taken])
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
     for table in file.tables(types, rows_at_once):
         yield roles.part(table, file.name)
