@@ -24,8 +24,8 @@ class Reading(Settings):
         layout: how the recording lies in its columns, for windows.
         windowing: how windows are cut, for windows.
         images: size and colour, for images.
-        file_format: separator, decimal mark, encoding, sheet of the files. A model keeps those of its training files as a
-            first guess: every file is looked at by itself.
+        file_format: separator, decimal mark, encoding, sheet of the files. A model keeps those of its training files
+            as a first guess: every file is looked at by itself.
     """
 
     table: Roles | None = None
