@@ -23,8 +23,8 @@ from indubio.errors import ConfigError, quoted
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
-from indubio.io.file_format import FileFormat
 from indubio.inputs.recordings import LAYOUTS
+from indubio.io.file_format import FileFormat
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training

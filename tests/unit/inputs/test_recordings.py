@@ -592,8 +592,8 @@ def test_files_without_rows_are_refused_or_reported(tmp_path):
 
 
 def test_unknown_files_and_sources_are_refused(tmp_path):
-    (tmp_path / "run.xlsx").write_text("")
-    refused(tmp_path / "run.xlsx", Wide(), r"unknown file type '\.xlsx'\. Known are \.csv, \.parquet")
+    (tmp_path / "run.docx").write_text("")
+    refused(tmp_path / "run.docx", Wide(), r"unknown file type '\.docx'\. Known are \.csv, ")
     refused(tmp_path / "gone.csv", Wide(), "gone.csv: no such file or folder")
     refused(tmp_path, Wide(), r"holds no recordings \(\.csv, \.parquet\)")
     refused(f"{tmp_path}/*.csv", Wide(), "no file matches")
