@@ -595,7 +595,7 @@ def test_unknown_files_and_sources_are_refused(tmp_path):
     (tmp_path / "run.docx").write_text("")
     refused(tmp_path / "run.docx", Wide(), r"unknown file type '\.docx'\. Known are \.csv, ")
     refused(tmp_path / "gone.csv", Wide(), "gone.csv: no such file or folder")
-    refused(tmp_path, Wide(), r"holds no recordings \(\.csv, \.parquet\)")
+    refused(tmp_path, Wide(), r"holds no recordings \(\.csv, ")
     refused(f"{tmp_path}/*.csv", Wide(), "no file matches")
     refused(7, Wide(), "cannot read int as a recording")
     refused(pd.DataFrame({"operator": ["Ann"]}), Wide(), 'no column holds numbers; there are "operator"')
