@@ -105,12 +105,17 @@ def _compressed(stream: IO[bytes], compression: str | None) -> Iterator[IO[bytes
     if compression is None:
         yield stream
         return
-    with _KeptOpen(stream) as kept, pa.CompressedOutputStream(kept, compression) as packed:
+    with pa.PythonFile(_KeptOpen(stream), "w") as kept, pa.CompressedOutputStream(kept, compression) as packed:
         yield packed
 
 
-class _KeptOpen(pa.PythonFile):  # type: ignore[misc]
-    """A stream that is not closed with what writes to it: it is not whole before it is synced."""
+class _KeptOpen:
+    """A stream that is not closed with what writes to it: its owner syncs it before it is whole."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.write, self.flush = stream.write, stream.flush
 
     def close(self) -> None:
         """Leave it to its owner."""

@@ -159,7 +159,8 @@ def _reads_plainly(sample: bytes, whole: bool) -> bool:
     block = sample if whole else sample[: sample.rfind(b"\n") + 1] or sample
     try:
         reader = arrow_csv.open_csv(pa.BufferReader(block), read_options=_reading())
-        return not any(_is_text(kind) for kind in reader.schema.types)
+        names, kinds = reader.schema.names, reader.schema.types  # names that are not UTF-8 fail here
+        return bool(names) and not any(map(_is_text, kinds))
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
 
