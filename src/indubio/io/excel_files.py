@@ -25,7 +25,7 @@ ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#N
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ReadSheet:
     """A sheet as a table.
 
     Args:
@@ -59,7 +59,7 @@ class ExcelSource(FileSource):
     wanted: FileFormat = UNSAID
 
     @property
-    def sheet(self) -> Sheet:
+    def sheet(self) -> ReadSheet:
         """The sheet, read; the last one is kept."""
         try:
             return _sheet(self.path, self.version[1], self.wanted, self.name)
@@ -111,7 +111,7 @@ class ExcelSource(FileSource):
 
 
 @lru_cache(maxsize=1)  # a command opens the same file several times
-def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str) -> Sheet:
+def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str) -> ReadSheet:
     del version  # for the cache
     chosen, others, cells = _cells(path, wanted, name)
     where = f'{name}: sheet "{chosen}"'
@@ -131,7 +131,7 @@ def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str)
     for title in text:
         if title in found.cleaned or (found.style.decimal == "," and _spelled(text[title], found)):
             columns[title] = found.style.numbers(text[title], title, lambda row: f"{where}, row {kept[row][0]}")
-    return Sheet(pa.table(columns), tuple(number for number, _ in kept), chosen, others, skipped, found)
+    return ReadSheet(pa.table(columns), tuple(number for number, _ in kept), chosen, others, skipped, found)
 
 
 def _spelled(column: pa.Array, found: StyleFound) -> bool:
