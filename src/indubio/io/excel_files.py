@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from indubio.errors import DataError, MissingExtraError, quoted
 from indubio.io.arrow_columns import is_text
@@ -22,6 +23,7 @@ from indubio.io.source_base import ROWS_AT_ONCE, FileSource, content_of
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!"}
+NOTHING = ERRORS | {"NaN", "nan", "n/a", "N/A", "NA", "NULL", "null"}  # the words that are missing in a text file too
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class ReadSheet:
         others: names of the other sheets.
         skipped: rows before the header.
         found: style of numbers that are text.
+        texts: columns that are text in the sheet, as they are there.
     """
 
     table: pa.Table
@@ -43,6 +46,7 @@ class ReadSheet:
     others: tuple[str, ...]
     skipped: int
     found: StyleFound = field(default_factory=StyleFound)
+    texts: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +75,12 @@ class ExcelSource(FileSource):
 
     def batches(self, types: Mapping[str, pa.DataType | None]) -> Iterator[pa.RecordBatch]:
         """The columns that are named; what is wanted as text becomes that: 7 is "7"."""
-        table = self.sheet.table.select(list(types))
+        table, texts = self.sheet.table.select(list(types)), self.sheet.texts
         for place, (name, kind) in enumerate(types.items()):
             column = table.column(place)
-            if kind == pa.string() and not is_text(column.type):
+            if kind == pa.string() and name in texts:  # an id such as 007
+                table = table.set_column(place, name, texts[name])
+            elif kind == pa.string() and not is_text(column.type):
                 table = table.set_column(place, name, pa.array([_text(value) for value in column.to_pylist()]))
         yield from table.to_batches(max_chunksize=ROWS_AT_ONCE)
 
@@ -129,14 +135,13 @@ def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str)
     text = {title: column for title, column in columns.items() if is_text(column.type)}
     found = style_of(text, wanted)
     for title in text:
-        if title in found.cleaned or (found.style.decimal == "," and _spelled(text[title], found)):
+        if title in found.cleaned or _spelled(text[title], found):
             columns[title] = found.style.numbers(text[title], title, lambda row: f"{where}, row {kept[row][0]}")
-    return ReadSheet(pa.table(columns), tuple(number for number, _ in kept), chosen, others, skipped, found)
+    return ReadSheet(pa.table(columns), tuple(number for number, _ in kept), chosen, others, skipped, found, text)
 
 
 def _spelled(column: pa.Array, found: StyleFound) -> bool:
-    import pyarrow.compute as pc
-
+    """Whether all of a column of text is numbers."""
     return bool(len(column.drop_null()) and pc.all(pc.match_substring_regex(column, found.style.pattern)).as_py())
 
 
@@ -204,7 +209,7 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
 
 def _column(values: list[Any], title: str, where: str, rows: list[int]) -> pa.Array:
     """Cells of a column as the one type that they have; empty cells and errors of formulas are null."""
-    cells = [None if value == "" or (isinstance(value, str) and value in ERRORS) else value for value in values]
+    cells = [None if value == "" or (isinstance(value, str) and value in NOTHING) else value for value in values]
     kinds = {_kind(cell) for cell in cells if cell is not None}
     if not kinds:
         return pa.nulls(len(cells))

@@ -188,7 +188,9 @@ def _structure(text: str, wanted: FileFormat) -> tuple[str, int]:
         return line[1], 1
     head = text if len(text) <= HEAD else text[: text.rfind("\n", 0, HEAD) + 1] or text[:HEAD]
     candidates = dict.fromkeys([asked] if asked else [",", *filter(None, [wanted.separator]), *SEPARATORS])
-    outlines = [outline for mark in candidates if (outline := _outline(head, mark, skip)) is not None]
+    skips = [skip] if skip is not None else dict.fromkeys([None, wanted.skip_lines or None])
+    found = [_outline(head, mark, lines) for lines in skips for mark in candidates]
+    outlines = [outline for outline in found if outline is not None]
     if outlines:
         # The first of the best: a comma where nothing speaks against it.
         best = max(outlines, key=lambda one: (one.even, one.numbers, one.separator == wanted.separator))

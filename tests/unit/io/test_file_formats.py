@@ -150,6 +150,17 @@ def test_lines_before_the_header_are_left_out_and_counted(tmp_path):
     assert source.place(1).endswith("line 8")
 
 
+def test_lines_that_were_skipped_in_training_are_a_guess(tmp_path):
+    text = "a;b;c;d\nx;y;z;w\np;q\n1,5;2\n"  # the first lines are wider than the table: nothing tells the header
+    path = tmp_path / "odd.csv"
+    path.write_text(text)
+    usual = FileFormat(separator=";", decimal=",", skip_lines=2)
+    for wanted in (usual, usual.as_guess()):
+        assert read_table(path, file_format=wanted).features.to_pydict() == {"p": [1.5], "q": [2.0]}
+    path.write_text("p;q\n1,5;2\n2,5;3\n3,5;4\n")
+    assert len(read_table(path, file_format=usual.as_guess())) == 3
+
+
 def test_a_ragged_row_makes_no_header_of_the_next_one(tmp_path):
     source = source_of(tmp_path, "a,b\n1,2\n1\nx,y\n1,2\n")
     with pytest.raises(DataError, match=r"line 3: Expected 2 columns, got 1"):
@@ -245,6 +256,14 @@ def test_a_spreadsheet_is_a_table(tmp_path):
         assert opened(path, FileFormat(sheet=sheet))[0].schema.names == ["z"]
     with pytest.raises(DataError, match=r"no sheet 'Ende'; there are \"Daten\", \"Andere\""):
         read_table(path, file_format=FileFormat(sheet="Ende"))
+
+
+def test_text_that_spells_numbers_is_read_as_in_a_text_file(tmp_path):
+    pytest.importorskip("python_calamine")
+    rows = [["id", "x", "y"], ["007", "1,5", 1], ["008", "-", "n/a"], ["009", "1.234,5", 2]]
+    table = read_table(excel(tmp_path / "t.xlsx", rows), ids=["id"])
+    assert table.passed.to_pydict() == {"id": ["007", "008", "009"]}
+    assert table.features.to_pydict() == {"x": [1.5, None, 1234.5], "y": [1.0, None, 2.0]}
 
 
 def test_a_title_over_a_sheet_is_named_and_left_out_when_told(tmp_path):
