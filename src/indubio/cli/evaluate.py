@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 
     from indubio.evaluation import Evaluation
     from indubio.evaluation.verdict_errors import VerdictErrors
+    from indubio.io.file_format import FileFormat
 
 UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 
 
 def evaluate(
-    source: Annotated[Path, typer.Argument(help="CSV or Parquet with a row per example.")],
+    source: Annotated[Path, typer.Argument(help="CSV, Parquet or Excel with a row per example.")],
     label: Annotated[str, typer.Option(help="Column of labels, 1 for an anomaly.")],
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
     prediction: Annotated[str, typer.Option(help="Column of predictions, 1 or true for an anomaly.")] = "prediction",
@@ -41,16 +43,23 @@ def evaluate(
             metavar="MISSED ALARM REVIEW",
         ),
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
     from rich.console import Console
 
     from indubio import evaluation
+    from indubio.cli.file_options import file_format
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
-    table = _read(source)
+    table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
     scores = score or ("nll" if "nll" in table.column_names else None)
     chosen = uncertainty or [name for name in UNCERTAINTY_COLUMNS if name in table.column_names]
     if not chosen:
@@ -135,12 +144,15 @@ def _costs(
     }
 
 
-def _read(source: Path) -> "pa.Table":
+def _read(source: Path, wanted: "FileFormat | None") -> "pa.Table":
     import pyarrow as pa
 
+    from indubio.cli.file_options import tell_files
     from indubio.io.sources import opened
 
-    parts = [file.batches(dict.fromkeys(file.schema.names)) for file in opened(source)]
+    files = opened(source, wanted)
+    tell_files(files)
+    parts = [file.batches(dict.fromkeys(file.schema.names)) for file in files]
     return pa.Table.from_batches([batch for part in parts for batch in part])
 
 

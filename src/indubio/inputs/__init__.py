@@ -8,10 +8,12 @@ from indubio.inputs.schema import Column, Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.inputs.tables import Roles, Table, read_table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
+from indubio.io.file_format import FileFormat
 
 __all__ = [
     "SCALINGS",
     "Column",
+    "FileFormat",
     "FittedScaling",
     "FittedSpectra",
     "ImageFiles",

@@ -14,6 +14,7 @@ import msgspec
 
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
+from indubio.io.source_base import full_ending
 from indubio.server.models.registry import Registry, read_model
 from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
@@ -142,7 +143,7 @@ class Jobs:
     def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
         if upload is None:
             return self.training[name].resolve()
-        path = folder / f"training{Path(upload[0]).suffix.lower()[:10]}"
+        path = folder / f"training{full_ending(upload[0])[:20]}"
         path.write_bytes(upload[1])
         return path
 
