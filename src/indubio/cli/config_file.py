@@ -1,6 +1,5 @@
 """What to train and how to read, from a TOML file and flags; flags win."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from indubio.configuration import detector_from_plain, from_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs.reading import Reading
+from indubio.io.toml_file import read_toml
 from indubio.settings import refuse_unknown
 
 DATA = "data"  # the part of a configuration that says how files are read
@@ -17,15 +17,7 @@ DATA = "data"  # the part of a configuration that says how files are read
 
 def read_config(path: Path | None) -> dict[str, Any]:
     """The configuration in a TOML file; none gives an empty one."""
-    if path is None:
-        return {}
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}.") from None
+    return {} if path is None else read_toml(path)
 
 
 def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,22 +5,29 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indubio import __version__
 from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
+from indubio.server.models.alarm_rules import HOUR
 from indubio.server.models.batching import Batcher, Result
 from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.recorder import ExampleOrigin, Recorder
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.plant import Plant, PlantFile
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import append, head
-from indubio.server.store.cases import count_waiting, oldest_waiting
+from indubio.server.store.cases import Filters, Status, count_by_machine, oldest_waiting
 from indubio.server.store.clock import now
 from indubio.server.store.jobs import interrupt_jobs
+from indubio.server.store.keys import keys_in_use
 from indubio.server.store.verification import write_anchor
+
+if TYPE_CHECKING:
+    from indubio.server.oidc_login import OidcLogin
 
 log = logging.getLogger("indubio.server")
 ANCHOR = "audit.anchor"
@@ -36,6 +43,8 @@ class Service:
         state: folder for copies of the models' versions and the anchors of the audit trail.
         settings: how the server behaves.
         training: training data of models, by name, for training them anew.
+        plant: which machines stand in which line of which site; None for no plant.
+        login: lets people log in without a key; None where they need one.
     """
 
     def __init__(
@@ -45,15 +54,20 @@ class Service:
         state: Path,
         settings: ServerSettings | None = None,
         training: Mapping[str, Path] | None = None,
+        *,
+        plant: PlantFile | None = None,
+        login: "OidcLogin | None" = None,
     ) -> None:
+        self.plant_file, self.login = plant or PlantFile(), login
         self.store, self.state = store, state
         self.training = dict(training or {})
         self.closing: list[Callable[[], None]] = []
         self.settings = settings or ServerSettings()
         state.mkdir(parents=True, exist_ok=True)
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.plant_file)
         self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows)
         store.write(interrupt_jobs)
+        self._warn_of_unknown_sites()
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
         active = [self.registry.model(name) for name in self.registry.names]
@@ -84,14 +98,29 @@ class Service:
         return batcher.submit(examples, origins, top)
 
     @property
+    def plant(self) -> Plant:
+        """Which machines stand where, as the file has it now."""
+        return self.plant_file.plant
+
+    @property
     def ready(self) -> bool:
         """Whether requests for verdicts are answered."""
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
         """The metrics as text, with those that are read from the store; blocks."""
-        waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
-        self.metrics.waiting.set(waiting)
+        referred = Filters(since=now() - HOUR, verdict="REFER")
+        waiting, oldest, hour = self.store.read(
+            lambda c: (
+                count_by_machine(c, status=Status.WAITING),
+                oldest_waiting(c),
+                count_by_machine(c, referred) if self.plant.lines else {},
+            )
+        )
+        self.metrics.waiting.set(sum(waiting.values()))
+        self.metrics.count_lines(self.metrics.line_waiting, waiting)
+        self.metrics.count_lines(self.metrics.line_referred, hour)
+        self.metrics.count_lines(self.metrics.line_ringing, dict.fromkeys(self.recorder.alarms.ringing, 1))
         self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
         self.metrics.ringing.set(len(self.recorder.alarms.ringing))
         self.metrics.database.set(not self.recorder.failing)
@@ -118,6 +147,14 @@ class Service:
         except Exception:
             log.exception("the last audit entry could not be written")
         self.recorder.close()
+
+    def _warn_of_unknown_sites(self) -> None:
+        """A key for a site that the plant has not opens nothing; most likely one of the two is misspelt."""
+        for key in self.store.read(keys_in_use).values():
+            if unknown := (key.sites or frozenset()) - set(self.plant.sites):
+                log.warning(
+                    "a key names sites that the plant has not", extra={"key": key.name, "sites": sorted(unknown)}
+                )
 
     def _anchor_again(self) -> None:
         while not self._ended.wait(ANCHOR_EVERY):

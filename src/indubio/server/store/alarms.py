@@ -1,12 +1,15 @@
 """Alarms in the store: which machines ring, and when each alarm began and ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from sqlalchemy import Connection, delete, insert, select
 
+from indubio.server.plant import MachinePattern
 from indubio.server.store.audit_trail import append
+from indubio.server.store.cases import of_machines
 from indubio.server.store.tables import alarm_events, alarms
 
 AlarmChange = Literal["raised", "cleared"]
@@ -41,17 +44,35 @@ def record_alarm(connection: Connection, event: AlarmEvent) -> None:
     append(connection, f"alarm {event.kind}", body, at=event.at)
 
 
-def ringing(connection: Connection) -> dict[str, datetime]:
-    """The machines that ring, and since when."""
-    rows = connection.execute(select(alarms).where(alarms.c.ringing).order_by(alarms.c.since))
-    return {row.machine: row.since for row in rows}
+def ringing(connection: Connection, machines: Sequence[MachinePattern] | None = None) -> dict[str, datetime]:
+    """The machines that ring, all or some, and since when."""
+    wanted = select(alarms).where(alarms.c.ringing).order_by(alarms.c.since)
+    if machines is not None:
+        wanted = wanted.where(of_machines(alarms.c.machine, machines))
+    return {row.machine: row.since for row in connection.execute(wanted)}
 
 
-def alarm_history(connection: Connection, *, machine: str | None = None, limit: int = 100) -> list[AlarmEvent]:
-    """The latest events, the newest first."""
+def alarmed_machines(connection: Connection, machines: Sequence[MachinePattern] | None = None) -> list[str]:
+    """The machines that ring or once rang, all or some."""
+    wanted = select(alarms.c.machine).order_by(alarms.c.machine)
+    if machines is not None:
+        wanted = wanted.where(of_machines(alarms.c.machine, machines))
+    return list(connection.execute(wanted).scalars())
+
+
+def alarm_history(
+    connection: Connection,
+    *,
+    machine: str | None = None,
+    machines: Sequence[MachinePattern] | None = None,
+    limit: int = 100,
+) -> list[AlarmEvent]:
+    """The latest events, the newest first: of all machines, of one, or of some."""
     wanted = select(alarm_events).order_by(alarm_events.c.id.desc()).limit(limit)
     if machine is not None:
         wanted = wanted.where(alarm_events.c.machine == machine)
+    if machines is not None:
+        wanted = wanted.where(of_machines(alarm_events.c.machine, machines))
     return [
         AlarmEvent(machine=row.machine, kind=row.kind, anomalies=row.anomalies, of=row.of, at=row.at)
         for row in connection.execute(wanted)

@@ -1,4 +1,4 @@
-"""The rows that the audit trail implies for versions, activations, jobs and alarms, to compare the tables with.
+"""The rows that the audit trail implies for versions, activations, jobs, alarms and people, to compare the tables with.
 
 A job's progress changes while it runs and is nobody's word, so it is not compared.
 """
@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Connection, Table, select
 
 from indubio.server.store.audit_trail import AuditEntry, canonical
-from indubio.server.store.tables import activations, alarm_events, alarms, jobs, model_versions
+from indubio.server.store.tables import activations, alarm_events, alarms, jobs, model_versions, people
 
 COLUMNS: dict[Table, tuple[str, ...]] = {
     model_versions: ("name", "version", "sha256", "rule", "rule_content", "origin", "parent", "evaluation", "at", "by"),
@@ -19,6 +19,7 @@ COLUMNS: dict[Table, tuple[str, ...]] = {
     jobs: ("id", "kind", "model", "status", "parameters", "result", "by", "at", "finished"),
     alarm_events: ("machine", "kind", "anomalies", "of", "at"),
     alarms: ("machine", "ringing", "since"),
+    people: ("name", "issuer", "subject", "at"),
 }
 JSON = ("rule_content", "evaluation", "parameters", "result")
 Columns = tuple[Any, ...]
@@ -44,6 +45,8 @@ class ExpectedRows:
                 self._add(seq, alarm_events, said | at | {"kind": entry.kind.removeprefix("alarm ")})
                 ringing = entry.kind == "alarm raised"
                 self._alarms[said["machine"]] = seq, {**said, "ringing": ringing, "since": entry.at}
+            case "person added":
+                self._add(seq, people, said | at)
             case "job started":
                 open_yet = {"status": "running", "result": None, "finished": None}
                 self._jobs[said["job"]] = seq, said | at | open_yet | {"id": said["job"], "by": entry.actor}

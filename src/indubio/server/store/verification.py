@@ -6,7 +6,7 @@ changed label, a removed case or an activation that nobody did shows too.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from indubio.server.store.audit_trail import START, AuditEntry, Head, entries, h
 from indubio.server.store.cases import SEALED, seal
 from indubio.server.store.clock import now
 from indubio.server.store.expected_rows import ExpectedRows
+from indubio.server.store.keys import sites_of
 from indubio.server.store.reviews import review_body
 from indubio.server.store.tables import cases, keys, reviews
 
@@ -78,7 +79,7 @@ def verify(connection: Connection, anchors: Iterable[Head] = ()) -> Verification
 class _Walk:
     def __init__(self, connection: Connection, anchors: dict[int, list[str]]) -> None:
         self._connection, self._anchors = connection, anchors
-        self._keys: dict[str, tuple[str, str, bool]] = {}
+        self._keys: dict[str, tuple[Any, ...]] = {}  # role, hash, sites, whether it was revoked
         self._ledger = ExpectedRows()
         self.verdicts = self.cases = self.reviews = 0
 
@@ -105,10 +106,9 @@ class _Walk:
         elif entry.kind in ("reviewed", "commented", "undone"):
             yield from self._stored_reviews(entry)
         elif entry.kind == "key added":
-            self._keys[entry.content["name"]] = (entry.content["role"], entry.content["hash"], False)
+            self._keys[entry.content["name"]] = _key_columns(entry.content, revoked=False)
         elif entry.kind == "key revoked" and entry.content["name"] in self._keys:
-            role, secret, _ = self._keys[entry.content["name"]]
-            self._keys[entry.content["name"]] = (role, secret, True)
+            self._keys[entry.content["name"]] = (*self._keys[entry.content["name"]][:-1], True)
 
     def _stored_cases(self, entry: AuditEntry) -> Iterator[str]:
         records = entry.content["records"]
@@ -141,12 +141,21 @@ class _Walk:
             if count != seen:
                 yield f"{count - seen} of {count} {table.name} are covered by no entry."
         there = {
-            row.name: (row.role, row.hash, row.revoked is not None) for row in self._connection.execute(select(keys))
+            row["name"]: _key_columns(
+                {**row, "sites": None if row["sites"] is None else sorted(sites_of(row["sites"]) or ())},
+                revoked=row["revoked"] is not None,
+            )
+            for row in self._connection.execute(select(keys)).mappings()
         }
         for name in sorted(there.keys() | self._keys.keys()):
             if there.get(name) != self._keys.get(name):
                 yield f"the key {name!r} is not as the trail has it."
         yield from self._ledger.findings(self._connection)
+
+
+def _key_columns(content: Mapping[str, Any], *, revoked: bool) -> tuple[Any, ...]:
+    """What is compared of a key; entries from before there were sites say nothing of them, and the key has all."""
+    return content["role"], content["hash"], content.get("sites"), revoked
 
 
 def _entry_findings(last: Head, entry: AuditEntry) -> Iterator[str]:
