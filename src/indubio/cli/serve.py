@@ -105,7 +105,7 @@ def _login(path: Path) -> "OidcLogin":
 
     try:
         import authlib  # noqa: F401
-        import httpx  # noqa: F401
+        import httpx2  # noqa: F401
     except ImportError:
         raise MissingExtraError('logging in by OIDC needs the oidc extra: pip install "indubio[oidc]".') from None
     from indubio.server.oidc_login import OidcLogin

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import msgspec
 from authlib.integrations.base_client import BaseApp, OAuth2Mixin, OAuthError, OpenIDMixin
 from authlib.integrations.httpx_client import OAuth2Client
@@ -323,7 +323,7 @@ def _told(name: str) -> Iterator[None]:
     """Turn what can go wrong with a provider into a refusal that people understand; the log has the rest."""
     try:
         yield
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         log.warning("the provider of logins cannot be reached", extra=_why(name, error))
         raise RefusalError(503, f"{name} cannot be reached now. Try again, or log in with a key.") from error
     except (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError) as error:
