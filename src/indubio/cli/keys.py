@@ -82,3 +82,17 @@ def revoke(
 
         store.write(lambda c: revoke_key(c, name, actor=who()))
     typer.echo(f"{name}: revoked.", err=True)
+
+
+@keys.command("logout")
+def logout(
+    name: Annotated[str, typer.Argument(help="Name of a key, or oidc:NAME for a person who logs in without one.")],
+    db: Annotated[str | None, DATABASE] = None,
+    state: Annotated[Path, STATE] = Path("indubio-state"),
+) -> None:
+    """End all sessions of somebody at once; a key can still be used, and a person can log in again."""
+    with opened(db, state) as store:
+        from indubio.server.store.sessions import end_sessions
+
+        ended = store.write(lambda c: end_sessions(c, name, actor=who()))
+    typer.echo(f"{name}: {ended} sessions ended.", err=True)

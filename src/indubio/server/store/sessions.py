@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, delete, insert, select
 
-from indubio.errors import ConfigError, ConflictError
+from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.server.store.audit_trail import append
 from indubio.server.store.clock import now
 from indubio.server.store.keys import (
@@ -118,6 +118,24 @@ def close_session(connection: Connection, secret: str) -> str | None:
     token: str | None = connection.execute(select(sessions.c.id_token).where(ended)).scalar_one_or_none()
     connection.execute(delete(sessions).where(ended))
     return token
+
+
+def end_sessions(connection: Connection, name: str, *, actor: str) -> int:
+    """End all sessions of the owner of a key or of a person; how many there were.
+
+    Args:
+        connection: to write with.
+        name: as the audit trail has it.
+        actor: who ends them.
+    """
+    key = connection.execute(select(keys.c.id).where(keys.c.name == name)).scalar_one_or_none()
+    person = connection.execute(select(people.c.id).where(people.c.name == name)).scalar_one_or_none()
+    if key is None and person is None:
+        raise NotFoundError(f"there is neither a key nor a person named {name!r}. A person is {PERSON}NAME.")
+    whose = sessions.c.key_id == key if person is None else sessions.c.person_id == person
+    ended = connection.execute(delete(sessions).where(whose)).rowcount
+    append(connection, "sessions ended", {"name": name, "sessions": ended}, actor=actor)
+    return ended
 
 
 def _opened(connection: Connection, whose: dict[str, object], lasts: timedelta) -> str:
