@@ -28,13 +28,12 @@ from indubio.configuration import from_plain
 from indubio.errors import ConfigError, IndubioError
 from indubio.io.toml_file import read_toml
 from indubio.server.http.error_answers import RefusalError
-from indubio.server.http.gate import is_loopback
+from indubio.server.http.gate import CALLBACK, is_loopback
 from indubio.server.store.keys import Role, hashed, sites_plain
 from indubio.server.store.sessions import Person
 from indubio.settings import Settings
 
 log = logging.getLogger("indubio.server")
-CALLBACK = "/login/callback"  # on this server
 ATTEMPT = 600.0  # seconds that somebody may take to log in at the provider
 MOST_ATTEMPTS = 10_000  # at once; beyond them the oldest is forgotten
 PATIENCE = 10.0  # seconds to wait for the provider
@@ -303,6 +302,8 @@ class OidcLogin:
         name, given = claims.get(self.settings.person), claims.get(self.settings.claim)
         if not isinstance(name, str) or not name.strip():
             raise RefusalError(403, f"{self.name} says no name of you (the claim {self.settings.person!r} is missing).")
+        if self.settings.person == "email" and claims.get("email_verified") is False:
+            raise RefusalError(403, f"{self.name} has not verified your address, so it cannot stand for you.")
         values = given if isinstance(given, list) else [given]
         rules = [self.settings.roles[one] for one in values if isinstance(one, str) and one in self.settings.roles]
         if not rules:

@@ -230,6 +230,24 @@ def test_logging_in_never_leads_to_another_site(works, client, then):
     assert 'content="0; url=/review"' in back(client, works, "s-ada", then=then).text
 
 
+def test_an_address_that_nobody_verified_names_nobody(works, client, server, monkeypatch):
+    monkeypatch.setattr(server.service.login, "settings", replace(server.service.login.settings, person="email"))
+    for verified, status in ((False, 403), (True, 200)):
+        mail = {"email": "ada@example.com", "email_verified": verified}
+        works.change = lambda claims, key, mail=mail: signed(claims | mail, key)
+        assert back(client, works, "s-ada").status_code == status
+
+
+def test_before_a_proxy_that_encrypts_cookies_are_secure(works, client, server, monkeypatch):
+    monkeypatch.setattr(server.service.login, "public_url", "https://indubio.example.com")
+    answer = client.get("/login/oidc")
+    assert parse_qs(urlsplit(answer.headers["location"]).query)["redirect_uri"] == [
+        "https://indubio.example.com/login/callback"
+    ]
+    assert answer.headers.get_list("set-cookie")
+    assert all("Secure" in one for one in answer.headers.get_list("set-cookie"))
+
+
 def test_a_session_is_new_and_ends_the_one_before_it(server, works):
     with logged_in(server, "ada") as client:
         before = client.cookies[SESSION]

@@ -26,7 +26,8 @@ from indubio.server.store.sessions import SessionOwner, session_owner
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
-OPEN_PATHS = {"/v2", "/v2/health/live", "/v2/health/ready", "/login", "/login/oidc", "/login/callback", "/"}
+PROVIDER, CALLBACK = "/login/oidc", "/login/callback"  # to the provider that people log in with, and back
+OPEN_PATHS = {"/v2", "/v2/health/live", "/v2/health/ready", "/login", PROVIDER, CALLBACK, "/"}
 OPEN_FOLDERS = "/static/", "/review"  # the pages send whoever has not logged in to /login
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 FAILURES = 1.0, 20.0  # wrong keys per second and address, and how many at once

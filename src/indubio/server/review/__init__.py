@@ -21,6 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from indubio.server.http.gate import CALLBACK, PROVIDER
 from indubio.server.review import (
     import_export,
     insights_page,
@@ -29,7 +30,6 @@ from indubio.server.review import (
     queue_pages,
     status_page,
 )
-from indubio.server.review.login_pages import CALLBACK
 from indubio.server.review.page_context import PageContext
 from indubio.server.review.page_request import route
 from indubio.server.service import Service
@@ -46,7 +46,7 @@ def routes(service: Service) -> list[BaseRoute]:
         Route("/", _start, include_in_schema=False),
         route(context, "/login", login_pages.form, needs=None),
         route(context, "/login", login_pages.log_in, method="POST", needs=None),
-        route(context, "/login/oidc", login_pages.to_provider, needs=None),
+        route(context, PROVIDER, login_pages.to_provider, needs=None),
         route(context, CALLBACK, login_pages.from_provider, needs=None),
         route(context, "/review/logout", login_pages.log_out, method="POST", needs=None),
         route(context, "/review", queue_pages.queue),

@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from starlette.responses import RedirectResponse, Response
 
 from indubio.errors import NotFoundError
+from indubio.server.http.gate import CALLBACK
 from indubio.server.review.page_request import SESSION, PageRequest, keep, safe_path
 from indubio.server.store.keys import Role, hashed, keys_in_use
 from indubio.server.store.sessions import close_session, open_person_session, open_session
 
-CALLBACK = "/login/callback"
 ATTEMPT = "indubio_login"  # the cookie of the browser that began to log in at the provider
 MINUTES = 10
 
@@ -33,7 +33,7 @@ def log_in(page: PageRequest) -> Response:
         return _form(page, then, wrong=True)
     secret = page.write(lambda c: open_session(c, key))
     response = page.redirect(then)
-    keep(response, SESSION, secret, page.request)
+    keep(response, SESSION, secret, page)
     return response
 
 
@@ -44,10 +44,9 @@ def to_provider(page: PageRequest) -> Response:
         raise NotFoundError("this server knows no provider to log in with.")
     browser = secrets.token_urlsafe(32)
     response = RedirectResponse(login.begin(browser, safe_path(page.query.get("then", "/review"))), status_code=303)
-    secure = login.public_url.startswith("https:")
     # Lax, for the provider's redirect must bring it back; only to the callback, and only for a while.
     response.set_cookie(
-        ATTEMPT, browser, max_age=60 * MINUTES, path=CALLBACK, httponly=True, samesite="lax", secure=secure
+        ATTEMPT, browser, max_age=60 * MINUTES, path=CALLBACK, httponly=True, samesite="lax", secure=page.context.secure
     )
     return response
 
@@ -67,7 +66,7 @@ def from_provider(page: PageRequest) -> Response:
 
     secret = page.write(opened)
     response = page.render("onward.html", said="You are logged in", to=then, on="Go on")
-    keep(response, SESSION, secret, page.request, secure=login.public_url.startswith("https:"))
+    keep(response, SESSION, secret, page)
     response.delete_cookie(ATTEMPT, path=CALLBACK)
     return response
 

@@ -61,6 +61,11 @@ class PageContext:
         """Which machines stand where, as the file has it now."""
         return self.plant_file.plant
 
+    @property
+    def secure(self) -> bool:
+        """Whether browsers come by https although requests do not: a proxy is in between, and the settings say so."""
+        return self.login is not None and self.login.public_url.startswith("https:")
+
     def close(self) -> None:
         """End the jobs and the drawing that run in the background."""
         self.jobs.close()

@@ -151,7 +151,7 @@ def route(
         response = await run_in_threadpool(_guarded, page, handler, needs)
         await form.close()
         if fresh is not None:
-            keep(response, VISITOR, fresh, request)
+            keep(response, VISITOR, fresh, page)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
@@ -173,17 +173,9 @@ async def _form(request: Request, largest: int) -> FormData:
     return await Request(request.scope, received).form()
 
 
-def keep(response: Response, name: str, value: str, request: Request, *, secure: bool = False) -> None:
-    """Set a cookie that scripts cannot read and other sites cannot send.
-
-    Args:
-        response: to set it on.
-        name: of the cookie.
-        value: of it.
-        request: says whether the connection is encrypted.
-        secure: whether it is before a proxy, where the request cannot tell.
-    """
-    secure = secure or request.url.scheme == "https"
+def keep(response: Response, name: str, value: str, page: PageRequest) -> None:
+    """Set a cookie that scripts cannot read and other sites cannot send."""
+    secure = page.context.secure or page.request.url.scheme == "https"
     response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, path="/")
 
 
