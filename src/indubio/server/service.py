@@ -67,6 +67,8 @@ class Service:
         self.metrics = Metrics(self.plant_file)
         self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows)
         store.write(interrupt_jobs)
+        if self.plant.lines:
+            self._note_plant()
         self._warn_of_unknown_sites()
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
@@ -147,6 +149,17 @@ class Service:
         except Exception:
             log.exception("the last audit entry could not be written")
         self.recorder.close()
+
+    def refresh_plant(self) -> None:
+        """Follow a change of the plant file."""
+        if self.plant_file.refresh():
+            self._note_plant()
+            self._warn_of_unknown_sites()
+
+    def _note_plant(self) -> None:
+        """Add an entry to the audit trail: who may see what depends on where machines stand."""
+        lines = {line.place: [str(one) for one in line.machines] for line in self.plant.lines}
+        self.store.write(lambda c: append(c, "plant read", {"lines": lines}))
 
     def _warn_of_unknown_sites(self) -> None:
         """A key for a site that the plant has not opens nothing; most likely one of the two is misspelt."""

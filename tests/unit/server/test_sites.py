@@ -212,7 +212,14 @@ def test_the_plant_can_change_under_those_who_are_logged_in(server):
         path = plant._path
         path.write_text(PLANT.replace("berlin", "leipzig"))
         try:
-            plant.refresh(always=True)
+            server.service.refresh_plant()
+            lines = server.store.read(
+                lambda c: [one.content["lines"] for one in entries(c) if one.kind == "plant read"]
+            )
+            assert [sorted(one) for one in lines][-2:] == [
+                ["berlin/press", "hamburg/mill", "hamburg/press"],
+                ["hamburg/mill", "hamburg/press", "leipzig/press"],
+            ]
             assert "0 cases wait" in boris.get("/review").text
             assert boris.get("/review", params={"site": "berlin"}).status_code == 404
         finally:

@@ -44,8 +44,8 @@ def build_app(service: Service) -> ASGIApp:
 async def _refresh(gate: Gate, service: Service) -> None:
     while True:
         await asyncio.sleep(REFRESH)
-        try:
-            await anyio.to_thread.run_sync(gate.refresh)
-        except Exception:
-            log.exception("the keys could not be read again")
-        await anyio.to_thread.run_sync(service.plant_file.refresh)
+        for refresh, what in ((gate.refresh, "keys"), (service.refresh_plant, "plant")):
+            try:
+                await anyio.to_thread.run_sync(refresh)
+            except Exception:
+                log.exception("the %s could not be read again", what)
