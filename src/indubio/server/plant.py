@@ -186,14 +186,10 @@ class PlantFile:
         self._seen = self._stamp()
         self.plant = Plant() if path is None else Plant.read(path)
 
-    def refresh(self, *, always: bool = False) -> bool:
-        """Read the file again where it has changed; whether there is another plant now.
-
-        Args:
-            always: read it even where it looks unchanged.
-        """
+    def refresh(self) -> bool:
+        """Read the file again where it has changed; whether there is another plant now."""
         stamp = self._stamp()
-        if self._path is None or (stamp == self._seen and not always):
+        if self._path is None or stamp == self._seen:
             return False
         self._seen = stamp
         try:
