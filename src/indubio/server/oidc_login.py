@@ -235,18 +235,7 @@ class OidcLogin:
             token = self._client.fetch_access_token(
                 redirect_uri=self.public_url + CALLBACK, code=query.get("code", ""), code_verifier=attempt.verifier
             )
-            claims = self._client.parse_id_token(
-                token,
-                nonce=attempt.nonce,
-                leeway=SKEW,
-                claims_options={
-                    "iss": {"essential": True, "value": self._issuer},
-                    "aud": {"essential": True, "value": self.settings.client_id},
-                },
-            )
-            if claims is None:
-                raise RefusalError(502, f"{self.name} sent no ID token.")
-            claims = self._with_userinfo(dict(claims), token)
+            claims = self._with_userinfo(self._claims(token, attempt.nonce), token)
         return self._person(claims), str(token["id_token"]), attempt.then
 
     def goodbye(self, id_token: str) -> str | None:
@@ -279,6 +268,22 @@ class OidcLogin:
             log.error("the provider of logins is not as it should be", extra={"provider": self.name, "why": wrong})
             raise RefusalError(502, f"{self.name} is not set up as this server expects; the server's log says how.")
         known["id_token_signing_alg_values_supported"] = usable
+
+    def _claims(self, token: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+        """What the ID token says, once it is known to be the provider's, for us, of this attempt and of now."""
+        wanted = {
+            "iss": {"essential": True, "value": self._issuer},
+            "aud": {"essential": True, "value": self.settings.client_id},
+        }
+        try:
+            claims = self._client.parse_id_token(token, nonce=nonce, leeway=SKEW, claims_options=wanted)
+        except JoseError:
+            # A new key with a name of its own was looked for already; without names, the next attempt reads them again.
+            self._client.server_metadata.pop("jwks", None)
+            raise
+        if claims is None:
+            raise RefusalError(502, f"{self.name} sent no ID token.")
+        return dict(claims)
 
     def _taken(self, state: str, browser: str | None) -> LoginAttempt:
         with self._lock:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from indubio import Budget
@@ -173,6 +174,23 @@ def test_an_id_token_that_is_wrong_opens_nothing(works, client, caplog, change, 
     assert why not in answer.text
     assert SESSION not in client.cookies
     assert client.get("/review").status_code == 303
+
+
+@pytest.mark.parametrize(("named", "status"), [(True, 200), (False, 403)])
+def test_new_keys_of_the_provider_are_read_at_once_or_at_the_next_attempt(works, client, named, status):
+    def with_new_keys(claims, _):
+        import flask
+
+        storage = flask.g.oidc_provider_mock_storage
+        storage.jwk = type(storage.jwk).generate_key(is_private=True)
+        new = RSAKey.import_key(storage.jwk.as_dict(is_private=True))
+        return signed(claims, new) if named else jwt.encode({"alg": "RS256"}, claims, new)
+
+    assert back(client, works, "s-ada").status_code == 200
+    works.change = with_new_keys
+    assert back(client, works, "s-ada").status_code == status
+    works.change = None
+    assert back(client, works, "s-ada").status_code == 200
 
 
 def test_without_an_id_token_nobody_gets_in(works, client):
