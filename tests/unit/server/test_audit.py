@@ -107,7 +107,7 @@ TAMPERING = {
     "when a key was revoked": "UPDATE keys SET revoked = revoked + 1",
     "a session that lasts": "UPDATE sessions SET until = until + 1000000",
     "whose session it is": "UPDATE sessions SET key_id = 1",
-    "a session slipped in": "INSERT INTO sessions (hash, key_id, until) SELECT 'x', key_id, until FROM sessions",
+    "a session slipped in": "INSERT INTO sessions (hash, key_id, until) SELECT 'x', key_id, until FROM sessions LIMIT 1",
     "a session removed": "DELETE FROM sessions",
     "a status decided": "UPDATE cases SET status = 'decided'",
     "a status waiting": "UPDATE cases SET status = 'waiting'",
