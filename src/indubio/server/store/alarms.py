@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, bindparam, delete, insert, select, text
 
 from indubio.server.plant import MachinePattern
 from indubio.server.store.audit_trail import append
@@ -20,6 +20,11 @@ _keep_window = PreparedStatement(
         "ON CONFLICT (machine) DO UPDATE SET verdicts = excluded.verdicts"
     )
 )
+FEW = 4  # machines that are looked up one by one: a prepared statement takes a fifth of the time of another
+_last = select(alarm_windows, alarms.c.ringing).select_from(
+    alarm_windows.outerjoin(alarms, alarms.c.machine == alarm_windows.c.machine)
+)
+_last_of_one = PreparedStatement(_last.where(alarm_windows.c.machine == bindparam("machine")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +59,11 @@ def record_alarm(connection: Connection, event: AlarmEvent) -> None:
 
 def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, tuple[str, bool]]:
     """The last verdicts of some machines, and whether each rings; none for a machine without verdicts."""
-    both = alarm_windows.outerjoin(alarms, alarms.c.machine == alarm_windows.c.machine)
-    wanted = select(alarm_windows, alarms.c.ringing).select_from(both).where(alarm_windows.c.machine.in_(machines))
-    return {machine: (verdicts, bool(rings)) for machine, verdicts, rings in connection.execute(wanted)}
+    if len(machines) <= FEW:
+        rows = [row for machine in machines for row in _last_of_one.found(connection, {"machine": machine})]
+    else:
+        rows = [tuple(row) for row in connection.execute(_last.where(alarm_windows.c.machine.in_(machines)))]
+    return {machine: (verdicts, bool(rings)) for machine, verdicts, rings in rows}
 
 
 def keep_last_verdicts(connection: Connection, windows: Mapping[str, str]) -> None:
