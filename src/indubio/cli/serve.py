@@ -82,7 +82,7 @@ def serve(
         from indubio.server.service import Service
 
         log_to_stderr()
-        sources = _sources(model)
+        sources = model_sources(model)
         service = Service(store, sources, state, settings, _training(training or [], sources))
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
@@ -91,7 +91,8 @@ def serve(
             service.close()
 
 
-def _sources(given: list[str]) -> dict[str, Path]:
+def model_sources(given: list[str]) -> dict[str, Path]:
+    """The folders or files of models by name, from options FOLDER or NAME=FOLDER."""
     sources: dict[str, Path] = {}
     for one in given:
         name, equals, path = one.partition("=")

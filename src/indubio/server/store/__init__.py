@@ -6,7 +6,7 @@
     statements      statements for the driver itself, where time counts
     audit_trail     the trail; `verification` looks for tampering, with the help of `expected_rows`
     clock           the time
-    cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
+    cases, reviews, versions, keys, jobs, alarms, drift_states, live_machines, outbox    functions of a connection
 
 `ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """

@@ -1,0 +1,191 @@
+"""Windows of many machines scored together, and their verdicts written exactly once.
+
+One transaction has the audit entry, the cases, the alarms, the events for the outside, and how far each machine is now.
+A window that starts no later than where its machine is has been written before, and is left out: so the same windows
+may be offered again after a crash, and nothing is doubled. What an alarm goes by is read from the store in the same
+transaction, so there is nothing in memory that could say otherwise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from indubio.server.api.model_inputs import ExampleBatch
+from indubio.server.live.live_settings import LiveSettings
+from indubio.server.live.machine_stream import Examples
+from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
+from indubio.server.models.recorder import ExampleOrigin, ScoredBatch
+from indubio.server.models.registry import Contributors, Loaded
+from indubio.server.store.alarms import AlarmEvent, record_alarm, ringing
+from indubio.server.store.audit_trail import append, digest
+from indubio.server.store.cases import Filters, add_cases, chosen_cases
+from indubio.server.store.live_machines import MachineProgress, keep_progress, machine_progress
+from indubio.server.store.outbox import Channel, add_events
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BY = "live"
+NOTHING_YET = MachineProgress(until=-(2**63), recent=())
+
+
+def moment(nanoseconds: int) -> str:
+    """A time stamp as text, in ISO 8601 with microseconds."""
+    return (EPOCH + timedelta(microseconds=nanoseconds // 1000)).isoformat()
+
+
+class LiveBatch(ScoredBatch):
+    """Scored windows; a case has a reference that follows from its window, so it can be in the store only once.
+
+    Args:
+        loaded: the version that scores them.
+        examples: the windows, of any machines; those of one machine in order.
+        settings: of `indubio live`.
+    """
+
+    def __init__(self, loaded: Loaded, examples: Sequence[Examples], settings: LiveSettings) -> None:
+        values = np.concatenate([one.values for one in examples])
+        machines = [one.machine for one in examples for _ in one.start]
+        self.start = [int(start) for one in examples for start in one.start]
+        self.end = [int(end) for one in examples for end in one.end]
+        whole: ExampleBatch = loaded.model.input.from_values(values)
+        explain = settings.publish.verdicts or (settings.webhook is not None and settings.webhook.verdicts)
+        wanted = settings.publish.top if explain else 0
+        assessment, self.top = loaded.model.assess(whole, machines, [wanted] * len(machines))
+        origins = [
+            ExampleOrigin(machine=machine, external_id=moment(start), by=BY)
+            for machine, start in zip(machines, self.start, strict=True)
+        ]
+        super().__init__(loaded, assessment, whole.inputs, origins, settings.control_share)
+        self.columns["case"] = [
+            reference and self.identity(row, "case") for row, reference in enumerate(self.columns["case"])
+        ]
+
+    def identity(self, row: int, kind: str) -> str:
+        """An id that follows from what it is about: a case, verdict or alarm of one window."""
+        return digest([kind, self.loaded.name, self.origins[row].machine, self.start[row]])[:32]
+
+    def record(self, row: int) -> dict[str, Any]:
+        """What the audit trail says of one verdict."""
+        return super().record(row) | {"start": moment(self.start[row]), "end": moment(self.end[row])}
+
+    def told(self, row: int) -> dict[str, Any]:
+        """A verdict as it is published."""
+        names = ("verdict", "reason", "probability", "epistemic", "aleatoric", "total", "notes", "case")
+        top: Contributors | None = self.top[row]
+        return {
+            "id": self.identity(row, "verdict"),
+            "model": self.loaded.name,
+            "version": self.loaded.version,
+            "machine": self.origins[row].machine,
+            "start": moment(self.start[row]),
+            "end": moment(self.end[row]),
+            **{name: self.columns[name][row] for name in names},
+            "top_features": top or [],
+        }
+
+    def alarm(self, row: int, event: AlarmEvent) -> tuple[str, dict[str, Any]]:
+        """An alarm that begins or ends with a window, as it is published, with its id."""
+        known = self.identity(row, f"alarm {event.kind}")
+        return known, {
+            "id": known,
+            "alarm": event.kind,
+            "model": self.loaded.name,
+            "machine": event.machine,
+            "anomalies": event.anomalies,
+            "of": event.of,
+            "start": moment(self.start[row]),
+            "end": moment(self.end[row]),
+            "at": event.at.isoformat(),
+        }
+
+
+def usable(loaded: Loaded, examples: Sequence[Examples]) -> list[Examples]:
+    """The windows that the model can take: with missing values only where it refers or replaces them."""
+    if loaded.model.input.missing != "error":
+        return list(examples)
+    found = []
+    for one in examples:
+        whole = ~np.isnan(one.values).any(axis=tuple(range(1, one.values.ndim)))
+        if whole.all():
+            found.append(one)
+        elif whole.any():
+            found.append(replace(one, values=one.values[whole], start=one.start[whole], end=one.end[whole]))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What was new of a batch.
+
+    Args:
+        rows: the windows that were not in the store before.
+        events: alarms that began or ended.
+        overflow: referrals beyond the budget.
+    """
+
+    rows: list[int]
+    events: list[AlarmEvent]
+    overflow: int
+
+
+def write_batch(connection: Connection, batch: LiveBatch, settings: LiveSettings) -> Written:
+    """Write what is new of a batch, in the present transaction."""
+    machines = dict.fromkeys(origin.machine for origin in batch.origins)
+    known = machine_progress(connection, batch.loaded.name, machines)
+    progress = {machine: known.get(machine, NOTHING_YET) for machine in machines}
+    alarms = Alarms(settings.alarm, ringing(connection), {name: one.recent for name, one in progress.items()})
+    budget = _budget(connection, batch, settings)
+    rows, records, kept, events, alarmed = [], [], [], [], []
+    for row, (origin, start) in enumerate(zip(batch.origins, batch.start, strict=True)):
+        machine, verdict = origin.machine, batch.columns["verdict"][row]
+        if start <= progress[machine].until:
+            continue
+        rows.append(row)
+        record = batch.record(row)
+        if batch.columns["case"][row]:
+            case = batch.case(row)
+            case = replace(case, overflow=verdict == "REFER" and budget.exceeded(batch.at))
+            kept.append(case)
+            record |= {"case": case.reference, "seal": case.seal()}
+        records.append(record)
+        event = alarms.update(machine, verdict == "ANOMALY", batch.at)
+        if event is not None:
+            events.append(event)
+            alarmed.append(batch.alarm(row, event))
+        progress[machine] = MachineProgress(until=start, recent=alarms.last(machine))
+    if rows:
+        audit = append(connection, "verdicts", batch.entry(records), at=batch.at)
+        add_cases(connection, kept, audit)
+        for event in events:
+            record_alarm(connection, event)
+        _add_events(connection, batch, settings, rows, alarmed)
+        keep_progress(connection, batch.loaded.name, progress)
+    return Written(rows=rows, events=events, overflow=sum(case.overflow for case in kept))
+
+
+def _budget(connection: Connection, batch: LiveBatch, settings: LiveSettings) -> ReferralBudget:
+    if settings.referrals_per_hour is None or "REFER" not in batch.columns["verdict"]:
+        return ReferralBudget(None)
+    recent = Filters(since=batch.at - HOUR, verdict="REFER", overflow=False)
+    return ReferralBudget(settings.referrals_per_hour, [case.at for case in chosen_cases(connection, recent)])
+
+
+def _add_events(
+    connection: Connection,
+    batch: LiveBatch,
+    settings: LiveSettings,
+    rows: Sequence[int],
+    alarmed: Sequence[tuple[str, dict[str, Any]]],
+) -> None:
+    """Write what the outside is to be told."""
+    channels: list[Channel] = []
+    if settings.publish.alarms:
+        channels.append("mqtt")
+    if settings.webhook is not None:
+        channels.append("webhook")
+        wanted = [row for row in rows if batch.columns["verdict"][row] in settings.webhook.verdicts]
+        add_events(connection, ["webhook"], "verdict", [(batch.identity(r, "verdict"), batch.told(r)) for r in wanted])
+    add_events(connection, channels, "alarm", alarmed)

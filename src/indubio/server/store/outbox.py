@@ -1,0 +1,139 @@
+"""The outbox: events that were written with what they tell of, and wait until somebody outside has taken them.
+
+An event has an id that follows from what it tells of, so it is in the outbox once, and whoever gets it twice can see
+it. What could not be delivered so many times is put aside as dead, until a person asks for another try.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from indubio.server.store.audit_trail import canonical
+from indubio.server.store.clock import now
+from indubio.server.store.tables import outbox
+
+Channel = Literal["mqtt", "webhook"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxEvent:
+    """One event on its way out.
+
+    Args:
+        event: its id, the same at every attempt.
+        channel: by which way it goes.
+        kind: "alarm" or "verdict".
+        machine: which it is about.
+        body: JSON.
+        at: when it happened.
+        attempts: how often it was tried.
+        due: when it is tried next.
+        dead: given up.
+        error: why the last attempt failed.
+    """
+
+    event: str
+    channel: str
+    kind: str
+    machine: str
+    body: str
+    at: datetime
+    attempts: int = 0
+    due: datetime
+    dead: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxCount:
+    """How many events of a channel wait, how many are dead, and when the oldest waiting one happened."""
+
+    waiting: int
+    dead: int
+    oldest: datetime | None
+
+
+def add_events(
+    connection: Connection, channels: Sequence[Channel], kind: str, events: Sequence[tuple[str, Any]]
+) -> None:
+    """Write events, each for all channels.
+
+    Args:
+        connection: with the transaction that also writes what they tell of.
+        channels: by which ways they go.
+        kind: "alarm" or "verdict".
+        events: id and content of each; the content names the machine.
+    """
+    at = now()
+    rows = [
+        OutboxEvent(
+            event=event,
+            channel=channel,
+            kind=kind,
+            machine=body["machine"],
+            body=canonical(body).decode(),
+            at=at,
+            due=at,
+        ).__dict__
+        for event, body in events
+        for channel in channels
+    ]
+    if rows:
+        connection.execute(insert(outbox), rows)
+
+
+def due_events(connection: Connection, channel: Channel, *, limit: int = 100) -> list[OutboxEvent]:
+    """The events of a channel that are to be tried now, in the order they happened."""
+    wanted = select(outbox).where(outbox.c.channel == channel, outbox.c.dead.is_(False), outbox.c.due <= now())
+    return _events(connection, wanted.order_by(outbox.c.id).limit(limit))
+
+
+def all_events(connection: Connection, *, dead: bool | None = None, limit: int = 100) -> list[OutboxEvent]:
+    """What is in the outbox, the oldest first."""
+    wanted = select(outbox).order_by(outbox.c.id).limit(limit)
+    return _events(connection, wanted if dead is None else wanted.where(outbox.c.dead.is_(dead)))
+
+
+def delivered(connection: Connection, events: Sequence[OutboxEvent]) -> None:
+    """Somebody took them: they leave the outbox."""
+    for one in events:
+        connection.execute(delete(outbox).where(outbox.c.event == one.event, outbox.c.channel == one.channel))
+
+
+def failed(connection: Connection, one: OutboxEvent, error: str, due: datetime, *, dead: bool) -> None:
+    """An attempt failed."""
+    this = update(outbox).where(outbox.c.event == one.event, outbox.c.channel == one.channel)
+    connection.execute(this.values(attempts=one.attempts + 1, error=error[:500], due=due, dead=dead))
+
+
+def retry_dead(connection: Connection, event: str | None = None) -> int:
+    """Give dead events, or one of them, all their attempts again; how many."""
+    these = update(outbox).where(outbox.c.dead.is_(True))
+    these = these if event is None else these.where(outbox.c.event == event)
+    return connection.execute(these.values(dead=False, attempts=0, due=now())).rowcount
+
+
+def count_outbox(connection: Connection) -> dict[str, OutboxCount]:
+    """How much is in the outbox, by channel."""
+    counted = select(outbox.c.channel, outbox.c.dead, func.count(), func.min(outbox.c.at)).group_by(
+        outbox.c.channel, outbox.c.dead
+    )
+    rows = {(row[0], bool(row[1])): (row[2], row[3]) for row in connection.execute(counted)}
+    return {
+        channel: OutboxCount(
+            waiting=rows.get((channel, False), (0, None))[0],
+            dead=rows.get((channel, True), (0, None))[0],
+            oldest=rows.get((channel, False), (0, None))[1],
+        )
+        for channel in {channel for channel, _ in rows}
+    }
+
+
+def _events(connection: Connection, wanted: Any) -> list[OutboxEvent]:
+    return [
+        OutboxEvent(**{name: value for name, value in row.items() if name != "id"})
+        for row in connection.execute(wanted).mappings()
+    ]
