@@ -1,7 +1,7 @@
 """Recordings of machines, a model that was fitted on them, and the same values as messages of a broker."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,7 @@ def fitted(folder: Path, reading: Reading) -> Path:
     wide = recording(4, 600, seed=7, fault=False)
     rows = wide if reading is WIDE else long_recording(wide)
     detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=30), missing="refer")
-    detector.fit(reading.read(rows))
-    detector.read_by(reading)
-    save(detector, folder)
+    save(detector.fit(reading.read(rows)).read_by(reading), folder)
     return folder
 
 
@@ -95,7 +93,7 @@ def shuffled(rows: pd.DataFrame, *, within: float, seed: int = 3) -> pd.DataFram
     return doubled.iloc[np.argsort((doubled["time"] + off).to_numpy(), kind="stable")]
 
 
-def entries(messages: Iterator[tuple[str, bytes]]) -> list[JournalEntry]:
-    """Messages as the journal has them; they came a day after."""
-    arrived = (START + pd.Timedelta(days=1)).value
-    return [JournalEntry(arrived + n, n % 65535 + 1, topic, body) for n, (topic, body) in enumerate(messages)]
+def entries(messages: Iterable[tuple[str, bytes]], *, apart: float = 1e-9) -> list[JournalEntry]:
+    """Messages as the journal has them; they came a day after, so many seconds apart."""
+    first, step = (START + pd.Timedelta(days=1)).value, round(apart * 1e9)
+    return [JournalEntry(first + n * step, n % 65535 + 1, topic, body) for n, (topic, body) in enumerate(messages)]

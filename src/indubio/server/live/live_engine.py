@@ -59,9 +59,9 @@ class LiveEngine:
         self, store: ServerStore, registry: Registry, settings: LiveSettings, folder: Path, metrics: LiveMetrics
     ) -> None:
         self._store, self._registry, self._settings, self._metrics = store, registry, settings, metrics
-        self._lock = _only_one(folder)
         self.loaded = registry.model()
         self._plan = _plan_of(self.loaded, settings)
+        self._lock = _only_one(folder)
         self._reader = MessageReader(settings.topics, self._plan.sensors, settings.ordering, metrics)
         self._streams: dict[str, MachineStream] = {}
         self._packets: dict[int, int] = {}  # of the last messages in the journal: checksum by packet id

@@ -6,7 +6,7 @@ may be offered again after a crash, and nothing is doubled. What an alarm goes b
 transaction, so there is nothing in memory that could say otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -136,7 +136,7 @@ def write_batch(connection: Connection, batch: LiveBatch, settings: LiveSettings
     machines = dict.fromkeys(origin.machine for origin in batch.origins)
     known = machine_progress(connection, batch.loaded.name, machines)
     progress = {machine: known.get(machine, NOTHING_YET) for machine in machines}
-    alarms = Alarms(settings.alarm, ringing(connection), {name: one.recent for name, one in progress.items()})
+    alarms = _alarms(connection, batch, settings, progress)
     budget = _budget(connection, batch, settings)
     rows, records, kept, events, alarmed = [], [], [], [], []
     for row, (origin, start) in enumerate(zip(batch.origins, batch.start, strict=True)):
@@ -155,7 +155,8 @@ def write_batch(connection: Connection, batch: LiveBatch, settings: LiveSettings
         if event is not None:
             events.append(event)
             alarmed.append(batch.alarm(row, event))
-        progress[machine] = MachineProgress(until=start, recent=alarms.last(machine))
+        recent = (*progress[machine].recent, verdict == "ANOMALY")[-settings.alarm.of :]
+        progress[machine] = MachineProgress(until=start, recent=recent)
     if rows:
         audit = append(connection, "verdicts", batch.entry(records), at=batch.at)
         add_cases(connection, kept, audit)
@@ -164,6 +165,18 @@ def write_batch(connection: Connection, batch: LiveBatch, settings: LiveSettings
         _add_events(connection, batch, settings, rows, alarmed)
         keep_progress(connection, batch.loaded.name, progress)
     return Written(rows=rows, events=events, overflow=sum(case.overflow for case in kept))
+
+
+def _alarms(
+    connection: Connection, batch: LiveBatch, settings: LiveSettings, progress: Mapping[str, MachineProgress]
+) -> Alarms:
+    """How the machines' alarms stand: their last verdicts told again, and who rings."""
+    alarms = Alarms(settings.alarm)
+    for machine, one in progress.items():
+        for anomaly in one.recent:
+            alarms.update(machine, anomaly, batch.at)
+    alarms.ringing = set(ringing(connection))
+    return alarms
 
 
 def _budget(connection: Connection, batch: LiveBatch, settings: LiveSettings) -> ReferralBudget:

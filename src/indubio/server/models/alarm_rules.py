@@ -1,7 +1,7 @@
 """Alarms per machine (k of n verdicts, with hysteresis) and the referral budget per hour: people are not flooded."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from indubio.server.server_settings import AlarmRule
@@ -19,19 +19,12 @@ class Alarms:
     Args:
         rule: when an alarm begins and ends.
         ringing: the machines that ring already.
-        last: the last verdicts of machines, the newest at the end, where they are known: whether each is an anomaly.
     """
 
-    def __init__(
-        self, rule: AlarmRule, ringing: Iterable[str] = (), last: Mapping[str, Iterable[bool]] | None = None
-    ) -> None:
+    def __init__(self, rule: AlarmRule, ringing: Iterable[str] = ()) -> None:
         self._rule = rule
         self.ringing = set(ringing)
-        self._last = {machine: deque(flags, maxlen=rule.of) for machine, flags in (last or {}).items()}
-
-    def last(self, machine: str) -> tuple[bool, ...]:
-        """The last verdicts of a machine, the newest at the end: whether each is an anomaly."""
-        return tuple(self._last.get(machine, ()))
+        self._last: dict[str, deque[bool]] = {}
 
     def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:
         """One more verdict of a machine; the event, where an alarm begins or ends with it."""
