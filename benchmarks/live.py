@@ -275,13 +275,14 @@ def cpu(process: Any) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(folder: Path, given: argparse.Namespace) -> list[str]:
+def measure(folder: Path, given: argparse.Namespace, stack: contextlib.ExitStack) -> list[str]:
     ticks = round(given.minutes * 60 / TICK) + 10
     values = values_of(given.machines, given.sensors, ticks, faults=True)
     model = folder / "press"
     fit(model, given.sensors)
     broker = Mosquitto(folder)
     broker.start()
+    stack.callback(broker.stop)
     topic = "plant/{machine}" if given.form == "rows" else "plant/{machine}/{sensor}"
     mapped = {"topic": topic, "time": "t", "time_unit": "us"} | ({"values": "v"} if given.form == "rows" else {})
     settings = {
@@ -291,6 +292,7 @@ def measure(folder: Path, given: argparse.Namespace) -> list[str]:
     }
     live = Live(folder, model, broker, settings)
     live.start()
+    stack.callback(live.stop)
     wait_for(live.healthy, 120)
     listener, heard = listen(broker.port)
     start = (time.time_ns() // 10**9 + 2) * 10**9
@@ -318,7 +320,6 @@ def measure(folder: Path, given: argparse.Namespace) -> list[str]:
     live.stop()
     listener.disconnect()
     listener.loop_stop()
-    broker.stop()
     delays = np.array([delay for _, _, delay in heard]) if heard else np.array([np.nan])
     per_second = given.machines * (1 if given.form == "rows" else given.sensors) / TICK
     speed = "" if given.kills else f", CPU of `indubio live` {busy / took:.2f} of a core"
@@ -351,7 +352,8 @@ def main() -> None:
     folder = given.keep or Path(tempfile.mkdtemp(prefix="indubio-live-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        lines = measure(folder, given)
+        with contextlib.ExitStack() as stack:
+            lines = measure(folder, given, stack)
     finally:
         if given.keep is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -73,6 +73,7 @@ class Mosquitto(Process):
         """Start it, and wait until it listens."""
         super().start()
         wait_for(lambda: _listens(self.port))
+        assert self.running.poll() is None, "another process took the port"
 
 
 class Live(Process):
@@ -90,6 +91,7 @@ class Live(Process):
 
     def healthy(self) -> bool:
         """Whether it says that all is well."""
+        assert self.running.poll() is None, (self.folder / "Live.log").read_text()[-2000:]
         try:
             return httpx.get(f"http://127.0.0.1:{self.port}/health").is_success
         except httpx.HTTPError:

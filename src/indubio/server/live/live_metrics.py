@@ -7,6 +7,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from indubio.errors import ConfigError
+
 DELAYS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
 
@@ -88,7 +90,10 @@ class MetricsServer:
             def log_message(self, *_: Any) -> None:
                 """Say nothing: a scrape is no news."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise ConfigError(f"--metrics {host}:{port}: cannot be listened at ({error.strerror}).") from None
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, name="indubio-metrics", daemon=True).start()
