@@ -56,7 +56,7 @@ def long_recording(wide: pd.DataFrame) -> pd.DataFrame:
 def fitted(folder: Path, reading: Reading) -> Path:
     """A small model that takes windows, in a folder."""
     wide = recording(4, 600, seed=7, fault=False)
-    rows = wide if reading is WIDE else long_recording(wide)
+    rows = wide if isinstance(reading.layout, Wide) else long_recording(wide)
     detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=30), missing="refer")
     save(detector.fit(reading.read(rows)).read_by(reading), folder)
     return folder

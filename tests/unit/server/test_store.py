@@ -61,6 +61,8 @@ def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -
 
     def as_before(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE cases DROP COLUMN novelty"))
+        for later in ("live_machines", "outbox"):
+            connection.execute(text(f"DROP TABLE {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
         audit = append(connection, "verdicts", {"records": [{"case": kept.reference, "seal": seal}]})
         added = sealed | {"input": kept.input, "audit": audit, "status": "waiting"}

@@ -28,7 +28,7 @@ from indubio.server.live.live_metrics import LiveMetrics
 from indubio.server.live.live_settings import LiveSettings
 from indubio.server.live.live_verdicts import LiveBatch, Written, usable, write_batch
 from indubio.server.live.machine_stream import Examples, MachineStream, StreamPlan
-from indubio.server.live.messages import MessageReader, Sample
+from indubio.server.live.messages import MessageReader, TimedValues
 from indubio.server.live.snapshots import read_snapshot, write_snapshot
 from indubio.server.live.subscription import Received, Subscription
 from indubio.server.models.registry import Loaded, Registry
@@ -177,7 +177,7 @@ class LiveEngine:
         for block in _blocks(found):
             self._judge(block)
 
-    def _stream(self, sample: Sample) -> MachineStream | None:
+    def _stream(self, sample: TimedValues) -> MachineStream | None:
         stream = self._streams.get(sample.machine)
         if stream is None:
             if len(self._streams) >= self._settings.ordering.most_machines:

@@ -25,7 +25,7 @@ from indubio.inputs.recordings.resampling import GridSampler
 from indubio.inputs.recordings.sampling import TICKS, Piece
 from indubio.inputs.windows import Windowing
 from indubio.server.live.live_settings import Ordering
-from indubio.server.live.messages import Sample
+from indubio.server.live.messages import TimedValues
 
 TIME = pa.timestamp("ns", "UTC")
 MOST_ROWS = 4096  # that are kept though they fill no window yet
@@ -102,7 +102,7 @@ class MachineStream:
         self._changed = False  # a group ended or a pause came, so there may be a last window
         self._begin()
 
-    def add(self, sample: Sample) -> tuple[int, int]:
+    def add(self, sample: TimedValues) -> tuple[int, int]:
         """Take a sample; how many of its values came too late, and how many were there already."""
         if sample.time <= self._released:
             return len(sample.cells), 0

@@ -36,7 +36,7 @@ class _BadMessage(Exception):  # noqa: N818 - never leaves this file
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TimedValues:
     """Values of one machine at one time.
 
     Args:
@@ -97,9 +97,9 @@ class MessageReader:
         self._meanings: dict[str, _Meaning] = {}
         self._logged: dict[str, float] = {}
 
-    def read(self, entry: JournalEntry) -> list[Sample]:
+    def read(self, entry: JournalEntry) -> list[TimedValues]:
         """The samples in a message, none where it is bad."""
-        samples: list[Sample] = []
+        samples: list[TimedValues] = []
         try:
             meaning = self._meanings.get(entry.topic) or self._meaning(entry.topic)
             content = _decode(entry.payload)
@@ -140,7 +140,7 @@ class MessageReader:
         else:
             yield content, None
 
-    def _sample(self, meaning: _Meaning, item: Any, around: Any, entry: JournalEntry) -> Sample:
+    def _sample(self, meaning: _Meaning, item: Any, around: Any, entry: JournalEntry) -> TimedValues:
         mapped, paths = meaning.mapped, meaning.mapped.paths
         machine = meaning.machine
         if machine is None:
@@ -159,7 +159,7 @@ class MessageReader:
             if not isinstance(values, dict):
                 raise _BadMessage("no_values")
             cells = self._cells(values, quality, mapped, entry.topic)
-        return Sample(machine, when, cells, group)
+        return TimedValues(machine, when, cells, group)
 
     def _cells(
         self, values: Mapping[str, Any], quality: Any, mapped: _MappedTopic, topic: str

@@ -1,15 +1,21 @@
 """Messages to verdicts, without a broker: the journal, the streams and the store are the real ones."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sqlalchemy import text
 
+from indubio import Detector, save
+from indubio.errors import ConfigError
+from indubio.posteriors import AnchoredEnsemble, Training
 from indubio.server.live.journal import JournalEntry
-from indubio.server.live.live_engine import LiveEngine
+from indubio.server.live.live_engine import EndedError, LiveEngine
 from indubio.server.live.live_metrics import LiveMetrics
 from indubio.server.live.live_settings import LiveSettings
 from indubio.server.live.subscription import Received
@@ -21,6 +27,7 @@ from indubio.server.store.cases import EVERYTHING, chosen_cases
 from indubio.server.store.verification import verify
 from tests.live_machines import (
     LONG,
+    SENSORS,
     WIDE,
     assessed,
     entries,
@@ -220,3 +227,95 @@ def test_a_pause_begins_new_windows(run, wide_model):
     expected = [time.isoformat() for time in rows["time"]]
     assert starts[:9] == [expected[place] for place in range(0, 45, 5)]
     assert starts[9] == expected[53]
+
+
+def test_groups_are_cut_as_in_a_file_with_their_column(run, tmp_path):
+    rows = recording(2, 130)
+    rows["machine"] = rows["machine"] + "/" + (rows.groupby("machine").cumcount() // 33).astype(str)  # cycles of 33
+    reading = replace(LONG, layout=replace(LONG.layout, quality=None))
+    model = fitted(tmp_path / "press", reading)
+    long = long_recording(rows)
+    sent = []
+    for row in shuffled(long, within=0.4).to_dict("records"):
+        machine, cycle = row["machine"].split("/")
+        body = {"m": machine, "list": [{"tag": row["tag"], "value": row["value"], "t": row["time"].isoformat()}]}
+        sent.append(("gateway", json.dumps(body | {"cycle": int(cycle)}).encode()))
+    topic = {"topic": "gateway", "machine": "m", "samples": "list", "sensor": "tag", "time": "t", "group": "cycle"}
+    one = run(model, settings([topic], control_share=1.0))
+    one.start().round(received(entries(sent)))
+    expected = {(key.split("/")[0], start): row for (key, start), row in assessed(model, long).items()}
+    assert_as_assessed(one.store, expected)
+
+
+def test_a_model_of_rows_gives_a_verdict_for_every_complete_set_of_sensors(run, tmp_path):
+    rows = recording(1, 50).fillna(0.0)
+    detector = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=2))
+    detector.fit(recording(2, 100, fault=False).fillna(0.0)[list(SENSORS)])
+    save(detector, tmp_path / "press")
+    one = run(tmp_path / "press", settings([{"topic": "{machine}/{sensor}", "time": "t"}], control_share=1.0))
+    sent = [
+        (f"m0/{name}", json.dumps({"t": row["time"].isoformat(), "value": row[name]}).encode())
+        for number, row in enumerate(rows.to_dict("records"))
+        for name in SENSORS
+        if (number, name) != (7, "flow")  # one sensor says nothing once, and this model takes no missing values
+    ]
+    one.start().round(received(entries(sent)))
+    found = {case.external_id: case for case in one.store.read(lambda c: chosen_cases(c, EVERYTHING))}
+    sure = rows[rows["time"] <= rows["time"].max() - pd.Timedelta(seconds=0.5)].drop(index=7)
+    assert sorted(found) == [time.isoformat() for time in sure["time"]]
+    expected = detector.assess(sure[list(SENSORS)])
+    assert [found[time.isoformat()].probability for time in sure["time"]] == expected.probability.tolist()
+    assert one.count("unusable_windows") == 1
+
+
+def test_a_database_that_fails_is_waited_for_and_nothing_is_lost(run, wide_model):
+    rows = recording(2, 200)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    sent = received(entries(wide_messages(shuffled(rows, within=0.4))))
+    engine.round(sent[:200])
+
+    def renamed(first: str, second: str) -> None:
+        one.store.write(lambda c: c.execute(text(f"ALTER TABLE {first} RENAME TO {second}")) and None)
+
+    renamed("live_machines", "gone")
+    back = threading.Timer(1.2, renamed, ["gone", "live_machines"])
+    back.start()
+    engine.round(sent[200:])
+    back.join()
+    assert_as_assessed(one.store, assessed(wide_model, rows))
+
+
+def test_a_process_that_ends_while_the_database_fails_leaves_the_messages_in_the_journal(run, wide_model):
+    rows = recording(2, 200)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    one.store.write(lambda c: c.execute(text("ALTER TABLE live_machines RENAME TO gone")) and None)
+    engine.ended.set()
+    with pytest.raises(EndedError):
+        engine.round(received(entries(wide_messages(rows))))
+    one.store.write(lambda c: c.execute(text("ALTER TABLE gone RENAME TO live_machines")) and None)
+    one.start()
+    assert_as_assessed(one.store, assessed(wide_model, rows))
+
+
+def test_a_second_process_in_the_same_folder_is_refused(run, wide_model):
+    one = run(wide_model, settings([WIDE_TOPIC]))
+    one.start()
+    other = run(wide_model, settings([WIDE_TOPIC]))
+    with pytest.raises(ConfigError, match="another `indubio live` works here"):
+        other.start()
+
+
+def test_a_referral_budget_marks_what_is_beyond_it(run, wide_model):
+    rows = recording(1, 300)
+    rows.loc[rows.index % 10 < 9, "flow"] = np.nan  # gaps in every window: all are referred
+    rows.loc[rows.index % 40 < 30, "flow"] = np.nan
+    one = run(wide_model, settings([WIDE_TOPIC], referrals_per_hour=4))
+    engine = one.start()
+    for part in in_parts(received(entries(wide_messages(rows))), 50):
+        engine.round(part)
+    cases = one.store.read(lambda c: chosen_cases(c, EVERYTHING))
+    assert len(cases) > 4
+    assert sum(not case.overflow for case in cases) == 4
+    assert one.count("referral_overflow") == len(cases) - 4
