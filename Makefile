@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors readme life bench bench-quick bench-cold bench-batch bench-server quality fuzz clean
+.PHONY: demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -53,11 +53,21 @@ figures: $(READY)         ## the pictures of the README
 detectors: $(READY)       ## what resampling does to other detectors, into docs/any-detector.md; needs ODDS
 	$(BIN)/python docs/measure_detectors.py
 
-readme: $(READY)          ## what the commands print, in the README
-	$(BIN)/python docs/update_readme.py
+commands: $(READY)        ## what the commands print, in docs/commands.md
+	$(BIN)/python docs/show_commands.py
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
+
+site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+package: $(READY)         ## wheel and sdist into dist, tried in a fresh environment
+	rm -rf dist build/package
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/package
+	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	cd build/package && bin/indubio --version && bin/indubio demo
 
 bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md; about ten minutes
 	$(BIN)/python -m benchmarks --write
@@ -74,10 +84,13 @@ bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processe
 bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
 	$(BIN)/python -m benchmarks.serving
 
+bench-flood: $(READY)     ## what others wait for while one address floods the server, into docs/server_flood.txt
+	$(BIN)/python -m benchmarks.flood
+
 quality: $(READY)         ## detectors compared on ODDS and ADBench, into docs/benchmark-results.md; goes on where it stopped
 	$(BIN)/indubio benchmark odds adbench --out build/quality --write docs/benchmark-results.md
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 cases, into docs/server_fuzz.txt
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into docs/server_fuzz.txt
 	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:

@@ -82,16 +82,21 @@ def running(app: ASGIApp, **options: Any) -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def listening(service: Service, **options: Any) -> Iterator[str]:
     """The URL of a service that answers; options of `configured`."""
-    with running(build_app(service), **options) as (host, port):
+    with running(build_app(service), settings=service.settings, **options) as (host, port):
         yield f"{'https' if options else 'http'}://{host}:{port}"
 
 
 @contextlib.contextmanager
 def serving(
-    store: ServerStore, sources: Mapping[str, Path], state: Path, **settings: Any
+    store: ServerStore,
+    sources: Mapping[str, Path],
+    state: Path,
+    *,
+    pinned: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A service, and a client of it."""
-    service = Service(store, sources, state, ServerSettings(**settings))
+    service = Service(store, sources, state, ServerSettings(**settings), pinned=pinned)
     try:
         with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
             yield service, client

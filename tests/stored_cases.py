@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import append
-from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference
+from indubio.server.store.audit_trail import append, locked_head
+from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference, case_rows
 from indubio.server.store.clock import now
+from indubio.server.store.row_seals import row_seal
+from indubio.server.store.tables import cases
 
 
 def assessed(**changes: Any) -> Assessed:
@@ -43,11 +45,18 @@ def stored(store: ServerStore, found: Sequence[Assessed]) -> list[Case]:
     """The cases in the store, with the audit entry that covers them."""
 
     def keep(connection: Any) -> None:
+        rows = case_rows(connection, found, locked_head(connection).seq + 1)
         records = [
-            {"input": one.input_hash, "verdict": one.verdict, "case": one.reference, "seal": one.seal()}
-            for one in found
+            {
+                "input": row["input_hash"],
+                "verdict": row["verdict"],
+                "case": row["reference"],
+                "row": row_seal(cases, row),
+            }
+            for row in rows
         ]
-        add_cases(connection, found, append(connection, "verdicts", {"records": records}))
+        append(connection, "verdicts", {"records": records})
+        add_cases(connection, rows)
 
     store.write(keep)
     return store.read(lambda c: [case_by_reference(c, one.reference) for one in found])

@@ -1,12 +1,15 @@
 """Rules about the project itself."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from jaxtyping import TypeCheckError
 
+import indubio
 from indubio.uncertainty import aleatoric
 
 ROOT = Path(__file__).parents[1]
@@ -42,8 +45,6 @@ def test_importing_the_package_does_not_wait_for_torch():
 
 
 def test_every_public_name_can_be_imported():
-    import indubio
-
     assert set(indubio.__all__) == set(indubio._HOME)
     for name in indubio.__all__:
         assert getattr(indubio, name).__name__ == name
@@ -74,3 +75,35 @@ def test_every_version_in_the_constraints_is_pinned():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
     assert "torch==2.13.0" in lines
+
+
+def test_the_version_is_the_same_wherever_it_must_be_repeated():
+    version = indubio.__version__
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == version
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_conda_installs_what_pip_installs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    conda = {"matplotlib": "matplotlib-base", "pyarrow": "pyarrow-core"}  # without Qt, without Flight and the like
+    wanted = {re.sub(r"^\w+", lambda name: conda.get(name[0], name[0]), one) for one in project["dependencies"]}
+    python, *rest = recipe["requirements"]["run"]
+    assert python == f"python {project['requires-python']}"
+    assert {one.replace(" ", "") for one in rest} == wanted
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.name)
+def test_what_the_public_host_reads_is_yaml(path):
+    read = yaml.safe_load(path.read_text())
+    if path.parent.name == "workflows":
+        called = {target for job in read["jobs"].values() for step in job["steps"] for target in _targets(step)}
+        there = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        assert called <= there
+
+
+def _targets(step: dict[str, str]) -> list[str]:
+    """What a step asks make for."""
+    return re.findall(r"^make ([\w-]+)$", step.get("run", ""), re.MULTILINE)

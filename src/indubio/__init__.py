@@ -38,7 +38,7 @@ What is done with one:
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
     storage         model files; `configuration` is a detector as plain data
-    export          ONNX
+    export          ONNX; MLflow
     batch           folders of files, shard by shard, on workers
     tuning          settings by search
     collections     public data, with checksums
@@ -125,7 +125,7 @@ __all__ = [
     "save",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "indubio.assessment": ("Assessment",),

@@ -1,19 +1,21 @@
 """Assessment: everything a detector says of some examples, one array per statement."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.conformal import alarms, select_anomalies
 from indubio.decision import Reason, Verdict
-from indubio.errors import DataError, MissingExtraError, quoted
+from indubio.errors import ConfigError, DataError, MissingExtraError, ShapeError, quoted
 from indubio.uncertainty import DISPLAY_FACTOR
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from indubio.plots import AssessmentPlots
 
 
 NO_COLUMNS = ("passed", "smallest_p", "promise")
@@ -62,6 +64,8 @@ class Assessment:
         [False, True]
         >>> found.to_arrow().column_names[:4]
         ['verdict', 'reason', 'prediction', 'probability']
+        >>> found[found.verdict == "ANOMALY"]
+        Assessment(1 examples: 0 INLIER, 1 ANOMALY, 0 REFER)
     """
 
     verdict: Shaped[np.ndarray, " examples"]
@@ -88,6 +92,33 @@ class Assessment:
     def __repr__(self) -> str:
         counts = ", ".join(f"{np.count_nonzero(self.verdict == verdict)} {verdict}" for verdict in Verdict)
         return f"Assessment({len(self)} examples: {counts})"
+
+    def __getitem__(self, which: Any) -> "Assessment":
+        """Some of the examples, as an assessment of their own.
+
+        Args:
+            which: a mask, a slice, places, or one place.
+        """
+        places = np.atleast_1d(_places(which, len(self)))
+        arrays = {
+            field.name: value[places]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **arrays, passed=None if self.passed is None else self.passed.take(places))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: counts, a plot, and what is most uncertain."""
+        from indubio.notebook import assessment_html
+
+        return assessment_html(self)
+
+    @property
+    def plot(self) -> "AssessmentPlots":
+        """Plots by name: `found.plot.uncertainty()`, `found.plot.rejection(labels)`; see `indubio.plots`."""
+        from indubio.plots import AssessmentPlots
+
+        return AssessmentPlots(self)
 
     @property
     def total_percent(self) -> Float[np.ndarray, " examples"]:
@@ -136,6 +167,19 @@ class Assessment:
             raise MissingExtraError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame if index is None else frame.set_axis(index, axis=0)
+
+
+def _places(which: Any, count: int) -> Int[np.ndarray, "..."]:
+    """The places of some examples, however they were named."""
+    chosen = which if isinstance(which, slice) else np.asarray(which)
+    if isinstance(chosen, np.ndarray):
+        if chosen.dtype == bool and chosen.shape != (count,):
+            raise ShapeError(f"a mask must have one value for each of the {count} examples, got {chosen.shape}.")
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        if chosen.dtype.kind not in "biu" or chosen.ndim > 1:
+            raise ConfigError(f"examples are chosen by a mask, a slice or their places, got {which!r}.")
+    return np.asarray(np.arange(count)[chosen])
 
 
 def _worded(texts: Shaped[np.ndarray, " examples"], known: tuple[str, ...]) -> "pa.Array":

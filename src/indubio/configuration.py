@@ -24,6 +24,7 @@ from indubio.fitting.trimming import Trimming
 from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
+from indubio.io.file_format import FileFormat
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
@@ -79,6 +80,7 @@ WITHOUT_KIND: tuple[type[Settings], ...] = (
     Trimming,
     Reading,
     Roles,
+    FileFormat,
     Windowing,
     ImageFiles,
     Spectra,

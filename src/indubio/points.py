@@ -31,7 +31,7 @@ def point_scores(windows: Windows, scores: Scores, *, step: int) -> pa.Table:
         scores: of each, such as `found.nll`; or of each time step of each, such as `contributions(...).steps.value`.
         step: samples from the start of one window to the start of the next, as they were cut.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.inputs import Windowing
         >>> from indubio.inputs.recordings.window_stream import array_windows

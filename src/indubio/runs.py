@@ -83,7 +83,7 @@ def assess_runs(found: Assessment, runs: Sequence[Any] | None = None, *, share: 
         share: of a run's windows that must be anomalous for the run to be. Half suits runs that are good or bad
             throughout; a small share suits faults that come and go, and needs a smaller p-value of those windows.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio import AnchoredEnsemble, Detector, Training
         >>> from indubio.inputs import Spectra

@@ -19,6 +19,7 @@ from indubio.errors import ConfigError, DataError, quoted
 from indubio.explain import chosen_examples
 from indubio.inputs.named_rows import passed_through
 from indubio.inputs.tables import Table
+from indubio.io.sniffing import dict_rows
 from indubio.pipeline.inputs import TrainingExamples
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
@@ -43,7 +44,7 @@ def suspects(
         The columns `suspect` (what the example is known by), `bad` (empty, to be filled in) and `score`, then ids and
         times or where a window came from, then the features of a table.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(60, 3))
@@ -102,9 +103,8 @@ def _key(row: np.ndarray) -> str:
 def _read(path: Path) -> dict[str, bool]:
     """What was said of each key; empty fields say nothing."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
+        lines = list(dict_rows(path.read_bytes(), str(path)))
+    except (OSError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from None
     if not lines or not {KEY, BAD} <= set(lines[0]):
         raise DataError(f'{path}: there must be rows with the columns "{KEY}" and "{BAD}", as `suspects` wrote them.')

@@ -82,7 +82,7 @@ def quantify(
         log_odds_variance: how unsure each probability is for so few reference scores, as a variance of its log-odds;
             None takes the probabilities as known.
 
-    Example:
+    Examples:
         Two draws. They agree that the first example is an inlier and are both torn over the second: aleatoric. Over the
         third they contradict each other: epistemic.
 
@@ -185,7 +185,7 @@ def disagreement(nll: Float[np.ndarray, "draws examples"], temperature: float = 
         temperature: T, for p^(1 / (D T)); smaller than 1 for scores in units of a noise that is too large. A likelihood
             of unit noise on data within [0, 1] is one: take the variance of its residuals.
 
-    Example:
+    Examples:
         Three draws: they agree, one dominates.
 
         >>> import numpy as np

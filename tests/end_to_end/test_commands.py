@@ -172,6 +172,25 @@ def test_a_damaged_drift_state_is_refused(folder):
     assert "broken.json" in run("assess", folder / "good.csv", *arguments, code=1).stderr
 
 
+def test_evaluate_says_what_referral_buys(folder):
+    table = pd.DataFrame(
+        {
+            "bad": [0, 0, 0, 0, 1, 1, 1, 1],
+            "prediction": [0, 0, 1, 1, 1, 1, 0, 0],
+            "verdict": ["INLIER", "INLIER", "ANOMALY", "REFER", "ANOMALY", "REFER", "INLIER", "REFER"],
+            "total": [0.1, 0.1, 0.1, 0.2, 0.1, 0.2, 0.1, 0.2],
+        }
+    )
+    table.to_csv(folder / "judged.csv", index=False)
+    told = json.loads(run("evaluate", folder / "judged.csv", "--label", "bad", "--json").stdout)["referral"]
+    assert told["without"] == {"verdicts": 8, "missed": 2, "false_alarms": 2}
+    assert told["referring"] == {"verdicts": 5, "missed": 1, "false_alarms": 1}
+    said = run("evaluate", folder / "judged.csv", "--label", "bad").stdout
+    assert "looks at 3 of 8 (37.5%) and sees 2 of the 4 errors" in said
+    assert "50.0% of all verdicts" in said
+    assert "40.0% of those that are accepted" in said
+
+
 def test_evaluate_takes_the_columns_of_any_tool(folder):
     frame = pd.DataFrame({"y": ["ok"] * 30 + ["bad"] * 10, "p": np.linspace(0, 1, 40), "doubt": np.linspace(0, 1, 40)})
     frame.to_csv(folder / "other.csv", index=False)
@@ -301,6 +320,8 @@ def test_the_default_configuration_is_toml_that_gives_the_default_detector(folde
         ("[training]\nepochs = -1", "training.epochs"),
         ("[data.table]\nlabels = 'x'", 'Did you mean "label"'),
         ("[posterior", "not TOML"),
+        ("training = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+        (f"[training{'.a' * 5000}]\nb = 1", "nested too deeply"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named_with_the_nearest_name(folder, text, message):

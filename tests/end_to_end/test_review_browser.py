@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from indubio import Budget
+from indubio.server.store.alarms import ringing
 from indubio.server.store.cases import Status, chosen_cases
 from indubio.server.store.reviews import final_labels, history, review
 from tests.review_server import Running, running
@@ -184,7 +185,7 @@ def test_labels_become_a_curve_and_the_slider_shows_what_another_budget_would_ha
         assert page.locator("#budget button").count() == 0, "only an admin makes versions"
         page.goto("/review/status")
         assert "beyond the budget" in page.text_content("#status")
-        assert page.locator(".ringing").count() == len(server.service.recorder.alarms.ringing) > 0
+        assert page.locator(".ringing").count() == len(server.service.store.read(ringing)) > 0
 
 
 def test_a_model_is_trained_anew_compared_activated_and_rolled_back(browser, server):

@@ -75,6 +75,9 @@ def test_without_its_database_the_server_refuses_and_loses_nothing(
         assert client.get("/v2/health/ready").status_code == 503
         assert client.get("/v2/health/live").status_code == 200
         assert client.get("/cases/x").status_code == 503
+        watched = client.get("/metrics")
+        assert watched.status_code == 200
+        assert {"indubio_database_up 0.0", "indubio_cases_waiting NaN"} <= set(watched.text.splitlines())
         stoppable.start()
         eventually(lambda: client.get("/v2/health/ready").status_code == 200)
         kept.append(client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"])
@@ -125,7 +128,7 @@ def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: ServerStore, mod
 
 
 def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_path: Path) -> None:
-    from indubio.server.store.verification import read_anchors
+    from indubio.server.store.anchors import read_anchors
     from tests.server_killing import ask, free_port, started
 
     port, state = free_port(), tmp_path / "state"
@@ -136,7 +139,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
     with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         trail = store.read(lambda c: list(entries(c)))
         assert [trail[0].kind, trail[-1].kind] == ["version added", "stopped"]
-        anchors = read_anchors(state / "audit.anchor")
+        anchors = read_anchors(state / "audit.anchor").heads
         assert anchors[-1].hash == trail[-1].hash
         assert store.read(lambda c: verify(c, anchors)).whole
 

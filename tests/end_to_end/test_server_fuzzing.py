@@ -1,16 +1,18 @@
 """Whatever is sent, the server answers, never with 5xx, and never scores something else than what was sent.
 
-`make fuzz` runs more than 10,000 cases; the tests run some hundreds.
+The server is a real one, asked over real sockets. `make fuzz` sends more than 10,000 requests; the tests some hundreds.
 """
 
 import json
 import math
 import os
 import re
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import numpy as np
@@ -33,6 +35,7 @@ from indubio.server.api import tensors
 from indubio.server.api.model_inputs import LARGEST, ModelInput
 from indubio.server.http.error_answers import decoded
 from indubio.server.store import ServerStore
+from indubio.server.store.keys import hashed
 from indubio.server.store.verification import verify
 from tests.served import NAMES, mixed_model, serving, table_model
 
@@ -65,12 +68,19 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             yield opened
             answered = statuses(opened)
         assert store.read(verify).whole
+    assert not [status for status in answered if status >= "500"]
     if "INDUBIO_FUZZ_OUT" in os.environ:
+        asked = sum(answered.values())
+        assert asked >= 10_000
         lines = [f"{status}  {count:6,}" for status, count in sorted(answered.items())]
+        raw = f"{sum(at_the_door.values()):,} more that were hardly HTTP, answered before they were requests with"
+        lines += [raw, *(f"{status}  {count:6,}" for status, count in sorted(at_the_door.items()))]
         more = f"and {2 * CASES:,} bodies at most that were read without a server"
-        Path(os.environ["INDUBIO_FUZZ_OUT"]).write_text(
-            "\n".join([f"{sum(answered.values()):,} requests, answered with", *lines, more, ""])
-        )
+        text = "\n".join([f"{asked:,} requests to a running server, answered with", *lines, more, ""])
+        Path(os.environ["INDUBIO_FUZZ_OUT"]).write_text(text)
+
+
+at_the_door: Counter[str] = Counter()  # what connections answered by themselves
 
 
 def statuses(client: httpx.Client) -> Counter[str]:
@@ -158,7 +168,7 @@ def test_what_is_scored_is_what_was_sent(body: bytes) -> None:
                 assert row["a"] is None or is_number(row["a"])
                 assert row["b"] is None or isinstance(row["b"], str)
         if model is TABLE:
-            np.testing.assert_array_equal(examples.values, [[row["a"], row["b"]] for row in sent["rows"]])
+            np.testing.assert_array_equal(examples.values, [[float(row["a"]), float(row["b"])] for row in sent["rows"]])
 
 
 shapes = st.one_of(st.just([1, 2]), st.just([2, 2]), st.lists(st.integers(-1, 4), max_size=4))
@@ -201,7 +211,7 @@ def test_tensors_are_scored_as_sent_or_refused(content: Any, blob: bytes, shift:
         np.testing.assert_array_equal(examples.values.ravel(), np.array(one["data"], dtype=float).ravel())
 
 
-@settings(many, max_examples=max(20, CASES // 10))
+@settings(many, max_examples=max(20, CASES // 3))
 @given(texts())
 def test_over_http_too_nothing_is_a_fault_of_the_server(client: httpx.Client, body: bytes) -> None:
     body = body.replace(b'"a"', f'"{NAMES[0]}"'.encode())
@@ -209,3 +219,97 @@ def test_over_http_too_nothing_is_a_fault_of_the_server(client: httpx.Client, bo
         answer = client.post(path, content=body, headers={"content-type": "application/json"})
         assert answer.status_code in (200, 400)
         assert "results" in answer.json() or answer.json()["error"]
+
+
+values = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(["9" * 5000, "1" + "0" * 26, "-1", "1", "²", "nan", "1e400", "\0", "../..", "yes", "press", "I"]),
+)
+pages = st.sampled_from(
+    [
+        "/review",
+        "/review/next",
+        "/review/cases/{}",
+        "/review/cases/{}/comment",
+        "/review/insights",
+        "/review/insights/budget",
+        "/review/models/{}/recalibrate",
+        "/review/models/press/recalibrate",
+        "/review/models/press/activate",
+        "/review/exchange",
+        "/review/undo",
+        "/cases/{}",
+        "/static/{}",
+        "/login",
+    ]
+)
+FIELDS = ("from", "order", "machine", "since", "said", "taken", "version", "share", "rule", "label", "comment", "key")
+fields = st.dictionaries(st.sampled_from([*FIELDS, "token"]), values, max_size=4)
+
+
+@settings(many, max_examples=max(40, CASES // 6))
+@given(pages, values, fields, fields, st.booleans())
+def test_pages_and_forms_are_no_fault_of_the_server_either(
+    client: httpx.Client, path: str, part: str, query: dict[str, str], form: dict[str, str], posted: bool
+) -> None:
+    path = path.format(quote(part, safe=""))
+    if posted:
+        client.cookies.set("indubio_visitor", "fuzz")
+        answer = client.post(path, params=query, data={"token": hashed("form of fuzz")} | form)
+    else:
+        answer = client.get(path, params=query)
+    assert answer.status_code < 500
+
+
+PARTS = [
+    *(b"GET / HTTP/1.1\r\n", b"POST /assess HTTP/1.1\r\n", b"OPTIONS * HTTP/1.1\r\n", b"HEAD /v2 HTTP/1.0\r\n"),
+    *(b"GET /v2/health/live HTTP/1.1\r\n", b"CONNECT a:1 HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n", b"GET //x HTTP/1.1\r\n"),
+    *(
+        b"Host: localhost\r\n",
+        b"Host: evil\r\n",
+        b"Content-Length: 2\r\n",
+        b"Content-Length: 999999999999999999999\r\n",
+    ),
+    *(
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Content-Type: application/json\r\n",
+    ),
+    *(
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\n",
+        b"Expect: 100-continue\r\n",
+        b"X-API-Key: \xff\r\n",
+        b"Cookie: =;;\r\n",
+    ),
+    *(
+        b"\r\n",
+        b"\r\n\r\n",
+        b"\n",
+        b"\0",
+        b"{}",
+        b"2\r\n{}\r\n",
+        b"0\r\n\r\n",
+        b"ffffffffffffffffff\r\n",
+        b" folded\r\n",
+    ),
+]
+bytes_sent = st.lists(st.one_of(st.sampled_from(PARTS), st.binary(max_size=8)), min_size=1, max_size=12).map(b"".join)
+
+
+@settings(many, max_examples=max(40, CASES // 6))
+@given(bytes_sent)
+def test_whatever_bytes_come_a_connection_answers_or_ends(client: httpx.Client, sent: bytes) -> None:
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+        received = b""
+        try:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            while more := connection.recv(65536):
+                received += more
+        except ConnectionError:
+            pass
+    for status in re.findall(rb"^HTTP/1\.1 (\d+) ", received, re.MULTILINE):
+        assert status < b"500"
+    if received and b"content-security-policy" not in received:
+        at_the_door[received[9:12].decode()] += 1
+    assert client.get("/v2/health/live").status_code == 200

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indubio.export import OnnxModel
+from indubio.export.file_digest import check_pinned
 from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windowing
+from indubio.io.file_format import UNSAID, FileFormat
+from indubio.io.sources import Source, opened
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
@@ -34,12 +37,19 @@ class Assessor:
             self._known, self.schema = scorer.reading_, scorer.schema_
 
     @classmethod
-    def load(cls, model: Path) -> "Assessor":
-        """From the folder of a model, or an ONNX file."""
-        if is_onnx(model):
-            return cls(OnnxModel(model))
-        from indubio.storage import load
+    def load(cls, model: Path, *, sha256: str | None = None) -> "Assessor":
+        """From the folder of a model, or an ONNX file.
 
+        Args:
+            model: the folder or file.
+            sha256: of the file, or checksum of the folder's manifest, that it must have; None takes any.
+        """
+        if is_onnx(model):
+            return cls(OnnxModel(model, sha256=sha256))
+        from indubio.storage import load, read_manifest
+
+        if sha256 is not None:
+            check_pinned(read_manifest(model).checksum, sha256, str(model))
         return cls(load(model).ready())
 
     @property
@@ -64,14 +74,20 @@ class Assessor:
         """Whether rows are examples, so that a file can be cut anywhere."""
         return self._known is None or self._known.table is not None
 
-    def reading(self, source: Any, passed: tuple[str, ...]) -> Reading:
+    def reading(self, source: Any, passed: tuple[str, ...], file_format: FileFormat | None = None) -> Reading:
         """How files are read for this model.
 
         Args:
             source: the files.
             passed: columns to pass through to the output.
+            file_format: what is asked of the files; the rest is found out.
         """
-        return reading_for(self._known, self.schema, source, passed)
+        return reading_for(self._known, self.schema, source, passed, file_format=file_format)
+
+    def files(self, source: Any, file_format: FileFormat | None) -> list[Source]:
+        """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
+        known = self._known.file_format if self._known is not None else None
+        return opened(source, (known or UNSAID).changed(file_format))
 
     def assessed(
         self, part: NamedExamples, reading: Reading, *, top: int, contributions: bool

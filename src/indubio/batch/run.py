@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 from indubio.batch.batch_manifest import BatchManifest
 from indubio.batch.batch_progress import BatchAdvance, Counting
@@ -19,9 +19,10 @@ from indubio.batch.shards import SHARD_ROWS, InputFile, Looked, Shard, shards
 from indubio.batch.worker import BatchOrder, Refused, ShardReport, assess_shard, keep, look_at
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
+from indubio.export.file_digest import check_pinned
+from indubio.io.file_format import FileFormat
 from indubio.io.remote import RemotePath, is_remote, local_path
-from indubio.io.sinks import Format
-from indubio.io.sources import CsvSource, ParquetSource, opened
+from indubio.io.sources import FileSource
 from indubio.settings import AtLeastOne, NotNegativeInt, Settings
 from indubio.workers import Workers, ended_its_workers
 
@@ -38,7 +39,7 @@ class Batch(Settings):
     """What is to be assessed.
 
     Args:
-        source: CSV or Parquet: a file, a folder or a pattern, on this machine or as a URL.
+        source: text (CSV), Parquet or spreadsheets: a file, a folder or a pattern, on this machine or as a URL.
         model: folder of a model, or an exported ONNX file.
         out: folder of results, path or URL.
         format: of the files in it.
@@ -46,16 +47,20 @@ class Batch(Settings):
         top: so many top features of each anomaly and referral.
         contributions: also a column per feature: what it adds to the score, and its spread.
         shard_rows: rows of a Parquet file that are one piece of work, and one file of results.
+        sha256: that the model must have, see `Assessor.load`; None takes any.
+        file_format: how the files are read; None finds it out.
     """
 
     source: str
     model: Path
     out: str
-    format: Format = "parquet"
+    format: Literal["csv", "parquet", "jsonl"] = "parquet"
     passed: tuple[str, ...] = ()
     top: NotNegativeInt = 3
     contributions: bool = False
     shard_rows: AtLeastOne = SHARD_ROWS
+    sha256: str | None = None
+    file_format: FileFormat | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,16 +103,17 @@ def run_batch(
         executor: an executor of this process instead.
         tell: called whenever something is done.
     """
-    sent, assessor = SentModel.read(batch.model), Assessor.load(batch.model)
+    sent, assessor = SentModel.read(batch.model), Assessor.load(batch.model, sha256=batch.sha256)
+    check_pinned(sent.digest, batch.sha256, str(batch.model))
     if assessor.decides_over_all:
         raise ConfigError(
             "the referral rule of this model decides over all examples together, which no worker sees. Give it a rule "
             "that decides one by one (`refer_by`), or assess without workers."
         )
-    files = _files(_absolute(batch.source))
+    files = _files(_absolute(batch.source), assessor, batch.file_format)
     folder = OutFolder(_absolute(batch.out))
     made_by = {"model": sent.digest} | {name: getattr(batch, name) for name in OPTIONS}
-    manifest = BatchManifest.opened(folder, made_by | {"passed": list(batch.passed)})
+    manifest = BatchManifest.opened(folder, made_by | {"passed": list(batch.passed)} | _asked(batch.file_format))
     folder.clear()
     manifest.keep(folder.sizes())
     manifest.write(folder)  # a target that cannot be written to is found now
@@ -248,13 +254,13 @@ def _absolute(place: str) -> str:
     return place if is_remote(place) else str(local_path(place).absolute())
 
 
-def _files(source: str) -> list[InputFile]:
+def _files(source: str, assessor: Assessor, wanted: FileFormat | None) -> list[InputFile]:
     """The files of a source, in order, named by their path below the folder that is assessed."""
     root = _root(source)
     found = []
-    for one in opened(source):
-        assert isinstance(one, CsvSource | ParquetSource)
-        inner, (size, version) = _inner(one.path), _version(one)
+    for one in assessor.files(source, wanted):
+        assert isinstance(one, FileSource)
+        inner, (size, version) = _inner(one.path), one.version
         found.append(InputFile(inner.removeprefix(root).lstrip("/"), one, size, version))
     return found
 
@@ -276,8 +282,6 @@ def _inner(path: Path | RemotePath) -> str:
     return path.inner if isinstance(path, RemotePath) else path.as_posix()
 
 
-def _version(source: CsvSource | ParquetSource) -> tuple[int, str]:
-    if isinstance(source.path, RemotePath):
-        return source.path.version()
-    found = source.path.stat()
-    return found.st_size, f"{found.st_size}-{found.st_mtime_ns}"
+def _asked(wanted: FileFormat | None) -> dict[str, Any]:
+    """What was asked of the files, for the manifest: results depend on it."""
+    return {} if wanted is None else {name: getattr(wanted, name) for name in wanted.given}

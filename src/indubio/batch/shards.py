@@ -96,6 +96,14 @@ class OfGroups(Source):
             if found.num_rows:
                 yield found.select(list(types))
 
+    def refuse_doubtful(self, columns: Sequence[str]) -> None:
+        """As the file does."""
+        self.whole.refuse_doubtful(columns)
+
+    def number_text(self, column: pa.Array) -> pa.Array:
+        """As the file spells numbers."""
+        return self.whole.number_text(column)
+
     def place(self, row: int) -> str:
         """Where a row is, as far as it is known."""
         return f"{self.name}: row {row} of the groups {self.groups[0]} to {self.groups[-1]}"

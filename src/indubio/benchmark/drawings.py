@@ -62,7 +62,7 @@ def plot_critical_difference(
 def not_told_apart(ranks: list[float], difference: float) -> list[tuple[int, int]]:
     """First and last of every largest group of ascending ranks that lie within the difference; groups of one are none.
 
-    Example:
+    Examples:
         >>> not_told_apart([1.0, 1.5, 2.2, 4.0], 1.0)
         [(0, 1), (1, 2)]
     """
@@ -100,7 +100,7 @@ def plot_quality_and_cost(
 def pareto_front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Those (cost, quality) that no other point equals or beats in both, by cost.
 
-    Example:
+    Examples:
         >>> pareto_front([(1.0, 0.8), (2.0, 0.7), (3.0, 0.9)])
         [(1.0, 0.8), (3.0, 0.9)]
     """

@@ -121,7 +121,7 @@ def of_assessment(
 def found_first(wrong: Bool[np.ndarray, " test"], doubt: Float[np.ndarray, " test"], share: float) -> float:
     """Share of the errors among this share of the rows, the most doubtful; of rows that tie as many as are needed.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> wrong = np.array([True, False, True, False])
         >>> found_first(wrong, np.array([0.9, 0.5, 0.5, 0.1]), 0.5)  # the first, and one of two that tie
@@ -139,7 +139,7 @@ def found_first(wrong: Bool[np.ndarray, " test"], doubt: Float[np.ndarray, " tes
 def balanced_log_loss(anomalous: Bool[np.ndarray, " test"], probability: Float[np.ndarray, " test"]) -> float:
     """Mean over the classes of the mean -log of the probability given to the truth; clipped as scikit-learn does it.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> round(balanced_log_loss(np.array([False, False, True]), np.array([0.5, 0.5, 0.5])), 4)  # log 2
         0.6931

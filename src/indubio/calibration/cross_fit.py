@@ -43,7 +43,7 @@ class CrossFit(Calibration):
             neighbours are alike, as windows of a recording are: a random window's neighbours would have been trained
             on, and it would look too good.
 
-    Example:
+    Examples:
         Five times two draws are trained on 16 of the 20 rows and compared with the other 4.
 
         >>> plan = CrossFit(folds=5).plan(examples=20, draws=10, seed=0)

@@ -25,7 +25,7 @@ class HoldOut(Calibration):
         rows: which: "random" ones, or the "last" ones. Take the last where neighbours are alike, as windows that
             overlap are: a random window's neighbours would have been trained on, and it would look too good.
 
-    Example:
+    Examples:
         Of 20 rows the last 5 are kept for the scores of all 10 draws to be compared with.
 
         >>> (part,) = HoldOut(share=0.25, rows="last").plan(examples=20, draws=10, seed=0).parts

@@ -17,7 +17,7 @@ from indubio.calibration.calibration import Calibration, Fold, Groups, Plan
 class TrainScores(Calibration):
     """Calibrate on the training rows, as the paper does.
 
-    Example:
+    Examples:
         >>> plan = TrainScores().plan(examples=20, draws=10, seed=0)
         >>> [(part.draws, len(part.trained), len(part.calibrated)) for part in plan.parts], plan.unseen
         ([(10, 20, 20)], False)

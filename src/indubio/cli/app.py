@@ -19,6 +19,7 @@ from indubio.cli import (
     keys,
     learn,
     live,
+    mcp,
     report,
     reproduce,
     serve,
@@ -47,6 +48,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
 app.command("serve")(serve.serve)
 app.add_typer(live.live, name="live")
+app.command("mcp")(mcp.mcp)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(audit.audit, name="audit")
 app.add_typer(datasets.datasets, name="datasets")

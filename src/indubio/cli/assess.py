@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class OutFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
+    XLSX = "xlsx"
 
 
 class PointsBy(StrEnum):
@@ -41,12 +43,18 @@ class PointsBy(StrEnum):
 
 def assess(
     source: Annotated[
-        str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
+        str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
+    sha256: Annotated[
+        str | None,
+        typer.Option(help="The model must have this sha256: of the ONNX file, or the checksum that `inspect` shows."),
+    ] = None,
     out: Annotated[
         str,
-        typer.Option("--out", "-o", help="CSV, Parquet or JSON lines file, or - for stdout; with workers, a folder."),
+        typer.Option(
+            "--out", "-o", help="CSV, Parquet, JSON lines or Excel file, or - (stdout); with workers, a folder."
+        ),
     ] = "-",
     out_format: Annotated[
         OutFormat | None, typer.Option("--format", help="Format to write; default: by the file's name.")
@@ -55,6 +63,12 @@ def assess(
         list[str] | None,
         typer.Option("--pass", help="Column of the file to pass through, such as a label; repeatable."),
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     top: Annotated[int, typer.Option(min=0, help="So many top features of each anomaly and referral; 0 for none.")] = 3,
     fdr: Annotated[
         float | None,
@@ -112,6 +126,7 @@ def assess(
     from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
+    from indubio.cli.file_options import file_format, tell_files
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
@@ -119,6 +134,7 @@ def assess(
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
 
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
     if processes is not None or cluster is not None:
@@ -149,13 +165,15 @@ def assess(
             top=top,
             contributions=contributions,
             shard_rows=shard_rows,
+            sha256=sha256,
+            file_format=asked,
         )
         if outcome.quarantined:
             raise typer.Exit(QUARANTINED)
         if fail_on is not None and _found(outcome.verdicts, False, fail_on):
             raise typer.Exit(FAILED_ON)
         return
-    assessor = Assessor.load(model)
+    assessor = Assessor.load(model, sha256=sha256)
     verdicts: Counter[str] = Counter()
     selecting = None if fdr is None else Selecting(fdr)
     watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)
@@ -167,7 +185,8 @@ def assess(
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = assessor.reading(path, tuple(passed or ()))
+        reading = assessor.reading(path, tuple(passed or ()), asked)
+        tell_files(reading.files(path))
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)

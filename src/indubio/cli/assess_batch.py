@@ -13,7 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
+from indubio.cli.file_options import tell_files
 from indubio.io.json_text import json_text
+from indubio.io.sources import opened
 from indubio.workers import Workers
 
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks
@@ -51,6 +53,7 @@ def assess_batch(
         raise typer.BadParameter("workers read files and write a folder: give a source and --out that are no stream.")
     given = {name: value for name, value in options.items() if value is not None}
     batch = Batch(source=source, model=model, out=out, **given)
+    tell_files(opened(source, batch.file_format)[:1])
     console = Console(stderr=True)
     last: list[BatchAdvance] = []
     with _display(console) as show:

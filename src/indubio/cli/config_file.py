@@ -12,6 +12,8 @@ from indubio.errors import ConfigError
 from indubio.inputs.reading import Reading
 from indubio.settings import refuse_unknown
 
+DEEPEST = 20  # tables and lists within each other; the settings have five
+TOO_DEEP = f"tables and lists are nested too deeply: a configuration has at most {DEEPEST} within each other."
 DATA = "data"  # the part of a configuration that says how files are read
 
 
@@ -21,11 +23,27 @@ def read_config(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            config = tomllib.load(file)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: {TOO_DEEP}") from None
+    if _depth(config) > DEEPEST:
+        raise ConfigError(f"{path}: {TOO_DEEP}")
+    return config
+
+
+def _depth(config: dict[str, Any]) -> int:
+    """How many tables and lists are within each other; without recursion, for that is what runs out."""
+    depth = 0
+    layer: list[dict[str, Any] | list[Any]] = [config]
+    while layer:
+        depth += 1
+        inside = [value for one in layer for value in (one.values() if isinstance(one, dict) else one)]
+        layer = [value for value in inside if isinstance(value, dict | list)]
+    return depth
 
 
 def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

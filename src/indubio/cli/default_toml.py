@@ -91,6 +91,9 @@ def _data_section() -> list[str]:
         '# layout = { kind = "wide", time = "time", group = "cycle" }',
         '# layout = { kind = "long", time = "time", tag = "tag", value = "value", quality = "quality" }',
         '# windowing = { length = 60, step = 30, rate = 1.0, gaps = "hold", longest_gap = 5.0 }     # under [data]',
+        "#",
+        "# Text files and spreadsheets are looked at, and what they are written in is found out. To say it:",
+        '# file_format = { separator = ";", decimal = ",", encoding = "cp1252" }     # under [data]',
     ]
 
 

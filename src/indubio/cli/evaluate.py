@@ -1,10 +1,12 @@
 """`indubio evaluate`: what the uncertainty is worth, on the output of `assess` or of any other tool."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -13,12 +15,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from indubio.evaluation import Evaluation
+    from indubio.evaluation.verdict_errors import VerdictErrors
+    from indubio.io.file_format import FileFormat
 
 UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 
 
 def evaluate(
-    source: Annotated[Path, typer.Argument(help="CSV or Parquet with a row per example.")],
+    source: Annotated[Path, typer.Argument(help="CSV, Parquet or Excel with a row per example.")],
     label: Annotated[str, typer.Option(help="Column of labels, 1 for an anomaly.")],
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
     prediction: Annotated[str, typer.Option(help="Column of predictions, 1 or true for an anomaly.")] = "prediction",
@@ -39,16 +43,23 @@ def evaluate(
             metavar="MISSED ALARM REVIEW",
         ),
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
     from rich.console import Console
 
     from indubio import evaluation
+    from indubio.cli.file_options import file_format
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
-    table = _read(source)
+    table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
     scores = score or ("nll" if "nll" in table.column_names else None)
     chosen = uncertainty or [name for name in UNCERTAINTY_COLUMNS if name in table.column_names]
     if not chosen:
@@ -64,14 +75,48 @@ def evaluate(
         for name in chosen
     }
     cost = {} if costs is None else _costs(table, labels, called, costs)
+    referral = _referral(table, labels, called)
     if as_json:
         told = {name: result.to_dict() for name, result in results.items()}
-        typer.echo(json_text(told | ({"cost": cost} if cost else {})))
+        plain = {words: asdict(errors) for words, errors in referral.items()}
+        typer.echo(json_text(told | ({"cost": cost} if cost else {}) | ({"referral": plain} if plain else {})))
         return
     Console().print(_table(results))
+    if referral:
+        Console().print(_bought(**referral), highlight=False, soft_wrap=True)
     if cost:
         amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
         Console().print(f"Cost an example: {amounts}.", highlight=False, soft_wrap=True)
+
+
+def _referral(table: "pa.Table", labels: "np.ndarray", called: "np.ndarray") -> "dict[str, VerdictErrors]":
+    """Errors without referral and with it; nothing where the table has no verdicts."""
+    if "verdict" not in table.column_names:
+        return {}
+    from indubio.evaluation.verdict_errors import VerdictErrors
+
+    predicted = called.astype(bool)
+    return {
+        "without": VerdictErrors.of(labels, predicted),
+        "referring": VerdictErrors.of(labels, predicted, ~_referred(table)),
+    }
+
+
+def _bought(without: "VerdictErrors", referring: "VerdictErrors") -> str:
+    """What referral buys, in a sentence."""
+    looked_at, caught = without.verdicts - referring.verdicts, without.wrong - referring.wrong
+    return (
+        f"What referral buys: a person looks at {looked_at} of {without.verdicts} ({looked_at / without.verdicts:.1%}) "
+        f"and sees {caught} of the {without.wrong} errors. Wrong are {without.share:.1%} of all verdicts "
+        f"({without.missed} missed anomalies, {without.false_alarms} false alarms), and {referring.share:.1%} of those "
+        f"that are accepted ({referring.missed} and {referring.false_alarms})."
+    )
+
+
+def _referred(table: "pa.Table") -> "np.ndarray":
+    import numpy as np
+
+    return np.asarray(np.array(table.column("verdict").to_pylist()) == "REFER")
 
 
 def _costs(
@@ -84,7 +129,7 @@ def _costs(
 
     if "verdict" not in table.column_names:
         raise DataError("--costs needs the column `verdict`, as `indubio assess` writes it.")
-    referred = np.array(table.column("verdict").to_pylist()) == "REFER"
+    referred = _referred(table)
     none, every = np.zeros(len(referred), dtype=bool), np.ones(len(referred), dtype=bool)
     verdicts = {
         "verdicts": (called, referred),
@@ -99,12 +144,15 @@ def _costs(
     }
 
 
-def _read(source: Path) -> "pa.Table":
+def _read(source: Path, wanted: "FileFormat | None") -> "pa.Table":
     import pyarrow as pa
 
+    from indubio.cli.file_options import tell_files
     from indubio.io.sources import opened
 
-    parts = [file.batches(dict.fromkeys(file.schema.names)) for file in opened(source)]
+    files = opened(source, wanted)
+    tell_files(files)
+    parts = [file.batches(dict.fromkeys(file.schema.names)) for file in files]
     return pa.Table.from_batches([batch for part in parts for batch in part])
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 
 def fit(
     source: Annotated[
-        str, typer.Argument(help='Good examples: CSV, Parquet, PNG or JPEG; a file, folder, "pattern*", or -.')
+        str, typer.Argument(help='Good examples: CSV, Parquet, Excel, PNG or JPEG; a file, folder, "pattern*", or -.')
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
     config: Annotated[Path | None, typer.Option(help="TOML file; see `indubio config`. Flags win.")] = None,
@@ -42,6 +43,12 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of categories; repeatable.", rich_help_panel=DATA)
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -216,6 +223,7 @@ def fit(
 ) -> None:
     """Learn what good examples look like, and save the model."""
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
+    from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
     from indubio.configuration import to_plain
@@ -259,6 +267,7 @@ def fit(
         if window is not None
         else {"table": roles},
     }
+    flags["data"]["file_format"] = plain_format(file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
     if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
         raise ConfigError(
             f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
@@ -274,6 +283,7 @@ def fit(
     listed: Path | None = None
     with named_source(source) as path:
         reading = reading.resolved(path)
+        tell_files(reading.files(path))
         data = _data(path, reading, stream, buffer)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
@@ -286,7 +296,7 @@ def fit(
             listed = out.with_name(f"{out.name}-suspects.csv")
             with sink(listed) as file:
                 file.write(found)
-    detector = detector.read_by(reading)
+        detector = detector.read_by(reading.kept(path))
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, listed, as_json)
 

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+
 
 def learn(
-    source: Annotated[str, typer.Argument(help="CSV or Parquet of all examples that people have labelled.")],
+    source: Annotated[str, typer.Argument(help="CSV, Parquet or Excel of all examples that people have labelled.")],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     label: Annotated[str, typer.Option(help="Column of labels; both kinds are needed.")],
     recent: Annotated[str, typer.Option(help="Examples as they come, labelled or not: the last batch, say.")],
@@ -16,30 +18,41 @@ def learn(
     spread: Annotated[
         float | None, typer.Option(min=0, help="How far labels may move the log-odds (default 2).")
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
     from rich.console import Console
 
+    from indubio.cli.file_options import file_format, tell_files
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import reading_for
     from indubio.inputs.tables import Table
     from indubio.io.json_text import json_text
-    from indubio.io.sources import opened
     from indubio.storage import load, save
 
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
     detector = load(model)
     known, schema = detector.reading_, detector.schema_
-    labelled = reading_for(known, schema, source, (), label, anomaly).read(source)
+    of_labels = reading_for(known, schema, source, (), label, anomaly, asked)
+    tell_files(of_labels.files(source))
+    labelled = of_labels.read(source)
     if not isinstance(labelled, Table) or labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
     # Recent examples may have the column too, and need not have a label in every row.
     own = known is not None and known.table is not None and known.table.label == label
-    beside = (label,) if not own and any(label in file.schema.names for file in opened(recent)) else ()
-    unlabelled = reading_for(known, schema, recent, beside).read(recent)
+    beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent)) else ()
+    of_recent = reading_for(known, schema, recent, beside, file_format=asked)
+    tell_files(of_recent.files(recent))
+    unlabelled = of_recent.read(recent)
     learned = detector.learn(
         labelled, labelled.labels, recent=unlabelled, **({} if spread is None else {"spread": spread})
     )

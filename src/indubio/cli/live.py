@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from indubio.cli.config_file import read_config
-from indubio.cli.server_options import DATABASE, STATE, opened
+from indubio.cli.server_options import DATABASE, STATE, opened, who
 from indubio.errors import MissingExtraError, NotFoundError
 
 live = typer.Typer(invoke_without_command=True, no_args_is_help=False)
@@ -81,7 +81,7 @@ def retry_outbox(
     with opened(db, state) as store:
         from indubio.server.store.outbox import retry_dead
 
-        count = store.write(lambda c: retry_dead(c, event))
+        count = store.write(lambda c: retry_dead(c, event, actor=who()))
         if event is not None and not count:
             raise NotFoundError(f"there is no dead event {event!r}: see `indubio live outbox list --dead`.")
         typer.echo(f"{count} events are tried again")

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+
 
 def report(
     source: Annotated[
-        str, typer.Argument(help='CSV, Parquet or images: a file, folder, "pattern*", or - for CSV on stdin.')
+        str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
@@ -17,20 +19,29 @@ def report(
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Anomaly report",
     passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
     from rich.console import Console
 
+    from indubio.cli.file_options import file_format, tell_files
     from indubio.cli.standard_input import named_source
     from indubio.inputs.reading import reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
     detector = load(model)
     with named_source(source) as path:
-        reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly)
+        reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
+        tell_files(reading.files(path))
         data = reading.read(path)
     page = html_report(
         detector, data, title=title, made=datetime.now().strftime("%Y-%m-%d %H:%M"), remarks=tuple(remark or ())

@@ -45,9 +45,32 @@ def serve(
     most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
     largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    most_connections: Annotated[int, typer.Option(min=1, help="Connections there may be at once.")] = 2000,
+    connections_per_address: Annotated[
+        int, typer.Option(min=1, help="Of one address; trusted proxies may have any number.")
+    ] = 256,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS/NET", help="Proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."
+        ),
+    ] = None,
     training: Annotated[
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
+    ] = None,
+    sha256: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]HEX",
+            help="A model must have this sha256: of its ONNX file, or the checksum that `inspect` shows; repeatable.",
+        ),
+    ] = None,
+    anchor_file: Annotated[
+        Path | None, typer.Option(help="Add heads of the audit trail to this file too, say on another disk.")
+    ] = None,
+    anchor_url: Annotated[
+        str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
@@ -75,6 +98,11 @@ def serve(
             largest_body=largest_body,
             rate=rate,
             access_log=access_log,
+            most_connections=most_connections,
+            connections_per_address=connections_per_address,
+            trusted_proxies=tuple(trusted_proxy or ()),
+            anchor_file=None if anchor_file is None else str(anchor_file),
+            anchor_url=anchor_url,
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr
@@ -83,10 +111,11 @@ def serve(
 
         log_to_stderr()
         sources = model_sources(model)
-        service = Service(store, sources, state, settings, _training(training or [], sources))
+        pinned = _named("--sha256", sha256 or [], sources)
+        service = Service(store, sources, state, settings, _training(training or [], sources), pinned)
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
-            run(configured(build_app(service), host=host, port=port, **pem))
+            run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
         finally:
             service.close()
 
@@ -109,18 +138,25 @@ def model_sources(given: list[str]) -> dict[str, Path]:
 
 
 def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
-    files: dict[str, Path] = {}
+    files = {name: Path(path) for name, path in _named("--training", given, sources).items()}
+    for path in files.values():
+        if not path.exists():
+            raise typer.BadParameter(f"--training: there is no file {path}.")
+    return files
+
+
+def _named(flag: str, given: list[str], sources: dict[str, Path]) -> dict[str, str]:
+    """Values given as NAME=VALUE, or as VALUE where there is one model."""
+    values: dict[str, str] = {}
     for one in given:
-        name, equals, path = one.partition("=")
+        name, equals, value = one.partition("=")
         if not equals and len(sources) == 1:
-            name, path = next(iter(sources)), one
+            name, value = next(iter(sources)), one
         if name not in sources:
             known = ", ".join(sources)
-            raise typer.BadParameter(f"--training {one}: say of which model, as NAME=FILE; there are {known}.")
-        if not Path(path).exists():
-            raise typer.BadParameter(f"--training {one}: there is no file {path}.")
-        files[name] = Path(path)
-    return files
+            raise typer.BadParameter(f"{flag} {one}: say of which model, as NAME=...; there are {known}.")
+        values[name] = value
+    return values
 
 
 def _alarm(text: str) -> "AlarmRule":

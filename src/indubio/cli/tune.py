@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
 
 
 def tune(
-    source: Annotated[str, typer.Argument(help='CSV or Parquet of good examples: a file, folder or "pattern*".')],
+    source: Annotated[str, typer.Argument(help='CSV, Parquet or Excel, good examples: a file, folder or "pattern*".')],
     out: Annotated[Path, typer.Option("--out", "-o", help="TOML file for `indubio fit --config`.")],
     config: Annotated[
         Path | None, typer.Option(help="TOML file to begin with, also for windows; see `indubio config`.")
@@ -29,6 +30,12 @@ def tune(
     label: Annotated[str | None, typer.Option(help="Label column; rows that are anomalies are left out.")] = None,
     anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
     categorical: Annotated[list[str] | None, typer.Option(help="Column of categories; repeatable.")] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    skip_lines: SkipLines = None,
+    sheet: SheetOption = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Of every trial, and of the result.")] = None,
     study: Annotated[
         Path | None, typer.Option(help="File of the study (SQLite), to go on with; default: --out with .db.")
@@ -53,6 +60,7 @@ def tune(
     from rich.console import Console
 
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
+    from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.fit import _roles
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
@@ -60,12 +68,16 @@ def tune(
 
     flags: dict[str, Any] = {
         "training": {"epochs": epochs},
-        "data": {"table": _roles(columns, ids, time, None, label, anomaly, categorical)},
+        "data": {
+            "table": _roles(columns, ids, time, None, label, anomaly, categorical),
+            "file_format": plain_format(file_format(separator, decimal, thousands, encoding, skip_lines, sheet)),
+        },
     }
     settings = merged(read_config(config), flags)
     detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
+    tell_files(reading.files(source))
     sample = sampled(ExampleStream(source, reading), rows, seed)
     where = study or out.with_suffix(".db")
     console = Console(stderr=True)

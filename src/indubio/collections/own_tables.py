@@ -1,4 +1,4 @@
-"""A folder of the user's own tables: CSV, Parquet or NPZ files, each with a label for every row."""
+"""A folder of the user's own tables: CSV, Parquet, spreadsheet or NPZ files, each with a label for every row."""
 
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from indubio.collections.collection import LabelledTable
 from indubio.errors import DataError, quoted
 from indubio.inputs.tables import read_table
-from indubio.io.sources import natural_order, opened
+from indubio.io.sources import ENDINGS as TABLES
+from indubio.io.sources import SURE_ENDINGS, natural_order, opened
 
-ENDINGS = (".csv", ".parquet", ".npz")
+ENDINGS = (*TABLES, ".npz")
 ROWS, LABELS = "X", "y"  # of an NPZ file, as ADBench has them
 
 
@@ -23,9 +24,11 @@ def own_files(folder: str | Path) -> list[Path]:
     """The tables in a folder, or the one file that was named."""
     place = Path(folder)
     found = [place] if place.is_file() else sorted(place.glob("*"), key=natural_order) if place.is_dir() else []
-    chosen = [path for path in found if path.suffix.lower() in ENDINGS]
+    # As elsewhere, notes and summaries beside the tables of a folder are none.
+    known = ENDINGS if place.is_file() else (*SURE_ENDINGS, ".npz")
+    chosen = [path for path in found if path.name.lower().endswith(known)]
     if not chosen:
-        raise DataError(f"{place}: there is no table here; a folder or a file ({', '.join(ENDINGS)}) is needed.")
+        raise DataError(f"{place}: there is no table here; a folder or a file (.csv, .parquet, .npz, ...) is needed.")
     return chosen
 
 
@@ -35,7 +38,7 @@ def own_table(
     """A table of numbers with its labels.
 
     Args:
-        path: a CSV, Parquet or NPZ file.
+        path: a CSV, Parquet, spreadsheet or NPZ file.
         label: the column of labels; of an NPZ file the array, None is "y".
         anomaly: values of it that mean anomaly, where it does not hold 0 and 1.
         ignore: columns that are no features, such as serial numbers.

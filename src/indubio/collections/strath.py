@@ -11,7 +11,6 @@ import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -121,18 +120,17 @@ def strath(
 def deviations(spreadsheet: Path) -> Float[np.ndarray, " parts"]:
     """|measured - nominal| of "38 dia @200", in mm, in the order of the parts."""
     try:
-        from openpyxl import load_workbook
+        from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise MissingExtraError(
             f'reading {spreadsheet} needs the datasets extra: pip install "indubio[datasets]".'
         ) from None
 
     try:
-        workbook = load_workbook(spreadsheet, read_only=True, data_only=True)
-    except (BadZipFile, KeyError) as error:
+        cells = CalamineWorkbook.from_path(spreadsheet).get_sheet_by_index(0).to_python()
+    except CalamineError as error:
         raise DataError(f"{spreadsheet}: not a spreadsheet that can be read ({error}).") from None
-    rows = [row for row in workbook.worksheets[0].iter_rows(values_only=True) if any(cell is not None for cell in row)]
-    workbook.close()
+    rows = [row for row in cells if any(cell != "" for cell in row)]
     if len(rows) <= HEADER_ROWS or DIMENSION not in rows[0]:
         raise DataError(f'{spreadsheet}: no column "{DIMENSION}" with measured parts in the first sheet.')
     column = rows[0].index(DIMENSION)
@@ -140,7 +138,8 @@ def deviations(spreadsheet: Path) -> Float[np.ndarray, " parts"]:
     without = [part for part, value in enumerate(measured, start=1) if not isinstance(value, int | float)]
     if without:
         raise DataError(f'{spreadsheet}: part {without[0]} has no "{DIMENSION}".')
-    return np.asarray(np.abs(np.array(measured, dtype=np.float64) - nominal))
+    lengths = np.array([nominal, *measured], dtype=np.float64)
+    return np.asarray(np.abs(lengths[1:] - lengths[0]))
 
 
 def outside_fences(values: Float[np.ndarray, " values"], fence: float = FENCE) -> Bool[np.ndarray, " values"]:

@@ -28,7 +28,7 @@ class Reference:
         group: which group each of `scores` belongs to; None without groups.
         dropped: how many examples were left out for their high scores, as likely anomalies.
 
-    Example:
+    Examples:
         Of 9 good examples 2 score at least 8: the p-value is (1 + 2) / (9 + 1).
 
         >>> import numpy as np

@@ -19,7 +19,7 @@ def alarms(
         level: largest false-alarm rate.
         smallest_p: 1 / (n + 1); a level below it is refused, since it could raise no alarm at all.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> alarms(np.array([0.01, 0.05, 0.4]), level=0.05, smallest_p=0.01)
         array([ True,  True, False])
@@ -52,7 +52,7 @@ def select_anomalies(
         fdr: largest expected share of good examples among those selected.
         smallest_p: 1 / (n + 1); an `fdr` below it is refused, since nothing could be selected.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> select_anomalies(np.array([0.001, 0.02, 0.04, 0.5, 0.9]), fdr=0.1)
         array([ True,  True,  True, False, False])

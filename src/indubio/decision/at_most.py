@@ -27,7 +27,7 @@ class AtMost(LimitedReviews):
             table's time column.
         least: refer nothing that is not more uncertain than this, however quiet the day.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.decision import Evidence
         >>> from indubio.uncertainty import quantify

@@ -16,7 +16,7 @@ class Budget(LimitedReviews):
     Args:
         share: largest share to refer.
 
-    Example:
+    Examples:
         A new example is above the second largest of four uncertainties in two of five cases; that of a probable inlier
         counts half.
 

@@ -33,7 +33,7 @@ class Cost(Referral):
             those of examples as they come, given to `refer_by`, or those that `learn` is given; the new detector's rule
             has the number. Anomalies are mostly far rarer than one half, and much is then called or referred in vain.
 
-    Example:
+    Examples:
         A missed anomaly costs ten times a false alarm, so an example is called an anomaly early: from 1/11 on. The
         first two are referred: a review costs less than either verdict is expected to cost.
 

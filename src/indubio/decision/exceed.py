@@ -28,7 +28,7 @@ class Exceed(Referral):
         contamination: gamma, the share of anomalies that is expected.
         confidence: least confidence of an accepted verdict.
 
-    Example:
+    Examples:
         Of 100 reference examples, 50, 85, 90 and 100 score at most as high. With a share of anomalies of 0.1 the one
         at 90 could as well have come out the other way.
 

@@ -9,7 +9,7 @@ from indubio.decision.referral import Labelled, Referral, Uncertainties
 class NoReferral(Referral):
     """Nothing is referred; `by` only says which uncertainty to show beside the verdict.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> NoReferral().fit({"total": np.array([0.1, 0.2])})
         inf

@@ -24,7 +24,7 @@ class RejEx(Referral):
         contamination: gamma, the share of anomalies that is expected.
         tolerance: T; the larger, the more is referred.
 
-    Example:
+    Examples:
         Of 100 reference examples, 50, 85, 90 and 100 score at most as high. Only what is far below the share of
         anomalies expected is left to the detector.
 

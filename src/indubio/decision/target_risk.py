@@ -37,7 +37,7 @@ class TargetRisk(Referral):
         alpha: largest error rate among the accepted.
         delta: probability of a labelled set that misleads.
 
-    Example:
+    Examples:
         At most 5 % errors with 90 % confidence: even without a single error, that takes 45 accepted examples.
 
         >>> TargetRisk(alpha=0.05, delta=0.1).fewest

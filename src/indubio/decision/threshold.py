@@ -13,7 +13,7 @@ class UncertaintyThreshold(Referral):
     Args:
         threshold: refer what is above it, in the units of the uncertainty itself (the total ranges over [0, 1/4]).
 
-    Example:
+    Examples:
         The total uncertainty p (1 - p) is largest at p = 1/2.
 
         >>> import numpy as np

@@ -59,7 +59,7 @@ def compare(
         min_anomalies: fewest retained anomalies of a defined point of a curve.
         min_inliers: fewest retained inliers of a defined point of a curve.
 
-    Example:
+    Examples:
         Both detectors are wrong on the same two examples, but only one is unsure of them.
 
         >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]

@@ -39,7 +39,7 @@ class Confusion:
         tn: inliers called inliers.
         fn: anomalies called inliers.
 
-    Example:
+    Examples:
         >>> counts = Confusion.of(labels=[0, 0, 0, 1, 1], predictions=[0, 0, 1, 1, 0])
         >>> counts.sensitivity.item(), round(counts.specificity.item(), 2)
         (0.5, 0.67)
@@ -133,7 +133,7 @@ def cost_per_example(
         false_alarm: cost of an inlier that was called an anomaly.
         review: cost of a person looking at an example.
 
-    Example:
+    Examples:
         >>> costs = {"missed_anomaly": 10.0, "false_alarm": 1.0, "review": 0.5}
         >>> cost_per_example([0, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 1], **costs)  # an alarm, a miss and a review
         2.875
@@ -153,7 +153,7 @@ METRICS: Mapping[str, Callable[[Confusion], Points]] = MappingProxyType(
 def auroc(labels: Binary, scores: Values) -> float:
     """P(score of an anomaly > score of an inlier), ties one half; NaN when all examples are of one class.
 
-    Example:
+    Examples:
         Five of the six pairs of an anomaly and an inlier are in the right order, and the sixth ties.
 
         >>> round(auroc([0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.3, 0.9]), 3)
@@ -170,7 +170,7 @@ def error_detection_auroc(labels: Binary, predictions: Binary, uncertainty: Valu
     1 is an uncertainty that names every error first, 0.5 one that knows nothing of them. NaN when all predictions
     are right or all are wrong: there is then nothing to tell apart.
 
-    Example:
+    Examples:
         >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
         >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
         >>> uncertainty = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]

@@ -111,7 +111,7 @@ def accuracy_rejection_curve(
         min_anomalies: fewest retained anomalies of a defined point.
         min_inliers: fewest retained inliers of a defined point.
 
-    Example:
+    Examples:
         >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]
         >>> predictions = [0, 0, 0, 1, 1, 1, 1, 0]
         >>> uncertainty = [0.1, 0.2, 0.1, 0.9, 0.3, 0.1, 0.2, 0.8]

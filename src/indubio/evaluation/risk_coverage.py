@@ -18,7 +18,7 @@ def area_under_risk_coverage(labels: Binary, predictions: Binary, uncertainty: V
     Examples of equal uncertainty are taken in random order and the expectation is given: an uncertainty that
     is constant has the plain error rate, whatever the order of the rows.
 
-    Example:
+    Examples:
         A quarter is wrong. An uncertainty that knows which has less than that; one that is constant has just that.
 
         >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]

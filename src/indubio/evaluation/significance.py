@@ -24,7 +24,7 @@ def average_ranks(values: ArrayLike, *, high_is_good: bool = True) -> Float[NDAr
         values: (sets, detectors), a number for each; none may be missing.
         high_is_good: whether the highest number of a set has rank 1.
 
-    Example:
+    Examples:
         >>> average_ranks([[0.9, 0.8, 0.7], [0.9, 0.9, 0.1]]).tolist()
         [1.25, 1.75, 3.0]
     """
@@ -46,7 +46,7 @@ def critical_difference(detectors: int, sets: int, *, level: float = 0.05) -> fl
         sets: on how many sets, N.
         level: of the test over all pairs.
 
-    Example:
+    Examples:
         Demsar's example of four classifiers on fourteen sets.
 
         >>> round(critical_difference(4, 14), 2)
@@ -61,7 +61,7 @@ def critical_difference(detectors: int, sets: int, *, level: float = 0.05) -> fl
 def signed_rank_p(differences: Sequence[float]) -> float:
     """Two-sided p of Wilcoxon's signed rank test; 1 when nothing differs.
 
-    Example:
+    Examples:
         The first is better on every one of five sets, which has a chance of 2 in 32 if neither is.
 
         >>> signed_rank_p([0.1, 0.2, 0.05, 0.01, 0.3])
@@ -77,7 +77,7 @@ def signed_rank_p(differences: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm: the smallest p times the number of tests, the next times one less, never falling; at most 1.
 
-    Example:
+    Examples:
         >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
         [0.03, 0.06, 0.06]
     """

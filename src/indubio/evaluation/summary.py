@@ -69,7 +69,7 @@ def evaluate(
         min_anomalies: fewest retained anomalies of a defined point.
         min_inliers: fewest retained inliers of a defined point.
 
-    Example:
+    Examples:
         Two of eight predictions are wrong, and they are the most uncertain ones: without them nothing is wrong.
 
         >>> labels      = [0, 0, 0, 0, 1, 1, 1, 1]

@@ -13,6 +13,7 @@ import numpy as np
 from indubio.conformal import Reference
 from indubio.decision import REFERRALS, LimitedReviews, Referral
 from indubio.errors import ModelFileError
+from indubio.export.file_digest import KEY as DIGEST
 from indubio.inputs import (
     Column,
     FittedScaling,
@@ -64,7 +65,7 @@ class Metadata:
 
     def to_json(self) -> str:
         """As text for the model's metadata."""
-        plain = asdict(self) | {"format": FORMAT}
+        plain = asdict(self) | {"format": FORMAT, "digest": DIGEST}
         kinds = {rule: kind for kind, rule in REFERRALS.items()}
         plain["referral"]["kind"] = kinds[type(self.referral)]
         if self.reading is not None and self.reading.layout is not None:
@@ -72,9 +73,16 @@ class Metadata:
         return json.dumps(plain, default=lambda array: array.tolist())
 
     @classmethod
-    def from_json(cls, text: str) -> "Metadata":
-        """Back from text, as `to_json` gave it."""
+    def from_json(cls, text: str, *, has_digest: bool) -> "Metadata":
+        """Back from text, as `to_json` gave it.
+
+        Args:
+            text: the JSON.
+            has_digest: whether the file has a digest of itself; one that was exported with it must.
+        """
         plain = json.loads(text)
+        if plain.get("digest") and not has_digest:
+            raise ModelFileError("the ONNX model has lost its digest: the file is damaged or was changed.")
         if plain.get("format") != FORMAT:
             raise ModelFileError(
                 f"the ONNX model has metadata of format {plain.get('format')}, and this version reads {FORMAT}. "

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from indubio.decision.referral import EVEN
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
+from indubio.export.file_digest import BLANK, with_digest
+from indubio.export.file_digest import KEY as DIGEST
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
@@ -36,7 +38,7 @@ def export_onnx(detector: Detector, path: str | PathLike[str]) -> None:
         detector: fitted, with a built-in network; any posterior, likelihood and conversion.
         path: the file to write.
     """
-    content = onnx_model(detector).SerializeToString()
+    content = with_digest(onnx_model(detector).SerializeToString())
     with whole_file(str(path)) as file:
         file.write(content)
 
@@ -113,7 +115,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         flags["refer"] = graph.add("Greater", graph.add("Where", alarm, found[rule.by], less), referral)
     for name, value in flags.items():
         graph.output(name, value, ["examples"], TensorProto.BOOL)
-    return graph.model("indubio", {KEY: metadata.to_json()})
+    return graph.model("indubio", {KEY: metadata.to_json(), DIGEST: BLANK.decode()})
 
 
 def _scaled(graph: "Graph", scaling: FittedScaling, rows: str, kind: int) -> str:

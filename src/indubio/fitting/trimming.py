@@ -49,7 +49,7 @@ class Trimming(Settings):
         reference: what happens to the highest scores among the rows that calibrate: "drop" leaves as large a share of
             them out, "keep" none. See docs/contamination.md for what each promises.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(100, 3))

@@ -2,16 +2,18 @@
 
 from indubio.inputs.images import ImageFiles, Images
 from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
-from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
+from indubio.inputs.recordings import Long, Wide, array_windows, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.inputs.tables import Roles, Table, read_table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
+from indubio.io.file_format import FileFormat
 
 __all__ = [
     "SCALINGS",
     "Column",
+    "FileFormat",
     "FittedScaling",
     "FittedSpectra",
     "ImageFiles",
@@ -33,6 +35,7 @@ __all__ = [
     "Windowing",
     "Windows",
     "ZScore",
+    "array_windows",
     "read_table",
     "read_windows",
     "stream_tables",

@@ -84,7 +84,7 @@ def data_findings(
         quality: what the sensors of windows did, from `fit_quality`; None for rows.
         examples: how many there are where the values are but a sample of them, and the schema is of all; else None.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rows = np.random.default_rng(0).normal(size=(100, 3))
         >>> rows[:, 1] = 7

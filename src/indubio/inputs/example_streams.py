@@ -8,10 +8,10 @@ Every example has a place that does not depend on the order of reading, and ever
 and not by when it is read, it is decided what an example is for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -24,13 +24,14 @@ from indubio.inputs.reading import Reading
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.tables import Roles, Table, stream_file
 from indubio.inputs.windows import WindowReport, Windows
-from indubio.io.remote import RemotePath
-from indubio.io.sources import ROWS_AT_ONCE, CsvSource, ParquetSource, Source, opened
+from indubio.io.source_base import ending
+from indubio.io.sources import ROWS_AT_ONCE, FileSource, Source
 
 BUFFER_VALUES = 2**25  # 128 MB as the network gets them
 UNITS_AT_ONCE = 4  # open at a time in a shuffled pass
 UNIT = 2**40  # more rows than a unit has
 CSV_BYTES = 8  # of a value in a CSV file, roughly
+PACKED = 4  # times larger is a compressed file of numbers, roughly
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,13 +42,13 @@ class StreamBlock:
         data: the examples, good ones only.
         places: which of all they are; ascending.
         unit: number of the unit they are from.
-        name: where they are, for messages.
+        name: says where they are, for messages; a line is looked for only then.
     """
 
     data: NamedExamples
     places: UInt64[np.ndarray, " examples"]
     unit: int
-    name: str
+    name: Callable[[], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class ExampleStream:
     """Training examples that are read from files in every pass, for data larger than memory.
 
     Args:
-        source: CSV or Parquet: a file, folder, pattern or several paths; also a table in memory.
+        source: text (CSV), Parquet or spreadsheet: a file, folder, pattern or several paths; also a table in memory.
         reading: how the files are read; a table of features by default. Rows labelled as anomalies are left out.
         buffer: examples that are mixed in memory at a time, the more the better; None holds 2^25 values, 128 MB.
     """
@@ -99,7 +100,7 @@ class ExampleStream:
     @cached_property
     def units(self) -> Sequence[Source]:
         """What can be read alone, in order; windows may reach from one file into the next, and are one unit."""
-        files = opened(self.source)
+        files = self.reading.files(self.source)
         return files[:1] if self.reading.table is None else [unit for file in files for unit in file.units()]
 
     def blocks(self, random: np.random.Generator | None = None) -> Iterator[StreamBlock]:
@@ -155,20 +156,22 @@ class ExampleStream:
 
     def value_count(self) -> int:
         """About how many values the files hold: exact for Parquet, guessed from the size of CSV files."""
-        return sum(_values(file, self.reading.table) for file in opened(self.source))
+        return sum(_values(file, self.reading.table) for file in self.reading.files(self.source))
 
     def _unit(self, unit: int, rows_at_once: int) -> Iterator[StreamBlock]:
         start = 0
         for data in self._parts(self.units[unit], rows_at_once):
             places = np.arange(start, start + len(data), dtype=np.uint64) + np.uint64(unit * UNIT)
-            where = f"window {start}" if isinstance(data, Windows) else self.units[unit].place(start)
-            name = f"{where} and what follows"
+            name = partial(self._named, unit, start, isinstance(data, Windows))
             start += len(data)
             if isinstance(data, Table) and data.labels is not None:
                 good: Bool[np.ndarray, " rows"] = ~data.labels
                 data, places = data.select(good), places[good]
             if len(data):
                 yield StreamBlock(data=data, places=places, unit=unit, name=name)
+
+    def _named(self, unit: int, start: int, windows: bool) -> str:
+        return f"{f'window {start}' if windows else self.units[unit].place(start)} and what follows"
 
     def _parts(self, unit: Source, rows_at_once: int) -> Iterator[NamedExamples]:
         if self.reading.table is None:
@@ -190,7 +193,7 @@ def named_errors(block: StreamBlock) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise type(error)(f"{block.name}: {error}") from None
+        raise type(error)(f"{block.name()}: {error}") from None
 
 
 def _merged(first: Schema, second: Schema) -> Schema:
@@ -215,10 +218,10 @@ def _merged_column(first: Column, second: Column) -> Column:
 
 
 def _values(file: Source, roles: Roles | None) -> int:
-    columns = len(file.schema.names if roles is None else roles.needed(file.schema.names))
-    if isinstance(file, ParquetSource):
-        return file.rows * columns
-    if isinstance(file, CsvSource):
-        size = file.path.version()[0] if isinstance(file.path, RemotePath) else file.path.stat().st_size
-        return size // CSV_BYTES
-    return 0
+    if not isinstance(file, FileSource):
+        return 0
+    known, there = file.value_count, file.schema.names
+    columns = len(there if roles is None else roles.needed(there))
+    if known is not None:
+        return known // max(len(there), 1) * columns
+    return file.version[0] * (PACKED if ending(file.path.name)[1] else 1) // CSV_BYTES

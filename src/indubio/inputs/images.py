@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from indubio.errors import DataError, MissingExtraError, ShapeError
 from indubio.io.remote import RemotePath, is_remote, local_path
-from indubio.io.sources import KINDS as TABLES
+from indubio.io.sources import SURE_ENDINGS as TABLES
 from indubio.io.sources import files_of
 from indubio.settings import AtLeastOne, Settings
 

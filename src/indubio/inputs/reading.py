@@ -10,7 +10,8 @@ from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Roles, Table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
-from indubio.io.sources import opened
+from indubio.io.file_format import UNSAID, FileFormat
+from indubio.io.sources import Source, opened
 from indubio.settings import ByKind, Settings
 
 
@@ -23,25 +24,30 @@ class Reading(Settings):
         layout: how the recording lies in its columns, for windows.
         windowing: how windows are cut, for windows.
         images: size and colour, for images.
+        file_format: separator, decimal mark, encoding, sheet of the files. A model keeps those of its training files
+            as a first guess: every file is looked at by itself.
     """
 
     table: Roles | None = None
     layout: Annotated[Wide | Long, ByKind(LAYOUTS)] | None = None
     windowing: Windowing | None = None
     images: ImageFiles | None = None
+    file_format: FileFormat | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         kinds = [self.table, self.layout, self.images]
         if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
             raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
+        if self.images is not None and self.file_format is not None:
+            raise ConfigError(f"{', '.join(self.file_format.given)}: for tables and recordings, and these are images.")
 
     def read(self, source: Any) -> Table | Windows | Images:
         """All rows, windows or images of the source, in memory."""
         if self.images is not None:
             return self.images.read(source)
         if self.layout is not None and self.windowing is not None:
-            return read_windows(source, self.layout, self.windowing)
+            return read_windows(source, self.layout, self.windowing, file_format=self.file_format)
         parts = list(self.stream(source))
         if not parts:
             raise DataError(f"{source}: there are no rows.")
@@ -59,9 +65,21 @@ class Reading(Settings):
             return
         size = {} if at_once is None else {"rows_at_once" if self.table else "windows_at_once": at_once}
         if self.layout is not None and self.windowing is not None:
-            yield from stream_windows(source, self.layout, self.windowing, **size)
+            yield from stream_windows(source, self.layout, self.windowing, file_format=self.file_format, **size)
         elif self.table is not None:
-            yield from stream_tables(source, self.table, **size)
+            yield from stream_tables(source, self.table, file_format=self.file_format, **size)
+
+    def files(self, source: Any) -> list[Source]:
+        """What the source names, opened; of images nothing."""
+        return [] if self.images is not None else opened(source, self.file_format)
+
+    def kept(self, source: Any) -> "Reading":
+        """The same for a model to keep: how its training files were written is a first guess for others."""
+        files = self.files(source)
+        if not files or (not self.file_format and all(file.said is None for file in files[:1])):
+            return self
+        found = (self.file_format or UNSAID).changed(files[0].found_format)
+        return replace(self, file_format=found.as_guess())
 
     def resolved(self, source: Any) -> "Reading":
         """The same with all that the training files decide: the size and colour of images."""
@@ -71,7 +89,7 @@ class Reading(Settings):
         """The same for data to judge, which need not have the label column."""
         if self.table is None or self.table.label is None:
             return self
-        there = all(self.table.label in file.schema.names for file in opened(source))
+        there = all(self.table.label in file.schema.names for file in self.files(source))
         return self if there else replace(self, table=replace(self.table, label=None))
 
 
@@ -82,6 +100,7 @@ def reading_for(
     passed: Sequence[str],
     label: str | None = None,
     anomaly: Sequence[str] | None = None,
+    file_format: FileFormat | None = None,
 ) -> Reading:
     """How new files are read for a model: as its training files were, with some columns more.
 
@@ -93,8 +112,11 @@ def reading_for(
         passed: further columns to pass through.
         label: label column, where it is not the one the model knows.
         anomaly: its values that mean anomaly.
+        file_format: what is asked of the files; the rest is found out, with those of the training as a first guess.
     """
     reading = known or Reading(table=Roles(columns=schema.names))
+    if file_format is not None and file_format.given:
+        reading = replace(reading, file_format=(reading.file_format or UNSAID).changed(file_format))
     if not passed and label is None:
         return reading.for_new_data(source)
     if reading.table is None:

@@ -171,7 +171,7 @@ class MinMax(Scaling):
 class ZScore(Scaling):
     """Standard deviations from the mean of the training rows. The output must be linear: `last_activation="none"`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rows = np.array([[1.0], [3.0]])
         >>> ZScore().fit(rows).scaled(np.array([[2.0], [5.0]])).ravel().tolist()
@@ -194,7 +194,7 @@ class Robust(Scaling):
     Args:
         quantiles: the lower and the upper one, between which the unit lies.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rows = np.array([[0.0], [1.0], [2.0], [3.0], [1000.0]])
         >>> Robust().fit(rows).scaled(np.array([[2.0], [4.0]])).ravel().tolist()

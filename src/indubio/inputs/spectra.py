@@ -53,7 +53,7 @@ class Spectra(Settings):
         rate: samples per second, for the names of the bands; None takes the rate of windows that were resampled, and
             without one the names are in cycles per sample.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> time = np.arange(1024) / 12000
         >>> hum = np.sin(2 * np.pi * 1000 * time)[None, :, None]

@@ -12,6 +12,10 @@ from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
 from indubio.inputs.schema import Categories
+from indubio.inputs.spoilt_numbers import spoilt_number
+from indubio.io.arrow_columns import is_number, is_text
+from indubio.io.file_format import FileFormat
+from indubio.io.number_styles import way_out
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
 
@@ -176,24 +180,29 @@ class Roles(Settings):
         return np.array([known[value] for value in texts], dtype=bool)
 
 
-def read_table(source: Any, **roles: Any) -> Table:
+def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: Any) -> Table:
     """A table from files or from memory.
 
     Args:
-        source: a CSV or Parquet file, a folder or pattern of them, several paths, a DataFrame (pandas, polars) or an
-            Arrow table.
+        source: a text (CSV), Parquet or spreadsheet file, a folder or pattern of them, several paths, a DataFrame
+            (pandas, polars) or an Arrow table.
+        file_format: separator, decimal mark, encoding, sheet; None finds them out.
         roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
-    parts = list(stream_tables(source, Roles(**given)))
+    parts = list(stream_tables(source, Roles(**given), file_format=file_format))
     if not parts:
         raise DataError(f"{source if isinstance(source, str | Path) else 'the table'}: there are no rows.")
     return Table.concatenated(parts)
 
 
-def stream_tables(source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE) -> Iterator[Table]:
+def stream_tables(
+    source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE, file_format: FileFormat | None = None
+) -> Iterator[Table]:
     """The same, part by part, for what does not fit into memory."""
-    for file in opened(source):
+    files = opened(source, file_format)
+    for file in files:
+        _refuse_other_columns(files[0], file, roles)
         yield from stream_file(file, roles, rows_at_once=rows_at_once)
 
 
@@ -201,6 +210,26 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     """One file, so many rows at a time."""
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
+    taken = {*roles.passed, roles.label, *roles.categorical}
+    numbers = [name for name in wanted if name not in taken]
+    file.refuse_doubtful(numbers)
+    if found := spoilt_number(file, numbers):
+        row, name, value = found
+        raise DataError(f'{file.place(row)}, column "{name}": {value!r} is not a number.{way_out(value)}')
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
     for table in file.tables(types, rows_at_once):
         yield roles.part(table, file.name)
+
+
+def _refuse_other_columns(first: Source, file: Source, roles: Roles) -> None:
+    """Refuse a file that lacks columns of the first one, or has text for its numbers."""
+    if file is first or roles.columns is not None:
+        return
+    there, others = file.schema, {*roles.passed, roles.label, *roles.categorical}
+    for known in first.schema:
+        if known.name in others:
+            continue
+        if known.name not in there.names:
+            raise DataError(f'{file.name}: no column "{known.name}", which {first.name} has.')
+        if is_number(known.type) and is_text(there.field(known.name).type) and not spoilt_number(file, [known.name]):
+            raise DataError(f'{file.name}: column "{known.name}" holds text, and in {first.name} numbers.')

@@ -11,6 +11,9 @@ from jaxtyping import Float, Shaped
 from indubio.errors import DataError
 
 Place = Callable[[int], str]  # where a row is, for error messages
+_DOTTED = re.compile(
+    r"^\d{1,2}\.\d{1,2}\.\d{4}(?: \d{1,2}:(?P<minutes>\d\d)(?P<seconds>:\d\d(?:(?P<mark>[.,])\d{1,9})?)?)?$"
+)
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 
 
@@ -64,13 +67,15 @@ def times(
         name: of the column.
         place: where a row is.
         expected: what earlier rows were.
-        time_format: of text, as for `strptime`; None is ISO 8601.
+        time_format: of text, as for `strptime`; None is ISO 8601, or day.month.year with a time of day.
     """
     column = plain(column)
     if column.null_count:
         raise DataError(f'{place(first_null(column))}: column "{name}" has no time.')
     if time_format is not None:
         column = _formatted(column, time_format, name, place)
+    elif is_text(column.type) and len(column) and (dotted := _dotted(column[0].as_py())):
+        column = _formatted(column, dotted, name, place)
     elif is_text(column.type) and len(column):
         column = _parsed(column, _spelled(column[0].as_py()), name, place, "a time (ISO 8601, or seconds)")
     kind = _clock(column.type)
@@ -87,6 +92,16 @@ def times(
     if kind == pa.float64() and not np.isfinite(stamps).all():
         raise DataError(f'{place(int(np.argmin(np.isfinite(stamps))))}: column "{name}" has no time.')
     return stamps, kind
+
+
+def _dotted(text: str) -> str | None:
+    """The format of a time such as 31.12.2026 14:05:33,5, whose dots say which is the day; None for others."""
+    match = _DOTTED.match(text)
+    if match is None:
+        return None
+    # A fraction may be missing on some lines, also on the first.
+    clock = "" if match["minutes"] is None else " %H:%M" if match["seconds"] is None else " %H:%M:%S"
+    return f"%d.%m.%Y{clock}" + (f"{match['mark'] or '.'}%f" if match["seconds"] else "")
 
 
 def _spelled(text: str) -> pa.DataType:

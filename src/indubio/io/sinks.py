@@ -1,11 +1,11 @@
-"""Where results go: CSV, Parquet or JSON lines, written table by table, appearing only when they are whole.
+"""Where results go: CSV, Parquet, JSON lines or Excel, written table by table, appearing only when they are whole.
 
-A target may be a URL that fsspec knows. "-" is standard output.
+A target may be a URL that fsspec knows. "-" is standard output. CSV and JSON lines are compressed where the name says
+so (.csv.gz, .csv.zst); CSV is always written with commas, decimal points and UTF-8.
 """
 
 import json
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,24 +16,22 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from indubio.errors import ConfigError
+from indubio.io.excel_sink import ExcelSink
+from indubio.io.sink_base import Sink
+from indubio.io.source_base import ending
 from indubio.io.whole_files import whole_file
 
-Format = Literal["csv", "parquet", "jsonl"]
-FORMATS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+__all__ = ["FORMATS", "Format", "Sink", "format_of", "sink"]
 
-
-class Sink(ABC):
-    """Takes tables of one schema, one after the other."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    @abstractmethod
-    def write(self, table: pa.Table) -> None:
-        """Add the rows of a table."""
-
-    def close(self) -> None:  # noqa: B027 - most formats have nothing to finish
-        """Finish the format; the stream stays open."""
+Format = Literal["csv", "parquet", "jsonl", "xlsx"]
+FORMATS: dict[str, Format] = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".xlsx": "xlsx",
+}
+COMPRESSED = (".csv", ".jsonl", ".ndjson")  # may have the ending of a compression behind it
 
 
 class _CsvSink(Sink):
@@ -65,7 +63,12 @@ class _JsonLinesSink(Sink):
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
 
-_SINKS: dict[Format, type[Sink]] = {"csv": _CsvSink, "parquet": _ParquetSink, "jsonl": _JsonLinesSink}
+_SINKS: dict[Format, type[Sink]] = {
+    "csv": _CsvSink,
+    "parquet": _ParquetSink,
+    "jsonl": _JsonLinesSink,
+    "xlsx": ExcelSink,
+}
 
 
 def format_of(target: str | Path, chosen: Format | None = None) -> Format:
@@ -74,10 +77,13 @@ def format_of(target: str | Path, chosen: Format | None = None) -> Format:
         return chosen
     if str(target) == "-":
         return "csv"
-    ending = Path(target).suffix.lower()
-    if ending not in FORMATS:
-        raise ConfigError(f"{target}: unknown file type {ending!r}. Known are {', '.join(FORMATS)}.")
-    return FORMATS[ending]
+    kind, compression = ending(str(target))
+    if kind not in FORMATS or (compression and kind not in COMPRESSED):
+        shown = Path(target).suffix.lower()
+        raise ConfigError(
+            f"{target}: unknown file type {shown!r}. Known are {', '.join(FORMATS)}, and .csv.gz, .csv.zst, .jsonl.gz."
+        )
+    return FORMATS[kind]
 
 
 @contextmanager
@@ -89,5 +95,27 @@ def sink(target: str | Path, chosen: Format | None = None) -> Iterator[Sink]:
             yield out
         sys.stdout.buffer.flush()
         return
-    with whole_file(target) as stream, closing(make(stream)) as out:
+    compression = ending(str(target))[1] if make in (_CsvSink, _JsonLinesSink) else None
+    with whole_file(target) as stream, _compressed(stream, compression) as packed, closing(make(packed)) as out:
         yield out
+
+
+@contextmanager
+def _compressed(stream: IO[bytes], compression: str | None) -> Iterator[IO[bytes]]:
+    if compression is None:
+        yield stream
+        return
+    with pa.PythonFile(_KeptOpen(stream), "w") as kept, pa.CompressedOutputStream(kept, compression) as packed:
+        yield packed
+
+
+class _KeptOpen:
+    """A stream that is not closed with what writes to it: its owner syncs it before it is whole."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.write, self.flush = stream.write, stream.flush
+
+    def close(self) -> None:
+        """Leave it to its owner."""

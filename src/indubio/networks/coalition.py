@@ -34,7 +34,7 @@ class Coalition(Architecture):
             has biases: without them a network gives 0.5 for a sensor at its lowest value, and in a coalition no other
             sensor makes up for it.
 
-    Example:
+    Examples:
         The networks have the same layers, and weights of their own.
 
         >>> network = Coalition(network=Dense(widths=(8,))).build((20, 3))

@@ -27,7 +27,7 @@ class Conv2d(Convolutional):
             values of an image.
         skips: U-Net skips, added to the input of every decoder block but the first.
 
-    Example:
+    Examples:
         Any size comes back as it was.
 
         >>> network = Conv2d(channels=(4, 8), latent=5).build((13, 10, 3))

@@ -92,7 +92,7 @@ class NoisyLikelihood(Likelihood, ABC):
 class GaussianLikelihood(NoisyLikelihood):
     """Gaussian noise; the default, with sigma = 1, is the paper's.
 
-    Example:
+    Examples:
         A value's score is half of its squared distance to its reconstruction.
 
         >>> import numpy as np
@@ -111,7 +111,7 @@ class GaussianLikelihood(NoisyLikelihood):
 class LaplaceLikelihood(NoisyLikelihood):
     """Laplace noise: heavier tails, so single far-off values count less.
 
-    Example:
+    Examples:
         A value's score is its distance to its reconstruction.
 
         >>> import numpy as np
@@ -136,7 +136,7 @@ class StudentLikelihood(NoisyLikelihood):
     Args:
         freedom: degrees of freedom, nu; the smaller, the heavier the tails.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
         >>> from indubio.posteriors import Deterministic, Training
@@ -155,7 +155,7 @@ class StudentLikelihood(NoisyLikelihood):
 class BernoulliLikelihood(Likelihood):
     """For data in [0, 1] read as probabilities; needs `last_activation="sigmoid"` and clipped scaling.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
         >>> from indubio.posteriors import Deterministic, Training
@@ -180,7 +180,7 @@ class ContinuousBernoulliLikelihood(Likelihood):
     The reconstruction is the parameter m, not the mean: that is nearer to 1/2. Needs `last_activation="sigmoid"` and
     clipped scaling.
 
-    Example:
+    Examples:
         With a parameter of 1/4, C is log(3) / (1/2), so that the density is that times (1/4)^x (3/4)^(1 - x).
 
         >>> import numpy as np
@@ -246,7 +246,7 @@ class TruncatedGaussianLikelihood(BoundedLikelihood):
 
     The reconstruction is the mode, not the mean. Needs `last_activation="sigmoid"` and clipped scaling.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from scipy import stats
         >>> from indubio.networks import Autoencoder, Dense
@@ -274,7 +274,7 @@ class BetaLikelihood(BoundedLikelihood):
     Args:
         edge: what 0 counts as, and 1 less it is what 1 counts as; the smaller, the more a value at an end counts.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from scipy import stats
         >>> from indubio.networks import Autoencoder, Dense

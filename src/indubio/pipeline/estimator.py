@@ -315,6 +315,26 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """Uncertainty above which a verdict is referred."""
         return self.fitted_chain.decider.referral_threshold
 
+    def __repr__(self, **options: Any) -> str:
+        """The parameters, as scikit-learn writes them, and what was learned, once something was."""
+        parameters = str(super().__repr__(**options))
+        if "chain_" not in vars(self):
+            return parameters
+        what = {1: "rows", 2: "windows", 3: "images"}[len(self.input_shape_)]
+        size = " x ".join(map(str, self.input_shape_))
+        return (
+            f"{parameters}, fitted on {self.n_training_} {what} of {size} values: "
+            f"{self.conversion_.draws} draws, {self.n_reference_} reference examples"
+        )
+
+    def _html_repr(self) -> str:
+        """What a notebook shows; scikit-learn calls it."""
+        if "chain_" not in vars(self):
+            return str(super()._html_repr())
+        from indubio.notebook import detector_html
+
+        return detector_html(self)
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing != "error"

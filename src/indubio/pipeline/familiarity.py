@@ -32,7 +32,7 @@ class Familiarity:
         centres: of the training examples, in units of their range.
         usual: the distance from the nearest of them that one good example in a hundred exceeds.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> seen = np.random.default_rng(0).normal(size=(500, 2))
         >>> known = Familiarity.fit(seen, in_order=False, seed=0)

@@ -26,7 +26,7 @@ class AnchoredEnsemble(SeparateDraws, TrainedPosterior):
     Args:
         members: size of the ensemble, M.
 
-    Example:
+    Examples:
         Every member is a network with weights of its own.
 
         >>> import numpy as np

@@ -41,7 +41,7 @@ class BayesByBackprop(TrainedPosterior):
         initial_rho: initial rho; -3 makes sigma about 0.05, half of the initial means' spread. It moves by a learning
             rate per step at most, so what starts far lower stays there: see docs/decisions/priors-and-chains.md.
 
-    Example:
+    Examples:
         One distribution of weights is trained; every draw is a sample of it.
 
         >>> import numpy as np

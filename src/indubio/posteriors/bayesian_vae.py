@@ -41,7 +41,7 @@ class BayesianVAE(SGHMC):
     Args:
         kl_weight: weight of the code's KL divergence from the standard normal.
 
-    Example:
+    Examples:
         The network needs a second output of the encoder, the spread of the code: `code_noise`.
 
         >>> import numpy as np

@@ -41,7 +41,7 @@ class CyclicalSGMCMC(SGHMC):
         thinning: moves of a cycle for each of its draws, with noise.
         chains: that share the draws, each from a network of its own.
 
-    Example:
+    Examples:
         Two cycles of 10 moves, and 5 more for each of three draws.
 
         >>> import numpy as np

@@ -18,7 +18,7 @@ from indubio.training.network_fits import FitContext, fit_network
 class Deterministic(TrainedPosterior):
     """A single autoencoder: MAP with the prior, MLE with `prior_scale=0`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
         >>> from indubio.posteriors import Training

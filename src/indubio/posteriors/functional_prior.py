@@ -52,7 +52,7 @@ class FunctionalPrior(SGHMC):
         directions: in which they are compared.
         moves: of the search, at most with each factor.
 
-    Example:
+    Examples:
         The draws tell how far prior networks were from the data, with the scales of fresh weights and with those found.
 
         >>> import numpy as np

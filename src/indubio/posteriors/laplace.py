@@ -47,7 +47,7 @@ class Laplace(TrainedPosterior):
         prior_precision: alpha, one over the prior variance of the last layer's weights; "auto" is that of the largest
             evidence.
 
-    Example:
+    Examples:
         The draws differ in the last layer alone.
 
         >>> import numpy as np

@@ -29,7 +29,7 @@ class MCDropout(TrainedPosterior):
         draws: number of masks, M.
         dropout: probability that a unit is switched off.
 
-    Example:
+    Examples:
         There is one network. A draw is a mask for each layer, over its 12, 12 and 1 units and back.
 
         >>> import numpy as np

@@ -59,7 +59,7 @@ class ParallelTempering(TrainedPosterior):
         swap_every: moves from one round of swaps to the next.
         most_rows: that moves look at; of more, the chains settle to the posterior of as many chosen at random.
 
-    Example:
+    Examples:
         All 3 chains make 20 moves, and 5 more before each draw.
 
         >>> import numpy as np

@@ -51,7 +51,7 @@ class Prototypes(ClosedFormPosterior):
         most: rows that a draw remembers at most.
         bandwidth: h^2, in units of the usual squared distance to the fifth neighbour.
 
-    Example:
+    Examples:
         A row is taken for the mean of the remembered rows that are nearest to it.
 
         >>> import numpy as np

@@ -58,7 +58,7 @@ class RandomFeatures(ClosedFormPosterior):
         keep_sums: keep what the decoders follow from, and the rows that calibrate, so that `Detector.update` needs no
             training data. A model is then larger by 8 units^2 bytes a draw (51 MB by default) and these rows.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Cosines, StudentLikelihood
         >>> from indubio.posteriors import Training

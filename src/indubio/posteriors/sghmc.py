@@ -49,7 +49,7 @@ class SGHMC(TrainedPosterior):
         temperature: T; 0 gives plain gradient descent with momentum, "auto" the T of the residuals, see `data_prior`.
         chains: that share the draws, each from a network of its own.
 
-    Example:
+    Examples:
         The chain makes 10 moves, and 5 more before each draw.
 
         >>> import numpy as np

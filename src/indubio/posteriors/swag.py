@@ -44,7 +44,7 @@ class SWAG(TrainedPosterior):
         collected: iterates that the Gaussian is of.
         every: steps from one to the next.
 
-    Example:
+    Examples:
         Two networks are trained, and three weights drawn around each.
 
         >>> import numpy as np

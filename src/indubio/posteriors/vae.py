@@ -25,7 +25,7 @@ class VAE(TrainedPosterior):
         draws: number of noises, M.
         kl_weight: weight of the code's KL divergence from the standard normal.
 
-    Example:
+    Examples:
         The network needs a second output of the encoder, the spread of the code: `code_noise`.
 
         >>> import numpy as np

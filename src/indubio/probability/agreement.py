@@ -31,7 +31,7 @@ def agreeing(
         smallest: the smallest p-value that there is.
         rate: of false alarms.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> p = np.array([[0.9, 0.9, 0.1], [0.7, 0.2, 0.3]])
         >>> agreeing(p, np.array([0.15, 0.3, 0.01]), smallest=0.01, rate=0.1).round(2)

@@ -22,7 +22,7 @@ from indubio.probability.ties import upper_tie
 class Ecdf(CdfConversion):
     """Empirical distribution of the training scores, which it keeps, sorted.
 
-    Example:
+    Examples:
         Three of the five training scores are at most 3.
 
         >>> import numpy as np

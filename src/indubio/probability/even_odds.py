@@ -43,7 +43,7 @@ class Odds(Conversion):
             None is the detector's `false_alarms`, and 0.1 without a detector.
         steepness: how fast the probability changes with the rarity.
 
-    Example:
+    Examples:
         Of nine scores one is at least 9: a rarity of (1 + 1/2) / 10, which has even odds at that rate.
 
         >>> import numpy as np

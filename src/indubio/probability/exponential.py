@@ -19,7 +19,7 @@ from indubio.probability.location_scale import LocationScale
 class Exponential(LocationScale):
     """Exponential distribution of the training scores, from the smallest of them.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
         >>> Exponential().fit(training).probability(new).round(2)

@@ -23,7 +23,7 @@ STEPS = 30  # of Newton's method at most; a handful are enough
 class Gamma(Shaped):
     """Gamma distribution of the training scores, from a little below the smallest of them.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
         >>> Gamma().fit(training).probability(new).round(2)

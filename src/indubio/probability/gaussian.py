@@ -19,7 +19,7 @@ from indubio.probability.location_scale import LocationScale
 class Gaussian(LocationScale):
     """Normal distribution of the training scores.
 
-    Example:
+    Examples:
         Scores up to the training mean of 3 have probability 0.
 
         >>> import numpy as np

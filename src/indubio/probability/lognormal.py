@@ -19,7 +19,7 @@ from indubio.probability.shaped import Shaped
 class LogNormal(Shaped):
     """Lognormal distribution of the training scores, from a little below the smallest of them.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
         >>> LogNormal().fit(training).probability(new).round(2)

@@ -18,7 +18,7 @@ from indubio.probability.location_scale import LocationScale
 class Uniform(LocationScale):
     """Uniform distribution between the smallest and the largest training score.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> training, new = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([[2.0, 3.0, 4.0, 5.0, 9.0]])
         >>> Uniform().fit(training).probability(new).round(2)

@@ -3,41 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Bool
-
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve, auroc, error_detection_auroc
 from indubio.evaluation.metrics import Confusion
+from indubio.evaluation.verdict_errors import VerdictErrors
 from indubio.report.subject import Subject
 from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
 ORDER = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 assert set(ORDER) == {*UNCERTAINTIES, *ON_DEMAND}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Errors:
-    """How wrong some verdicts are.
-
-    Args:
-        verdicts: how many there are.
-        missed: anomalies that pass as normal.
-        false_alarms: normal examples that are called anomalies.
-    """
-
-    verdicts: int
-    missed: int
-    false_alarms: int
-
-    @property
-    def wrong(self) -> int:
-        """Missed anomalies and false alarms together."""
-        return self.missed + self.false_alarms
-
-    @property
-    def share(self) -> float:
-        """The share of the verdicts that is wrong; NaN where there are none."""
-        return self.wrong / self.verdicts if self.verdicts else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +29,8 @@ class Quality:
     """
 
     anomalies: int
-    before: Errors
-    after: Errors
+    before: VerdictErrors
+    after: VerdictErrors
     sensitivity: float
     specificity: float
     auroc: float
@@ -74,23 +47,11 @@ def quality(subject: Subject) -> Quality | None:
     uncertainties = {name: u for name in ORDER if (u := getattr(found, name)) is not None}
     return Quality(
         anomalies=int(labels.sum()),
-        before=_errors(labels, found.prediction, np.ones(len(labels), dtype=bool)),
-        after=_errors(labels, found.prediction, ~subject.referred),
+        before=VerdictErrors.of(labels, found.prediction),
+        after=VerdictErrors.of(labels, found.prediction, ~subject.referred),
         sensitivity=counts.sensitivity.item(),
         specificity=counts.specificity.item(),
         auroc=auroc(labels, found.nll),
         curves={name: accuracy_rejection_curve(labels, found.prediction, u) for name, u in uncertainties.items()},
         error_detection={name: error_detection_auroc(labels, found.prediction, u) for name, u in uncertainties.items()},
-    )
-
-
-def _errors(
-    labels: Bool[np.ndarray, " examples"],
-    predictions: Bool[np.ndarray, " examples"],
-    accepted: Bool[np.ndarray, " examples"],
-) -> Errors:
-    return Errors(
-        verdicts=int(np.count_nonzero(accepted)),
-        missed=int(np.count_nonzero(accepted & labels & ~predictions)),
-        false_alarms=int(np.count_nonzero(accepted & ~labels & predictions)),
     )

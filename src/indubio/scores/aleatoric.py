@@ -20,7 +20,7 @@ from indubio.scores.draw_score import DrawScore, Scores, ValueScores, mean_of_va
 class PredictedNoise(DrawScore):
     """One score a draw: the squared scale that its decoder gives, mean over the values.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
         >>> from indubio.posteriors import Deterministic, Training

@@ -19,7 +19,7 @@ from indubio.uncertainty import var_nll
 class ReconstructionVariance(DrawScore):
     """One score a fold: the variance over its draws, mean over the values.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
         >>> from indubio.posteriors import AnchoredEnsemble, Training

@@ -20,7 +20,7 @@ from indubio.uncertainty import mean_nll, var_nll
 class Waic(DrawScore):
     """One score a fold: mean and variance of the NLL over its draws.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
         >>> from indubio.posteriors import AnchoredEnsemble, Training

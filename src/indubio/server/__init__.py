@@ -9,6 +9,7 @@ request -> http (connection, gate) -> api (examples) -> models (batch, verdicts,
     review          the pages for people
     retraining      new versions from people's labels
     store           the database and the audit trail
+    mcp             models and queue for assistants, read-only
 
 Nothing here is imported by the rest of the package but the commands, and it needs the `server` extra.
 """

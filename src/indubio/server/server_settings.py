@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indubio.errors import ConfigError
+from indubio.server.http.trusted_proxies import network
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings, Share
 
 WhenDatabaseFails = Literal["refuse", "score"]
@@ -49,6 +50,13 @@ class ServerSettings(Settings):
         largest_body: bytes a request may have.
         rate: requests per second and key (or address, where no key is needed); None sets no limit.
         access_log: log every request, not only those that were refused or failed.
+        most_connections: connections there may be at once; beyond them those that wait for their client give way, and
+            where none does, only health checks are answered.
+        connections_per_address: the same for one address (of IPv6, one /64). Trusted proxies may have any number; of
+            each client behind them so many requests are answered at once.
+        trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
+        anchor_file: a file outside of the state folder that heads of the audit trail are added to.
+        anchor_url: an address that heads of the audit trail are sent to, as JSON.
     """
 
     control_share: Share = 0.0
@@ -62,3 +70,13 @@ class ServerSettings(Settings):
     largest_body: AtLeastOne = 16 * 2**20
     rate: Positive | None = None
     access_log: bool = False
+    most_connections: AtLeastOne = 2000
+    connections_per_address: AtLeastOne = 256
+    trusted_proxies: tuple[str, ...] = ()
+    anchor_file: str | None = None
+    anchor_url: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for one in self.trusted_proxies:
+            network(one)

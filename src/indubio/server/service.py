@@ -2,29 +2,35 @@
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from indubio import __version__
+from indubio.errors import StoreError
 from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.batching import Batcher, Result
 from indubio.server.models.drift_monitors import DriftMonitors
-from indubio.server.models.recorder import ExampleOrigin, Recorder
+from indubio.server.models.recorder import Recorder
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.models.scored_batch import ExampleOrigin
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
+from indubio.server.store.alarms import ringing
+from indubio.server.store.anchors import AnchorPlaces
 from indubio.server.store.audit_trail import append, head
 from indubio.server.store.cases import count_waiting, oldest_waiting
 from indubio.server.store.clock import now
 from indubio.server.store.jobs import interrupt_jobs
-from indubio.server.store.verification import write_anchor
+from indubio.server.store.private_files import private_folder, warn_of_others
 
 log = logging.getLogger("indubio.server")
 ANCHOR = "audit.anchor"
 ANCHOR_EVERY = 60.0  # seconds
+ANCHOR_AGAIN = 5.0  # seconds until a place that failed is tried again
 
 
 class Service:
@@ -36,6 +42,7 @@ class Service:
         state: folder for copies of the models' versions and the anchors of the audit trail.
         settings: how the server behaves.
         training: training data of models, by name, for training them anew.
+        pinned: the sha256 that the source of a model must have, by name.
     """
 
     def __init__(
@@ -45,14 +52,18 @@ class Service:
         state: Path,
         settings: ServerSettings | None = None,
         training: Mapping[str, Path] | None = None,
+        pinned: Mapping[str, str] | None = None,
     ) -> None:
         self.store, self.state = store, state
         self.training = dict(training or {})
         self.closing: list[Callable[[], None]] = []
         self.settings = settings or ServerSettings()
-        state.mkdir(parents=True, exist_ok=True)
+        private_folder(state)
+        warn_of_others(state)
+        files = [state / ANCHOR, *([] if self.settings.anchor_file is None else [Path(self.settings.anchor_file)])]
+        self._anchors = AnchorPlaces(files, self.settings.anchor_url)
         self.metrics = Metrics()
-        self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows)
+        self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows, pinned=pinned)
         store.write(interrupt_jobs)
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
@@ -60,7 +71,6 @@ class Service:
         self.drift = DriftMonitors(store, self.metrics, self.settings.drift_alpha, active)
         self._batchers: dict[Loaded, Batcher] = {}
         self._ended = threading.Event()
-        self._anchored = 0
         self._anchoring = threading.Thread(target=self._anchor_again, name="indubio-anchor", daemon=True)
         self._anchoring.start()
 
@@ -89,20 +99,30 @@ class Service:
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
-        """The metrics as text, with those that are read from the store; blocks."""
-        waiting, oldest = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c)))
-        self.metrics.waiting.set(waiting)
-        self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
-        self.metrics.ringing.set(len(self.recorder.alarms.ringing))
-        self.metrics.database.set(not self.recorder.failing)
+        """The metrics as text, with those that are read from the store; blocks.
+
+        Without a database the queue is not known (NaN), and all else is told: that is when somebody looks.
+        """
+        try:
+            waiting, oldest, rings = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c), len(ringing(c))))
+        except StoreError:
+            self.metrics.waiting.set(math.nan)
+            self.metrics.oldest.set(math.nan)
+            self.metrics.ringing.set(math.nan)
+            self.metrics.database.set(0)
+        else:
+            self.metrics.waiting.set(waiting)
+            self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
+            self.metrics.ringing.set(rings)
+            self.metrics.database.set(not self.recorder.failing)
         return self.metrics.rendered()
 
-    def anchor(self) -> None:
-        """Write the head of the audit trail to the anchor file."""
-        end = self.store.read(head)
-        if end.seq > self._anchored:
-            write_anchor(self.state / ANCHOR, end)
-            self._anchored = end.seq
+    def anchor(self) -> bool:
+        """Keep the head of the audit trail wherever it is to be kept; whether all of that worked."""
+        failed = self._anchors.add(self.store.read(head))
+        for why in failed:
+            log.error("the audit trail could not be anchored", extra={"error": why})
+        return not failed
 
     def close(self) -> None:
         """Answer and write all that waits, and stop."""
@@ -120,8 +140,11 @@ class Service:
         self.recorder.close()
 
     def _anchor_again(self) -> None:
-        while not self._ended.wait(ANCHOR_EVERY):
+        pause = ANCHOR_EVERY
+        while not self._ended.wait(pause):
+            pause = ANCHOR_AGAIN
             try:
-                self.anchor()
+                if self.anchor():
+                    pause = ANCHOR_EVERY
             except Exception:
                 log.exception("the audit trail could not be anchored")

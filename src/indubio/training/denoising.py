@@ -35,7 +35,7 @@ class Denoising(Settings):
         highest: draw the scale of every row log-uniformly between `scale` and this, anew in every step.
         by_kurtosis: less noise for features with heavy tails, by the training rows, or the first stretch of a stream.
 
-    Example:
+    Examples:
         >>> from indubio.posteriors import Denoising, Training
         >>> Training(denoising=Denoising(scale=0.1, highest=1.0)).denoising.highest
         1.0

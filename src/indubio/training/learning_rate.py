@@ -46,7 +46,7 @@ class RangeTest(Settings):
         margin: the high end that is used is the one that was found divided by this. In a test that does not `restart`,
             steps that go on at the rate of the lowest loss saturate a network without layer norm.
 
-    Example:
+    Examples:
         What the scripts of the paper's authors do.
 
         >>> RangeTest(epochs=10, restart=True, smoothing="gaussian_process", use="alternating", margin=1.0).steps_of(3)

@@ -161,6 +161,6 @@ def test_a_spreadsheet_without_the_dimension_or_without_a_value_is_reported(own)
 
 
 def test_without_the_extra_the_error_names_it(made, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(MissingExtraError, match=r'needs the datasets extra: pip install "indubio\[datasets\]"'):
         strath("all", folder=made)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from indubio.errors import ConfigError, DataError
 from indubio.inputs.recordings import Long, Wide, read_windows, stream_windows
 from indubio.inputs.windows import Windowing, Windows
-from indubio.io import sources
+from indubio.io import csv_files, parquet_files, sources
 from tests.reference.plain_resampling import cut, resampled
 
 LONG = Long(time="time", tag="tag", value="value")
@@ -171,7 +171,7 @@ def test_times_may_be_text(name, spelled, expected, tmp_path):
 
 
 def test_whole_seconds_may_be_followed_by_fractions_in_a_later_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "CSV_BLOCK", 64)
+    monkeypatch.setattr(csv_files, "CSV_BLOCK", 64)
     stamps = [f"2024-03-01 06:00:0{second}" for second in range(8)] + ["2024-03-01 06:00:08.125"]
     path = write({"time": stamps, "p": [*range(8), 8.5]}, tmp_path / "run.csv")
     found = read_windows(path, Wide(time="time"), Windowing(length=9))
@@ -437,8 +437,8 @@ def test_a_stream_is_the_same_whatever_the_size_of_its_parts(layout, windowing, 
     assert whole.report.short
     assert sum(whole.report.bad.values()) > 0
     for rows, block, at_once in ((1, 80, 1), (3, 100, 5), (11, 250, 1000), (10_000, 10_000, 3)):
-        monkeypatch.setattr(sources, "ROWS_AT_ONCE", rows)
-        monkeypatch.setattr(sources, "CSV_BLOCK", block)
+        monkeypatch.setattr(parquet_files, "ROWS_AT_ONCE", rows)
+        monkeypatch.setattr(csv_files, "CSV_BLOCK", block)
         parts = list(stream_windows(*arguments, windows_at_once=at_once))
         assert {len(part) for part in parts[:-1]} <= {at_once}
         assert 1 <= len(parts[-1]) <= at_once
@@ -547,7 +547,7 @@ def test_text_in_a_sensor_column_is_named_with_its_line(tmp_path):
 
 
 def test_text_far_down_a_csv_file_is_named_with_its_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    monkeypatch.setattr(csv_files, "CSV_BLOCK", 200)
     frame = wide(300).astype({"q": object})
     frame.loc[280, "q"] = "Bad"
     refused(write(frame, tmp_path / "run.csv"), Wide(time="time"), r"run.csv: line 282, column \"q\": 'Bad'")
@@ -592,10 +592,10 @@ def test_files_without_rows_are_refused_or_reported(tmp_path):
 
 
 def test_unknown_files_and_sources_are_refused(tmp_path):
-    (tmp_path / "run.xlsx").write_text("")
-    refused(tmp_path / "run.xlsx", Wide(), r"unknown file type '\.xlsx'\. Known are \.csv, \.parquet")
+    (tmp_path / "run.docx").write_text("")
+    refused(tmp_path / "run.docx", Wide(), r"unknown file type '\.docx'\. Known are \.csv, ")
     refused(tmp_path / "gone.csv", Wide(), "gone.csv: no such file or folder")
-    refused(tmp_path, Wide(), r"holds no recordings \(\.csv, \.parquet\)")
+    refused(tmp_path, Wide(), r"holds no recordings \(\.csv, ")
     refused(f"{tmp_path}/*.csv", Wide(), "no file matches")
     refused(7, Wide(), "cannot read int as a recording")
     refused(pd.DataFrame({"operator": ["Ann"]}), Wide(), 'no column holds numbers; there are "operator"')
@@ -626,7 +626,7 @@ def test_times_that_are_none_are_named(times, message, tmp_path):
 
 
 def test_a_time_that_cannot_be_parsed_far_down_a_csv_file_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    monkeypatch.setattr(csv_files, "CSV_BLOCK", 200)
     times = [str(stamp) for stamp in pd.date_range("2024-03-01", periods=50, freq="s")]
     times[40] = "lunch"
     path = write({"time": times, "p": np.zeros(50)}, tmp_path / "run.csv")

@@ -19,9 +19,17 @@ READERS = {
     "out.csv": lambda path: arrow_csv.read_csv(
         path, convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
     ),
+    "out.csv.gz": lambda path: READERS["out.csv"](pa.input_stream(path, compression="gzip")),
+    "out.csv.zst": lambda path: READERS["out.csv"](pa.input_stream(path, compression="zstd")),
+    "out.xlsx": lambda path: _first_sheet(path),
     "out.parquet": parquet.read_table,
     "out.jsonl": lambda path: pa.Table.from_pylist([json.loads(line) for line in path.read_text().splitlines()]),
 }
+
+
+def _first_sheet(path):
+    header, *rows = pytest.importorskip("openpyxl").load_workbook(path).active.values
+    return pa.Table.from_pylist([dict(zip(header, row, strict=True)) for row in rows])
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -66,3 +74,22 @@ def test_an_unknown_ending_is_refused_with_the_known_ones():
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match="cannot be written"), sink(tmp_path / "no" / "out.csv"):
         pass
+
+
+def test_text_is_no_formula_in_excel(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    texts = ["=1+1", "@x", "+1", "a\x01b"]
+    with sink(tmp_path / "out.xlsx") as out:
+        out.write(pa.table({"=id": texts}))
+    cells = [row[0] for row in openpyxl.load_workbook(tmp_path / "out.xlsx").active.iter_rows()]
+    assert [cell.data_type for cell in cells] == ["s"] * 5
+    assert [cell.value for cell in cells][:4] == ["=id", *texts[:3]]
+
+
+def test_more_rows_than_excel_has_are_refused(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    monkeypatch.setattr("indubio.io.excel_sink.MOST_ROWS", 3)
+    with sink(tmp_path / "full.xlsx") as out:
+        out.write(FIRST)
+        with pytest.raises(DataError, match=r"an Excel sheet holds 2 rows and a header, .*\.csv or \.parquet"):
+            out.write(SECOND)

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from indubio.errors import ConfigError
-from indubio.server.models.alarm_rules import MOST_MACHINES, Alarms, ReferralBudget
+from indubio.server.models.alarm_rules import Alarms, ReferralBudget
 from indubio.server.server_settings import AlarmRule
 from indubio.server.store import ServerStore
 from indubio.server.store.alarms import alarm_history, ringing
 from indubio.server.store.cases import Filters, cases_waiting
 from indubio.server.store.verification import verify
 from tests.served import mixed_model, row, serving, table_model
+from tests.stored_cases import assessed, stored
 
 AT = datetime(2026, 8, 1, 6, tzinfo=UTC)
 
@@ -48,24 +49,19 @@ def test_an_alarm_that_rings_at_a_restart_ends_after_a_full_window() -> None:
     assert events(Alarms(AlarmRule(raise_at=2, of=3, clear_at=0), ["m"]), "...") == "..C"
 
 
-def test_invented_machines_do_not_fill_the_memory() -> None:
-    alarms = Alarms(AlarmRule())
-    for number in range(MOST_MACHINES + 5):
-        alarms.update(str(number), False, AT)
-    assert len(alarms._last) == MOST_MACHINES
-
-
 @pytest.mark.parametrize("rule", [(3, 2, 0), (2, 5, 2), (1, 1, 1)])
 def test_a_rule_that_cannot_be_is_refused(rule: tuple[int, int, int]) -> None:
     with pytest.raises(ConfigError, match="clear_at"):
         AlarmRule(raise_at=rule[0], of=rule[1], clear_at=rule[2])
 
 
-def test_the_budget_is_that_of_the_last_hour() -> None:
-    budget = ReferralBudget(2, [AT])
-    minutes = [10, 20, 59, 61, 62]
-    assert [budget.exceeded(AT + timedelta(minutes=m)) for m in minutes] == [False, True, True, False, True]
-    assert not ReferralBudget(None).exceeded(AT)
+def test_the_budget_is_that_of_the_last_hour(store: ServerStore) -> None:
+    times = [timedelta(minutes=minutes) for minutes in (-61, -30, -10)]
+    stored(store, [assessed(at=AT + time) for time in times])
+    stored(store, [assessed(at=AT, overflow=True), assessed(at=AT, verdict="ANOMALY", reason="")])
+    budget = store.read(lambda c: ReferralBudget.of(c, 3, AT))
+    assert [budget.exceeded() for _ in range(3)] == [False, True, True]
+    assert not store.read(lambda c: ReferralBudget.of(c, None, AT)).exceeded()
 
 
 def test_a_machine_rings_in_the_store_and_over_http(store: ServerStore, tmp_path: Path) -> None:

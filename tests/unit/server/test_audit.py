@@ -1,22 +1,38 @@
 """The audit trail: whatever is changed, removed, moved or cut off is found; on SQLite and on PostgreSQL."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Boolean, Column, Connection, Integer, MetaData, Table, Text, false, text
+from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import DataError
 from indubio.server.store import ServerStore, audit_trail
 from indubio.server.store.alarms import AlarmEvent, record_alarm
+from indubio.server.store.anchors import KeptHeads, read_anchors, write_anchor
 from indubio.server.store.audit_trail import Head, append, entries, head
 from indubio.server.store.clock import now
+from indubio.server.store.drift_states import keep_drift
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
-from indubio.server.store.keys import Role, add_key
+from indubio.server.store.keys import Role, add_key, close_session, keys_in_use, open_session, revoke_key
+from indubio.server.store.live_machines import MachineProgress, keep_progress
+from indubio.server.store.old_rows import seal_old_rows
+from indubio.server.store.outbox import add_events, delivered, due_events, failed
 from indubio.server.store.reviews import review, undo
-from indubio.server.store.verification import export, read_anchors, verify, verify_export, write_anchor
+from indubio.server.store.row_seals import row_seal
+from indubio.server.store.tables import live_machines, metadata, outbox
+from indubio.server.store.trail_export import export, verify_export
+from indubio.server.store.verification import verify
 from indubio.server.store.versions import activate, add_version
 from tests.stored_cases import assessed, stored
+
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def something_happens(store: ServerStore) -> ServerStore:
@@ -26,6 +42,31 @@ def something_happens(store: ServerStore) -> ServerStore:
     store.write(lambda c: undo(c, "bob"))
     store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="ada"))
     return store
+
+
+def people_come_and_go(store: ServerStore) -> ServerStore:
+    """A key is revoked, sessions begin and end, a case waits, drift is kept."""
+    store.write(lambda c: add_key(c, "bob", Role.REVIEWER, actor="ada"))
+    key = next(key for key in store.read(keys_in_use).values() if key.name == "bob")
+    left = store.write(lambda c: open_session(c, key))
+    store.write(lambda c: open_session(c, key))
+    store.write(lambda c: close_session(c, left))
+    store.write(lambda c: revoke_key(c, "line 3", actor="ada"))
+    stored(store, [assessed()])
+    store.write(lambda c: keep_drift(c, "m", 1, {"seen": 3}))
+    store.write(machines_are_listened_to)
+    return store
+
+
+def machines_are_listened_to(connection: Connection) -> None:
+    """A live machine is judged so far; of three events one is taken, one given up, one waits and was tried."""
+    keys = keep_progress(connection, "m", {"press 1": MachineProgress(until=5, alarm="{}")})
+    numbers = add_events(connection, ["webhook"], "alarm", [(name, {"machine": "press 1"}) for name in "abc"])
+    append(connection, "live started", {}, rows={live_machines: keys, outbox: numbers})
+    first, second, third = due_events(connection, "webhook")
+    delivered(connection, [first])
+    failed(connection, second, "answered 503", now(), dead=True)
+    failed(connection, third, "answered 503", now(), dead=False)
 
 
 def more_happens(store: ServerStore) -> ServerStore:
@@ -70,7 +111,34 @@ TAMPERING = {
     "a reviewer": "UPDATE reviews SET reviewer = 'eve' WHERE reviewer = 'ada'",
     "a review removed": "DELETE FROM reviews WHERE label = 'A'",
     "a role": "UPDATE keys SET role = 'admin'",
-    "a key removed": "DELETE FROM keys",
+    "a key removed": "DELETE FROM sessions; DELETE FROM keys",
+    "when a key was made": "UPDATE keys SET at = at - 1",
+    "a key's number": "UPDATE sessions SET key_id = 1; UPDATE keys SET id = 9 WHERE name = 'bob'",
+    "a key's revocation taken back": "UPDATE keys SET revoked = NULL",
+    "when a key was revoked": "UPDATE keys SET revoked = revoked + 1",
+    "a session that lasts": "UPDATE sessions SET until = until + 1000000",
+    "whose session it is": "UPDATE sessions SET key_id = 1",
+    "a session slipped in": "INSERT INTO sessions (hash, key_id, until) SELECT 'x', key_id, until FROM sessions",
+    "a session removed": "DELETE FROM sessions",
+    "a status decided": "UPDATE cases SET status = 'decided'",
+    "a status waiting": "UPDATE cases SET status = 'waiting'",
+    "a status that is none": "UPDATE cases SET status = 'x'",
+    "the number of the last case": "UPDATE cases SET id = 77 WHERE id = 3",
+    "which entry covers a case": "UPDATE cases SET audit = 2 WHERE id = 3",
+    "a drift state": "UPDATE drift_states SET state = replace(state, '3', '0')",
+    "when a drift state was kept": "UPDATE drift_states SET at = at + 1",
+    "how far a live machine is": "UPDATE live_machines SET until = until + 1",
+    "what was told of a live machine": "UPDATE live_machines SET alarm = NULL",
+    "a live machine forgotten": "DELETE FROM live_machines",
+    "what an event says": "UPDATE outbox SET body = '{}' WHERE event = 'c'",
+    "an event that is never delivered": "DELETE FROM outbox WHERE event = 'c'",
+    "an event silenced": "UPDATE outbox SET dead = true WHERE event = 'c'",
+    "an event slipped in": "INSERT INTO outbox (event, channel, kind, machine, body, at, attempts, due, dead, error) "
+    "SELECT 'd', channel, kind, machine, body, at, attempts, due, dead, error FROM outbox WHERE event = 'c'",
+    "a head's number": "UPDATE audit_head SET id = 2",
+    "a second head": "INSERT INTO audit_head (id, seq, hash) SELECT 2, seq, hash FROM audit_head",
+    "an entry before the first": "INSERT INTO audit (seq, at, kind, actor, body, hash) "
+    "SELECT -1, at, kind, actor, body, hash FROM audit WHERE seq = 1",
 }
 
 
@@ -120,6 +188,9 @@ def test_what_happened_is_whole(store: ServerStore) -> None:
 
 @pytest.mark.parametrize("what", TAMPERING)
 def test_tampering_is_found(busy: ServerStore, what: str) -> None:
+    people_come_and_go(busy)
+    assert busy.read(verify).findings == ()
+
     def tamper(connection: object) -> None:
         for statement in TAMPERING[what].split("; "):
             connection.execute(text(statement))  # type: ignore[attr-defined]
@@ -132,6 +203,127 @@ def test_tampering_is_found(busy: ServerStore, what: str) -> None:
 def test_tampering_is_found_in_any_database(store: ServerStore, what: str) -> None:
     something_happens(store).write(lambda c: c.execute(text(TAMPERING[what])))
     assert not store.read(verify).whole
+
+
+def test_all_columns_of_all_tables_read_the_same_when_they_were_sealed(store: ServerStore) -> None:
+    people_come_and_go(more_happens(something_happens(store)))
+    stored(store, [assessed(epistemic=-0.0, machine="Prüfstand 3", external_id="0", notes="\u2028")])
+    assert store.read(verify).findings == ()
+    for change in ("UPDATE sessions SET until = until + 1", "UPDATE model_versions SET path = 'elsewhere'"):
+        with store.database.writing() as connection:
+            connection.execute(text(change))
+            assert verify(connection).findings
+            connection.rollback()
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "actor", "body", "hash"])
+def test_a_malformed_entry_is_a_finding_and_the_verification_goes_on(busy: ServerStore, column: str) -> None:
+    people_come_and_go(busy)
+    bodies = ["'no'", "'[]'", "'{}'", "'{\"records\":1}'", "'{\"records\":[1]}'", "'" + "[" * 100_000 + "'"]
+    bodies += ["'{\"rows\":[]}'", '\'{"rows":{"nothing":{}}}\'', "'{\"name\":[]}'", '\'{"windows":{"m":1}}\'']
+    values = ["CAST(x'ff' AS TEXT)", "x'ff'", "9223372036854775807", "-1e300", "''", *(bodies * (column == "body"))]
+    kinds = [entry.kind for entry in busy.read(lambda c: list(entries(c)))]
+    for kind in dict.fromkeys(kinds):
+        for value in values:
+            change = f"UPDATE audit SET {column} = {value} WHERE kind = '{kind}'"
+            with busy.database.writing() as connection:
+                connection.exec_driver_sql(change)
+                connection.exec_driver_sql("UPDATE keys SET role = 'admin'")
+                findings = verify(connection).findings
+                assert findings, change
+                assert any("of keys" in one or "and perhaps more" in one for one in findings), (change, findings)
+                connection.rollback()
+
+
+def test_rows_that_are_no_rows_are_findings(busy: ServerStore) -> None:
+    people_come_and_go(more_happens(busy))
+    for table in metadata.sorted_tables:
+        for column in table.c:
+            if column.primary_key or table.name in ("claims", "alarm_windows"):
+                continue
+            if table.name == "outbox" and column.name in ("attempts", "due", "error"):
+                continue
+            for value in ("CAST(x'ff' AS TEXT)", "x'ff'", "9223372036854775807", "'['"):
+                with busy.database.writing() as connection:
+                    connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+                    connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")
+                    try:
+                        connection.exec_driver_sql(f'UPDATE {table.name} SET "{column.name}" = {value}')
+                    except IntegrityError:  # a unique column
+                        connection.rollback()
+                        continue
+                    assert verify(connection).findings, (table.name, column.name, value)
+                    connection.rollback()
+
+
+def test_sealing_changed_rows_anew_is_found(busy: ServerStore) -> None:
+    busy.write(lambda c: c.execute(text("UPDATE keys SET at = at + 1")))
+    busy.write(seal_old_rows)
+    assert any("sealed anew" in finding for finding in busy.read(verify).findings)
+
+
+@pytest.fixture
+def old_store(tmp_path: Path) -> Iterator[ServerStore]:
+    """A store that version 0003 of the tables wrote, opened by this version."""
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((GOLDEN / "server_store_0003.sql").read_text())
+    with ServerStore(f"sqlite:///{path}") as store:
+        yield store
+
+
+def test_an_old_store_is_migrated_sealed_and_verified(old_store: ServerStore) -> None:
+    found = old_store.read(verify)
+    assert (found.findings, found.cases, found.reviews) == ((), 2, 3)
+    people = old_store.read(lambda c: list(entries(c)))
+    assert [entry.kind for entry in people].count("sealed") == 1
+    old_store.database.migrate()  # once is enough
+    assert old_store.read(head).seq == found.head.seq
+    stored(old_store, [assessed()])
+    assert old_store.read(verify).findings == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE keys SET at = at + 1",
+        "UPDATE sessions SET until = until + 1",
+        "UPDATE model_versions SET path = 'x'",
+        "UPDATE cases SET status = 'waiting'",
+        "UPDATE cases SET probability = 0.5",
+        "UPDATE cases SET id = 9 WHERE id = 2",
+        "UPDATE reviews SET id = 9 WHERE id = 3",
+        "UPDATE drift_states SET state = '{}'",
+        "DELETE FROM reviews WHERE id = 3",
+    ],
+)
+def test_tampering_with_an_old_store_is_found(old_store: ServerStore, change: str) -> None:
+    with old_store.database.writing() as connection:
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        connection.exec_driver_sql(change)
+        assert verify(connection).findings
+        connection.rollback()
+
+
+def test_a_column_that_is_added_later_is_sealed_and_old_seals_still_fit() -> None:
+    before = Table("things", MetaData(), Column("id", Integer, primary_key=True), Column("name", Text))
+    later = Table(
+        "things",
+        MetaData(),
+        Column("id", Integer, primary_key=True),
+        Column("name", Text),
+        Column("site", Text),
+        Column("sites", Text, nullable=False, server_default="it's all"),
+        Column("quoted", Text, nullable=False, server_default=text("'it''s all'")),
+        Column("flag", Boolean, nullable=False, server_default=false()),
+        Column("count", Integer, nullable=False, server_default="0"),
+    )
+    row = {"id": 1, "name": "press"}
+    filled = row | {"site": None, "sites": "it's all", "quoted": "it's all", "flag": False, "count": 0}
+    seal = row_seal(before, row)
+    assert seal == row_seal(later, row) == row_seal(later, filled)
+    for change in ({"site": ""}, {"sites": ""}, {"quoted": None}, {"flag": True}, {"count": 1}, {"name": None}):
+        assert row_seal(later, filled | change) != seal
 
 
 def test_a_removed_case_is_found(busy: ServerStore) -> None:
@@ -153,7 +345,7 @@ def test_a_case_that_was_slipped_in_is_found(busy: ServerStore) -> None:
 def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: ServerStore, tmp_path: Path) -> None:
     anchor = tmp_path / "anchor"
     write_anchor(anchor, busy.read(head))
-    assert busy.read(lambda c: verify(c, read_anchors(anchor))).whole
+    assert busy.read(lambda c: verify(c, read_anchors(anchor).heads)).whole
 
     def cut(connection: object) -> None:
         for statement in (
@@ -165,7 +357,7 @@ def test_an_end_that_was_cut_off_with_its_head_is_found_by_an_anchor(busy: Serve
 
     busy.write(cut)
     assert busy.read(verify).whole  # the chain alone cannot know
-    assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor))).findings[0]
+    assert "cut off" in busy.read(lambda c: verify(c, read_anchors(anchor).heads)).findings[0]
 
 
 def test_a_trail_that_was_made_anew_is_found_by_an_anchor(busy: ServerStore) -> None:
@@ -178,21 +370,58 @@ def test_a_line_of_the_anchor_file_that_a_crash_cut_off_is_passed_over(tmp_path:
     write_anchor(anchor, Head(seq=1, hash="a" * 64))
     whole = anchor.read_bytes()
     anchor.write_bytes(whole + whole[:20])
-    assert read_anchors(anchor) == [Head(seq=1, hash="a" * 64)]
-    anchor.write_bytes(whole[:20] + b"\n" + whole)
-    with pytest.raises(DataError, match="line 1"):
-        read_anchors(anchor)
+    one = Head(seq=1, hash="a" * 64)
+    assert read_anchors(anchor) == KeptHeads(heads=(one,), findings=())
+    write_anchor(anchor, one)  # goes on after what the crash left
+    assert read_anchors(anchor) == KeptHeads(heads=(one, one), findings=())
 
 
-def test_an_exported_period_verifies_by_itself(busy: ServerStore) -> None:
+def test_whatever_is_done_to_a_line_of_the_anchor_file_is_found(tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    for number in range(1, 5):
+        write_anchor(anchor, Head(seq=number, hash=str(number) * 64))
+    lines = anchor.read_bytes().splitlines(keepends=True)
+    assert len(read_anchors(anchor).heads) == 4
+    changed = {
+        "a time": [lines[0], lines[1].replace(b"20", b"19", 1), *lines[2:]],
+        "one removed": [lines[0], *lines[2:]],
+        "the first removed": lines[1:],
+        "two in another order": [lines[1], lines[0], *lines[2:]],
+        "no JSON": [lines[0], b"no\xff\n", *lines[2:]],
+        "one slipped in": [*lines[:2], *lines[1:]],
+        "no JSON at the end": [*lines, b"no\n"],
+    }
+    for what, content in changed.items():
+        anchor.write_bytes(b"".join(content))
+        assert read_anchors(anchor).findings, what
+
+
+def test_an_exported_run_verifies_by_itself(busy: ServerStore) -> None:
     times = [entry.at for entry in busy.read(lambda c: list(entries(c)))]
-    lines = busy.read(lambda c: list(export(c, since=times[1], until=times[4])))
+    lines = busy.read(lambda c: list(export(c, since=times[1], before=times[4])))
+    assert lines == busy.read(lambda c: list(export(c, after=1, until=4)))
     assert verify_export(lines) == (3, ())
     changed = [lines[0], lines[1].replace(b"worn", b"fine"), *lines[2:]]
     assert len(verify_export(changed)[1]) == 1
-    assert len(verify_export([lines[0], *lines[2:]])[1]) == 2
+    assert len(verify_export([lines[0], *lines[2:]])[1]) == 3
+    for end in range(1, len(lines)):
+        assert "no closing line" in verify_export(lines[:end])[1][-1]
+    assert "closing line says 3" in verify_export([*lines[:3], lines[-1]])[1][0]
+    assert verify_export([*lines, lines[-1]])[1]
+    assert verify_export([*lines[:2], b"no\xff\n", *lines[2:]])[1]
     with pytest.raises(DataError, match="line 1"):
         verify_export([b"no"])
+
+
+def test_an_export_by_time_has_no_holes_when_the_clock_was_set_back(busy: ServerStore) -> None:
+    last = busy.read(lambda c: list(entries(c)))[-1].at
+    for hours in (-5, 1, -3, 2):
+        busy.write(lambda c, hours=hours: append(c, "noted", {}, at=last + timedelta(hours=hours)))
+    lines = busy.read(lambda c: list(export(c, since=last + timedelta(minutes=30))))
+    assert verify_export(lines) == (3, ())
+    assert [msgspec.json.decode(line)["seq"] for line in lines[1:-1]] == [7, 8, 9]
+    nothing = busy.read(lambda c: list(export(c, before=last - timedelta(days=9))))
+    assert verify_export(nothing) == (0, ())
 
 
 def test_the_trail_is_longer_than_what_is_read_at_once(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:

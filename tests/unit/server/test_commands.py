@@ -9,7 +9,10 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from indubio.cli.app import app
+from indubio.errors import ConfigError
 from indubio.server.store import ServerStore
+from indubio.server.store.anchors import write_anchor
+from indubio.server.store.audit_trail import Head
 from indubio.server.store.keys import hashed, keys_in_use
 from indubio.server.store.reviews import review
 from tests.stored_cases import assessed, stored
@@ -24,8 +27,8 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+def run(*arguments: object, catch: bool = True) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=catch)
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
@@ -39,18 +42,54 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert run("keys", "revoke", "line 3", "--state", tmp_path).exit_code == 0
     assert "line 3" in run("keys", "list", "--state", tmp_path).stdout
     assert json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)["keys"][0]["in_use"] is False
-    assert run("audit", "verify", "--state", tmp_path).exit_code == 0
+    head = run("audit", "head", "--state", tmp_path).stdout.strip()
+    assert run("audit", "verify", "--state", tmp_path, "--head", head).exit_code == 0
 
 
 def test_verify_says_whole_or_what_was_done_with_exit_code_4(state: Path) -> None:
-    whole = run("audit", "verify", "--state", state)
-    assert (whole.exit_code, whole.stdout) == (0, "2 entries, 1 verdicts, 1 cases, 1 reviews, 0 anchors: whole.\n")
+    head = run("audit", "head", "--state", state).stdout.strip()
+    whole = run("audit", "verify", "--state", state, "--head", head)
+    told = "2 entries, 1 verdicts, 1 cases, 1 reviews, 1 anchors, 2 entries proven: whole.\n"
+    assert (whole.exit_code, whole.stdout) == (0, told)
     with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         store.write(lambda c: c.execute(text("UPDATE reviews SET label = 'I'")))
     changed = run("audit", "verify", "--state", state)
     assert changed.exit_code == 4
     assert "review 1 was changed" in changed.stdout
     assert json.loads(run("audit", "verify", "--json", "--state", state).stdout)["whole"] is False
+
+
+def test_without_a_head_that_was_kept_the_end_is_not_proven(state: Path) -> None:
+    alone = run("audit", "verify", "--state", state)
+    assert alone.exit_code == 5
+    assert "the end is not proven" in alone.stdout
+    told = json.loads(run("audit", "verify", "--state", state, "--json").stdout)
+    assert (told["whole"], told["end_proven"], told["entries_proven"]) == (True, False, 0)
+    number, _, hash_ = run("audit", "head", "--state", state).stdout.strip().partition(":")
+    elsewhere = state / "elsewhere"
+    write_anchor(elsewhere, Head(seq=int(number), hash=hash_))
+    told = json.loads(run("audit", "verify", "--state", state, "--json", "--anchor-file", elsewhere).stdout)
+    assert (told["whole"], told["end_proven"], told["entries_proven"]) == (True, True, 2)
+    assert run("audit", "verify", "--state", state, "--anchor-file", state / "nowhere").exit_code == 2
+
+
+def test_a_database_that_is_not_there_is_not_whole(tmp_path: Path) -> None:
+    for command in (["verify"], ["head"], ["export", "--out", tmp_path / "x"], ["stamp", "--out", tmp_path / "x"]):
+        refused = run("audit", *command, "--state", tmp_path / "typo")
+        assert (refused.exit_code, (tmp_path / "typo").exists()) == (2, False)
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}"):
+        pass
+    assert run("audit", "verify", "--state", tmp_path).exit_code == 5
+
+
+@pytest.mark.parametrize("said", ["'0002'", "'0001'", "''", "'x'", None])
+def test_another_version_of_the_tables_is_a_finding(state: Path, said: str | None) -> None:
+    change = "DELETE FROM alembic_version" if said is None else f"UPDATE alembic_version SET version_num = {said}"
+    with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        store.write(lambda c: c.execute(text(change)))
+    found = run("audit", "verify", "--state", state)
+    assert found.exit_code == 4
+    assert "alembic_version" in found.stdout
 
 
 def test_a_head_that_was_kept_shows_a_trail_that_was_made_anew(state: Path) -> None:
@@ -69,12 +108,17 @@ def test_a_period_is_exported_and_verified_by_itself(state: Path, tmp_path: Path
     out = tmp_path / "trail.jsonl"
     assert run("audit", "export", "--state", state, "--out", out, "--since", "2020-01-01").exit_code == 0
     lines = out.read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in lines[1:]] == ["verdicts", "reviewed"]
+    assert [json.loads(line)["kind"] for line in lines[1:-1]] == ["verdicts", "reviewed"]
     assert run("audit", "verify", "--export", out).stdout == "2 entries: whole.\n"
-    out.write_text(out.read_text().replace("ada", "eve"))
+    out.write_text("\n".join(lines[:-1]))
+    assert "no closing line" in run("audit", "verify", "--export", out).stdout
+    out.write_text("\n".join(lines).replace("ada", "eve"))
     assert run("audit", "verify", "--export", out).exit_code == 4
     empty = run("audit", "export", "--state", state, "--out", out, "--until", "2020-01-01T00:00:00+02:00")
-    assert (empty.exit_code, out.read_text()) == (0, "")
+    assert empty.exit_code == 0
+    assert run("audit", "verify", "--export", out).stdout == "0 entries: whole.\n"
+    assert run("audit", "export", "--state", state, "--out", out, "--after", 1, "--until-entry", 2).exit_code == 0
+    assert run("audit", "verify", "--export", out).stdout == "1 entries: whole.\n"
     assert run("audit", "export", "--state", state, "--out", out, "--since", "yesterday").exit_code == 2
 
 
@@ -96,3 +140,23 @@ def test_what_cannot_be_served_is_told_before_it_is(tmp_path: Path, options: lis
     refused = run("serve", *options, "--state", tmp_path)
     assert refused.exit_code == 2
     assert words in refused.output.replace("\n", " ")
+
+
+def test_the_url_of_the_database_may_be_in_a_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, empty = state / "url", state / "empty"
+    url.write_text(f"sqlite:///{state / 'indubio.sqlite'}\n")
+    empty.touch()
+    assert run("audit", "head", "--db", f"@{url}").stdout.startswith("2:")
+    monkeypatch.setenv("INDUBIO_DB", f"@{url}")
+    assert run("audit", "head").stdout.startswith("2:")
+    with pytest.raises(ConfigError, match="one line"):
+        run("audit", "head", "--db", f"@{empty}", catch=False)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        run("audit", "head", "--db", f"@{state / 'none'}", catch=False)
+
+
+def test_a_user_without_a_name_can_make_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2_000_000_001)  # as a container that is given any number
+    assert run("keys", "add", "line 3", "--role", "scorer", "--state", tmp_path, catch=False).exit_code == 0

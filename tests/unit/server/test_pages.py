@@ -160,10 +160,11 @@ def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(serve
         row = next(row for row in rows if row["reference"] == case.reference)
         assert (row["label"], row["reviewer"], float(row["total"])) == ("inlier", "bob", case.total)
         assert row["comment"].startswith("'="), "a spreadsheet must not compute it"
-        text = f"reference,label,comment\n{other.reference},anomaly,seen by eye\n"
-        ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": ("a.csv", text.encode())})
+        text = f"reference;label;comment\n{other.reference};anomaly;schön gesehen\n"  # as Excel saves it in Germany
+        file = ("a.csv", text.encode("utf-16"))
+        ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": file})
     said = server.store.read(lambda c: history(c, other.id))[-1]
-    assert (said.reviewer, said.label, said.comment) == ("ada", "A", "seen by eye")
+    assert (said.reviewer, said.label, said.comment) == ("ada", "A", "schön gesehen")
     kinds = [entry.kind for entry in server.store.read(lambda c: list(entries(c)))]
     assert {"exported", "imported"} <= set(kinds)
     server.store.write(lambda c: undo(c, "ada"))

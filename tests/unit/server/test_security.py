@@ -12,8 +12,9 @@ import pytest
 
 from indubio.server.http.connections import LARGEST_HEAD, MOST_HEADERS
 from indubio.server.http.error_answers import RefusalError
-from indubio.server.http.gate import Actor, Buckets, is_loopback, require
+from indubio.server.http.gate import Actor, is_loopback, require
 from indubio.server.http.logs import JsonLines
+from indubio.server.http.rate_limits import Buckets
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, open_session, revoke_key
@@ -138,7 +139,7 @@ def test_guessing_keys_is_slowed_down(secrets: dict[str, str], asked: tuple[Serv
 
 
 def test_buckets_forget_names_rather_than_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.http.gate.MOST_BUCKETS", 10)
+    monkeypatch.setattr("indubio.server.http.rate_limits.MOST_BUCKETS", 10)
     buckets = Buckets(1.0, 1.0)
     for name in range(100):
         buckets.wait(str(name))

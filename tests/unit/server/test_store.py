@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
 from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import append, head
-from indubio.server.store.cases import Filters, add_cases, cases_waiting, count_waiting, second_opinions
+from indubio.server.store.cases import Filters, add_cases, case_rows, cases_waiting, count_waiting, second_opinions
 from indubio.server.store.clock import now
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
 from indubio.server.store.keys import (
@@ -60,6 +60,8 @@ def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -
     names = [*sealed, "input", "audit", "status"]
 
     def as_before(connection: Connection) -> None:
+        connection.execute(text("DROP TABLE alarm_windows"))
+        connection.execute(text("DROP INDEX cases_by_budget"))
         connection.execute(text("ALTER TABLE cases DROP COLUMN novelty"))
         for later in ("live_machines", "outbox"):
             connection.execute(text(f"DROP TABLE {later}"))
@@ -80,7 +82,7 @@ def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -
     for change in ("0.5 WHERE id = 1", "NULL WHERE id = 2"):
         with store.database.writing() as connection:
             connection.execute(text(f"UPDATE cases SET novelty = {change}"))
-            assert len(verify(connection).findings) == 1
+            assert any("was changed" in finding for finding in verify(connection).findings)
             connection.rollback()
 
 
@@ -330,10 +332,11 @@ def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: Server
 
     def again(connection: Any) -> None:
         audit = append(connection, "noted", {})
-        add_cases(connection, [assessed(reference="another"), case], audit)
+        add_cases(connection, case_rows(connection, [assessed(reference="another"), case], audit))
 
     bad = store.submit(again)
-    good = store.submit(lambda c: add_cases(c, [assessed(reference="third")], append(c, "noted", {})))
+    third = assessed(reference="third")
+    good = store.submit(lambda c: add_cases(c, case_rows(c, [third], append(c, "noted", {}))))
     started.set()
     with pytest.raises(IntegrityError):
         bad.result()

@@ -1,6 +1,6 @@
 """From the columns of a source to pieces: rows of one group, with times and values as numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -36,6 +36,7 @@ class Reader:
         self._any_usable = False
         for source in sources:
             source.require(self._columns)
+            source.refuse_doubtful([layout.value] if isinstance(layout, Long) else sensors)
         self.group_type = self._first_group_type()
 
     @property
@@ -129,7 +130,7 @@ class Reader:
         group, ids = self._groups(batch, place)
         time = self._times(batch, place)
         if isinstance(self._layout, Long):
-            values, sensor, unusable = _long(batch, self._layout, self._sensors, place)
+            values, sensor, unusable = _long(batch, self._layout, self._sensors, place, source.number_text)
         else:
             values, sensor, unusable = _wide(batch, self._sensors, place)
         all_usable = not unusable.any()
@@ -192,7 +193,13 @@ def _wide(batch: pa.RecordBatch, sensors: Sequence[str], place: Place) -> Values
     return values, None, infinite
 
 
-def _long(batch: pa.RecordBatch, layout: Long, sensors: Sequence[str], place: Place) -> Values:
+def _long(
+    batch: pa.RecordBatch,
+    layout: Long,
+    sensors: Sequence[str],
+    place: Place,
+    spelled: Callable[[pa.Array], pa.Array],
+) -> Values:
     tag = plain(batch.column(layout.tag)).cast(pa.string())
     if tag.null_count:
         raise DataError(f'{place(first_null(tag))}: column "{layout.tag}" names no sensor.')
@@ -201,6 +208,7 @@ def _long(batch: pa.RecordBatch, layout: Long, sensors: Sequence[str], place: Pl
     good = asked if layout.quality is None else asked & _good_quality(batch.column(layout.quality), layout.good)
     # What is bad is not even looked at: it may be text such as "no data".
     value = plain(batch.column(layout.value))
+    value = spelled(value) if is_text(value.type) else value
     values = numbers(value if good.all() else pc.if_else(pa.array(good), value, None), layout.value, place)
     finite = np.isfinite(values)
     return np.where(finite, values, np.nan), sensor, asked & ~finite

@@ -20,24 +20,33 @@ from indubio.inputs.recordings.row_pieces import Reader
 from indubio.inputs.recordings.sampling import Piece
 from indubio.inputs.recordings.sensors import sensor_names
 from indubio.inputs.windows import ShortGroup, Windowing, Windows
+from indubio.io.file_format import FileFormat
 from indubio.io.sources import opened
 
 
-def read_windows(source: Any, layout: Wide | Long, windowing: Windowing) -> Windows:
+def read_windows(
+    source: Any, layout: Wide | Long, windowing: Windowing, *, file_format: FileFormat | None = None
+) -> Windows:
     """All windows of a recording, in memory.
 
     Args:
-        source: a CSV or Parquet file, several, a folder, a pattern such as "runs/*.csv", a DataFrame (pandas or
-            polars) or an Arrow table. The files of a folder go by name, run2 before run10.
+        source: a text (CSV), Parquet or spreadsheet file, several, a folder, a pattern such as "runs/*.csv", a
+            DataFrame (pandas or polars) or an Arrow table. The files of a folder go by name, run2 before run10.
         layout: what the columns are.
         windowing: how windows are cut.
+        file_format: separator, decimal mark, encoding, sheet; None finds them out.
     """
-    (windows,) = stream_windows(source, layout, windowing, windows_at_once=sys.maxsize)
+    (windows,) = stream_windows(source, layout, windowing, windows_at_once=sys.maxsize, file_format=file_format)
     return windows
 
 
 def stream_windows(
-    source: Any, layout: Wide | Long, windowing: Windowing, *, windows_at_once: int = 1024
+    source: Any,
+    layout: Wide | Long,
+    windowing: Windowing,
+    *,
+    windows_at_once: int = 1024,
+    file_format: FileFormat | None = None,
 ) -> Iterator[Windows]:
     """The windows of a recording part by part, for recordings larger than memory.
 
@@ -48,11 +57,12 @@ def stream_windows(
         layout: what the columns are.
         windowing: how windows are cut.
         windows_at_once: windows in a part; the last one has what is left.
+        file_format: as for `read_windows`.
     """
     if isinstance(windows_at_once, bool) or not isinstance(windows_at_once, int) or windows_at_once < 1:
         raise ConfigError(f"`windows_at_once` must be an integer of at least 1, got {windows_at_once!r}.")
     _check_time(layout, windowing)
-    sources = opened(source)
+    sources = opened(source, file_format)
     sensors = sensor_names(sources, layout)
     labels = [one.label for one in sources]
     return _streamed(Reader(sources, layout, sensors), sensors, labels, windowing, windows_at_once)

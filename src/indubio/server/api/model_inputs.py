@@ -221,7 +221,8 @@ def refuse_doubles(body: bytes) -> None:
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = dict(pairs)
         if len(names) != len(pairs):
-            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            seen: set[str] = set()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise DataError(f"{twice!r} is there twice.")
         return names
 

@@ -1,7 +1,7 @@
 """The routes for machines: /assess, the Open Inference Protocol, and what an operator needs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import anyio.to_thread
 import msgspec
@@ -30,7 +30,7 @@ EXTENSIONS = ["binary_tensor_data", "model_repository"]
 class Activate(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request to activate a version."""
 
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     note: Name = ""
 
 

@@ -28,7 +28,9 @@ OUTPUTS = {"verdict": "BYTES", "reason": "BYTES", "prediction": "BOOL"} | dict.f
 OUTPUTS |= {"notes": "BYTES", "case": "BYTES"}
 ROWS = "rows"
 
-Parameters = dict[str, bool | int | float | str]
+MOST_PARAMETERS = 64
+MOST_OUTPUTS = 100
+Parameters = Annotated[dict[str, bool | int | float | str], msgspec.Meta(max_length=MOST_PARAMETERS)]
 Dimension = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 
@@ -56,7 +58,7 @@ class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
     id: Name = ""
     model_name: Name = ""  # KServe's client repeats what the URL says
     parameters: Parameters = {}
-    outputs: list[WantedOutput] = []
+    outputs: Annotated[list[WantedOutput], msgspec.Meta(max_length=MOST_OUTPUTS)] = []
 
 
 _decoder = msgspec.json.Decoder(InferRequest)
@@ -97,44 +99,53 @@ def described(model: ModelInput) -> list[dict[str, Any]]:
 
 
 def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_rows: int) -> ExampleBatch:
-    """Turn a request's tensors into examples."""
-    tensors = dict(_tensors(request, binary, missing=model.missing != "error", most_rows=most_rows))
+    """Turn a request's tensors into examples; what does not fit the model is refused before its data is read."""
     wanted = [ROWS] if model.numeric else list(model.schema.names)
-    if tensors.keys() != set(wanted) or len(tensors) != len(request.inputs):
+    names = {tensor.name for tensor in request.inputs}
+    if names != set(wanted) or len(names) != len(request.inputs):
         raise DataError(f"the inputs must be {quoted(wanted)}, got {quoted(t.name for t in request.inputs)}.")
+    counts = {tensor.shape[0] for tensor in request.inputs}
+    if len(counts) > 1:
+        raise DataError(f"the inputs have different numbers of rows: {quoted(map(str, sorted(counts)))}.")
+    columns = {column.name: column for column in model.schema.columns}
+    for place, tensor in enumerate(request.inputs):
+        _require_fitting_head(tensor, f"$.inputs[{place}]", most_rows)
+        if model.numeric:
+            _require_shape(tensor, [model.input_shape])
+            if tensor.datatype == "BYTES":
+                raise DataError(f'inputs "{ROWS}": this model takes numbers, got BYTES.')
+        else:
+            _require_shape(tensor, [(1,), ()])
+            kind = columns[tensor.name].kind
+            if (tensor.datatype == "BYTES") != (kind == "category"):
+                raise DataError(f'inputs "{tensor.name}" is a {kind}: {tensor.datatype} does not fit.')
+    tensors = dict(_tensors(request, binary, missing=model.missing != "error"))
     if model.numeric:
-        values = tensors[ROWS]
-        if values.dtype == object:
-            raise DataError(f'inputs "{ROWS}": this model takes numbers, got BYTES.')
-        if values.shape[1:] != model.input_shape:
-            expected = [-1, *model.input_shape]
-            raise DataError(f'inputs "{ROWS}": the shape must be {expected}, got {list(values.shape)}.')
-        return model.from_values(values.astype(np.float64))
-    return model.from_columns([_column(tensors[column.name], column) for column in model.schema.columns])
+        return model.from_values(tensors[ROWS].astype(np.float64))
+    return model.from_columns([_column(tensors[column.name]) for column in model.schema.columns])
 
 
-def _column(values: np.ndarray, column: Any) -> list[Any]:
-    if values.shape[1:] not in ((), (1,)):
-        raise DataError(f'inputs "{column.name}": the shape must be [-1, 1], got {list(values.shape)}.')
-    if (values.dtype == object) != (column.kind == "category"):
-        raise DataError(f'inputs "{column.name}" is a {column.kind}: {values.dtype} does not fit.')
+def _require_fitting_head(tensor: InputTensor, where: str, most_rows: int) -> None:
+    if not 1 <= tensor.shape[0] <= most_rows:
+        raise DataError(f"{where}.shape: a request has 1 to {most_rows} rows, got {tensor.shape[0]}.")
+    if tensor.datatype not in KINDS and tensor.datatype != "BYTES":
+        raise DataError(f"{where}.datatype: must be one of {', '.join(KINDS)} or BYTES, got {tensor.datatype[:40]!r}.")
+
+
+def _require_shape(tensor: InputTensor, inner: Sequence[tuple[int, ...]]) -> None:
+    if tuple(tensor.shape[1:]) not in inner:
+        raise DataError(f'inputs "{tensor.name}": the shape must be {[-1, *inner[0]]}, got {tensor.shape}.')
+
+
+def _column(values: np.ndarray) -> list[Any]:
     plain: list[Any] = values.reshape(-1).tolist()
     return [None if value != value else value for value in plain]
 
 
-def _tensors(
-    request: InferRequest, binary: memoryview, *, missing: bool, most_rows: int
-) -> Iterator[tuple[str, np.ndarray]]:
-    counts = {tensor.shape[0] for tensor in request.inputs}
-    if len(counts) > 1:
-        raise DataError(f"the inputs have different numbers of rows: {sorted(counts)}.")
+def _tensors(request: InferRequest, binary: memoryview, *, missing: bool) -> Iterator[tuple[str, np.ndarray]]:
     at = 0
     for place, tensor in enumerate(request.inputs):
         where = f"$.inputs[{place}]"
-        if not 1 <= tensor.shape[0] <= most_rows:
-            raise DataError(f"{where}.shape: a request has 1 to {most_rows} rows, got {tensor.shape[0]}.")
-        if tensor.datatype not in KINDS and tensor.datatype != "BYTES":
-            raise DataError(f"{where}.datatype: must be one of {', '.join(KINDS)} or BYTES, got {tensor.datatype!r}.")
         size = tensor.parameters.get("binary_data_size")
         if (size is None) == (tensor.data is msgspec.UNSET):
             raise DataError(f"{where}: give `data`, or `binary_data_size` and the bytes after the JSON.")

@@ -14,14 +14,15 @@ from starlette.types import Receive, Scope, Send
 
 from indubio.errors import DataError, NotFoundError
 from indubio.server.api import tensors
-from indubio.server.api.model_inputs import Name, require_printable
+from indubio.server.api.model_inputs import ExampleBatch, ModelInput, Name, require_printable
 from indubio.server.http.answers import Answer
 from indubio.server.http.error_answers import RefusalError, decoded
 from indubio.server.http.gate import Actor, require
-from indubio.server.http.request_bodies import JSON_TYPE, RequestHeaders, read_body
+from indubio.server.http.request_bodies import JSON_TYPE, RequestHeaders, read_body, without_blocking
+from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.models.batching import Result
-from indubio.server.models.recorder import ExampleOrigin
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.models.scored_batch import ExampleOrigin
 from indubio.server.service import Service
 from indubio.server.store.keys import Role
 
@@ -61,7 +62,7 @@ async def addressed_model(registry: Registry, scope: Scope) -> Loaded:
     version = path.get("version")
     if version is None:
         return active
-    if not (version.isascii() and version.isdecimal() and len(version) < 10):
+    if not is_whole_number(version):
         raise NotFoundError(f"there is no version {version!r}: versions are numbers.")
     if active.version == int(version):
         return active
@@ -70,9 +71,7 @@ async def addressed_model(registry: Registry, scope: Scope) -> Loaded:
 
 async def assess(service: Service, actor: Actor, loaded: Loaded, headers: RequestHeaders, body: bytes) -> Answer:  # noqa: ARG001
     """Verdicts of rows by column name."""
-    model = loaded.model.input
-    request = decoded(model.decode, body)
-    examples = model.from_rows(request.rows)
+    request, examples = await without_blocking(body, _rows, loaded.model.input, body)
     machine = "" if request.machine is msgspec.UNSET else request.machine
     ids = None if request.ids is msgspec.UNSET else request.ids
     origins = example_origins(len(examples), machine, ids, actor.name)
@@ -83,15 +82,27 @@ async def assess(service: Service, actor: Actor, loaded: Loaded, headers: Reques
 
 async def infer(service: Service, actor: Actor, loaded: Loaded, headers: RequestHeaders, body: bytes) -> Answer:
     """Verdicts of tensors by the Open Inference Protocol."""
-    request, binary = decoded(tensors.decode, body, _json_size(headers))
-    require_printable(request.id, "$.id")
-    if request.model_name and request.model_name != loaded.name:
-        raise DataError(f"the URL asks for the model {loaded.name!r}, not {request.model_name!r} - at `$.model_name`")
-    examples = decoded(tensors.examples, request, binary, loaded.model.input, service.settings.most_rows)
+    most_rows = service.settings.most_rows
+    request, examples = await without_blocking(body, _tensors, loaded, body, _json_size(headers), most_rows)
     wanted = tensors.wanted_outputs(request)
     machine = decoded(msgspec.convert, request.parameters["machine"], Name) if "machine" in request.parameters else ""
     origins = example_origins(len(examples), machine, None, actor.name)
     return _inferred(await service.assess(loaded, examples, origins), request.id, wanted)
+
+
+def _rows(model: ModelInput, body: bytes) -> tuple[Any, ExampleBatch]:
+    request = decoded(model.decode, body)
+    return request, model.from_rows(request.rows)
+
+
+def _tensors(
+    loaded: Loaded, body: bytes, json_size: int | None, most_rows: int
+) -> tuple[tensors.InferRequest, ExampleBatch]:
+    request, binary = decoded(tensors.decode, body, json_size)
+    require_printable(request.id, "$.id")
+    if request.model_name and request.model_name != loaded.name:
+        raise DataError(f"the URL asks for the model {loaded.name!r}, not {request.model_name!r} - at `$.model_name`")
+    return request, decoded(tensors.examples, request, binary, loaded.model.input, most_rows)
 
 
 def example_origins(count: int, machine: Any, ids: list[str] | None, by: str) -> list[ExampleOrigin]:

@@ -34,8 +34,7 @@ def build_app(service: Service) -> ASGIApp:
         Router(routes, redirect_slashes=False, lifespan=lifespan),
         service.store,
         service.metrics,
-        rate=service.settings.rate,
-        access_log=service.settings.access_log,
+        service.settings,
     )
     return gate
 

@@ -21,6 +21,7 @@ from indubio.server.http.answers import JSON, Answer
 
 T = TypeVar("T")
 RETRY_STORE = 5  # seconds
+RETRY_SOON = 1
 _PLACE = re.compile(r" - at `(.*)`$", re.DOTALL)
 
 
@@ -42,8 +43,8 @@ class RefusalError(IndubioError):
 class BusyError(RefusalError):
     """A request that is refused because too much work waits already."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(503, message, retry_after="1")
+    def __init__(self, message: str, **headers: str) -> None:
+        super().__init__(503, message, retry_after=str(RETRY_SOON), **headers)
 
 
 def decoded(decode: Callable[..., T], *arguments: Any) -> T:

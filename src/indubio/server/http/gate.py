@@ -9,27 +9,34 @@ import ipaddress
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import anyio.to_thread
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from indubio.server.http.answers import Answer
-from indubio.server.http.error_answers import RefusalError, error_answer, refusal_of
+from indubio.server.http.connections import HEALTH_PATHS
+from indubio.server.http.error_answers import BusyError, RefusalError, error_answer, refusal_of
 from indubio.server.http.metrics import Metrics
+from indubio.server.http.rate_limits import Buckets
 from indubio.server.http.request_bodies import RequestHeaders
+from indubio.server.http.trusted_proxies import PROXIED, TrustedProxies, neighbourhood, peer
+from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use, session_key
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
-OPEN_PATHS = {"/v2", "/v2/health/live", "/v2/health/ready", "/login", "/"}
+OPEN_PATHS = {"/v2", *HEALTH_PATHS, "/login", "/"}
 OPEN_FOLDERS = "/static/", "/review"  # the pages send whoever has not logged in to /login
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 FAILURES = 1.0, 20.0  # wrong keys per second and address, and how many at once
-MOST_BUCKETS = 10_000
+ALL_FAILURES = 20.0, 200.0  # the same of all addresses together
+WENT_AWAY = 499  # counted for a client that did not wait for its answer
 SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -67,28 +74,16 @@ def require(actor: Actor | None, role: Role) -> Actor:
     return actor
 
 
-class Buckets:
-    """Rate limits by name, as token buckets.
+class WrongKeys:
+    """Slows down whoever sends wrong keys; a right one is looked up first, and never comes here."""
 
-    Args:
-        rate: tokens per second.
-        burst: tokens that a bucket holds.
-    """
+    def __init__(self) -> None:
+        self._of_address, self._of_all = Buckets(*FAILURES), Buckets(*ALL_FAILURES)
 
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, max(1.0, burst)
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def wait(self, name: str, *, take: bool = True) -> float:
-        """Seconds until the name has a token; 0 where it has one, which is used up."""
-        at = time.monotonic()
-        tokens, last = self._buckets.pop(name, (self._burst, at))
-        tokens = min(self._burst, tokens + (at - last) * self._rate)
-        enough = tokens >= 1
-        self._buckets[name] = (tokens - (enough and take), at)
-        if len(self._buckets) > MOST_BUCKETS:
-            del self._buckets[next(iter(self._buckets))]
-        return 0.0 if enough else (1 - tokens) / self._rate
+    def refuse(self, address: str) -> None:
+        """Count a wrong key; refuse it with 429 where this address, or all together, sent too many."""
+        if wait := self._of_address.wait(neighbourhood(address)) or self._of_all.wait(""):
+            raise RefusalError(429, "too many wrong keys.", retry_after=str(math.ceil(wait)))
 
 
 class Gate:
@@ -98,18 +93,16 @@ class Gate:
         app: the routes behind it.
         store: knows keys and sessions.
         metrics: counts requests.
-        rate: requests per second and key; None sets no limit.
-        access_log: log every request.
+        settings: rates, proxies, and whether every request is logged.
     """
 
-    def __init__(
-        self, app: ASGIApp, store: ServerStore, metrics: Metrics, *, rate: float | None, access_log: bool
-    ) -> None:
-        self._app, self._store, self._metrics = app, store, metrics
-        self._access_log = access_log
+    def __init__(self, app: ASGIApp, store: ServerStore, metrics: Metrics, settings: ServerSettings) -> None:
+        self._app, self._store, self._metrics, self._settings = app, store, metrics, settings
         self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
-        self._rates = None if rate is None else Buckets(rate, rate)
-        self._failures = Buckets(*FAILURES)
+        self._rates = None if settings.rate is None else Buckets(settings.rate, settings.rate)
+        self._wrong_keys = WrongKeys()
+        self._proxies = TrustedProxies(settings.trusted_proxies)
+        self._under_way: Counter[str] = Counter()  # requests through proxies, by the address of their client
 
     def refresh(self) -> None:
         """Read the keys again: new ones open and revoked ones close within moments."""
@@ -132,30 +125,45 @@ class Gate:
                 message["headers"] = [*headers, *added]
             await send(message)
 
+        self._proxies.unwrap(scope)
+        proxied = neighbourhood(peer(scope)) if PROXIED in scope and scope["path"] not in HEALTH_PATHS else None
         try:
+            if proxied is not None:
+                self._under_way[proxied] += 1
+                if self._under_way[proxied] > self._settings.connections_per_address:
+                    raise BusyError("too many requests of this address are under way.")
             headers = dict(scope["headers"])
             session = await self._session(headers) if b"cookie" in headers else None
             self._admit(scope, headers, session)
             await self._app(scope, receive, send_with_headers)
+        except ClientDisconnect:  # nobody's fault, and nobody is there to be told
+            status = WENT_AWAY
         except Exception as error:  # noqa: BLE001 - whatever it is, no trace of it gets out
             await _refusal(error, scope["path"])(scope, receive, send_with_headers)
+        finally:
+            if proxied is not None:
+                self._under_way[proxied] -= 1
+                if not self._under_way[proxied]:
+                    del self._under_way[proxied]
         self._count(scope, status, began)
 
     def _admit(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> None:
         """Find out who asks, and refuse those who may not or ask too often. What was read is kept in the scope."""
-        actor = self._actor(scope, headers, session)
-        scope["state"] |= {"actor": actor, "headers": headers}
-        path = scope["path"]
+        path, address = scope["path"], peer(scope)
+        if "\0" in path or b"%00" in scope["query_string"]:  # databases stumble over it
+            raise RefusalError(400, "an address must not have the character NUL in it.")
+        scope["state"] |= {"headers": headers, "refuse_wrong_key": partial(self._wrong_keys.refuse, address)}
+        actor = scope["state"]["actor"] = self._actor(scope, headers, session)
         if actor is None and path not in OPEN_PATHS and not path.startswith(OPEN_FOLDERS):
             require(actor, Role.SCORER)
         if self._rates is not None:
-            name = _address(scope) if actor is None or actor is LOCAL else actor.name
+            name = neighbourhood(address) if actor is None or actor is LOCAL else actor.name
             if wait := self._rates.wait(name):
                 raise RefusalError(429, "too many requests.", retry_after=str(math.ceil(wait)))
 
     async def _session(self, headers: RequestHeaders) -> ApiKey | None:
         """The key of a browser's session, where no key was sent."""
-        cookie = _cookie(headers[b"cookie"]) if _secret(headers) is None else None
+        cookie = cookie_value(headers, COOKIE) if _secret(headers) is None else None
         if cookie is None:
             return None
         return await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
@@ -167,7 +175,8 @@ class Gate:
         if session is None:
             if self._keys:
                 return None
-            if not is_loopback(_address(scope)) or not is_local_name(headers.get(b"host", b"")):
+            local = PROXIED not in scope and is_loopback(peer(scope))
+            if not local or not is_local_name(headers.get(b"host", b"")):
                 raise RefusalError(403, "without keys only this machine may ask: indubio keys add NAME --role ROLE.")
         # A browser says which page a request comes from: another site's page must not act for whoever is logged in.
         origin = headers.get(b"origin")
@@ -176,19 +185,16 @@ class Gate:
         return LOCAL if session is None else Actor(session.name, session.role)
 
     def _key_actor(self, scope: Scope, secret: str) -> Actor:
-        address = _address(scope)
-        if wait := self._failures.wait(address, take=False):
-            raise RefusalError(429, "too many wrong keys.", retry_after=str(math.ceil(wait)))
         key = self._keys.get(hashed(secret))
         if key is None:
-            self._failures.wait(address)
+            self._wrong_keys.refuse(peer(scope))
             raise RefusalError(401, "there is no such key.", www_authenticate="Bearer")
         return Actor(key.name, key.role)
 
     def _count(self, scope: Scope, status: int, began: float) -> None:
         route = scope["route"].path if "route" in scope else "none"
         self._metrics.answered(route, status, began)
-        if self._access_log or status >= 400:
+        if self._settings.access_log or status >= 400:
             actor = scope["state"].get("actor")
             log.log(
                 logging.WARNING if status >= 500 else logging.INFO,
@@ -222,17 +228,13 @@ def _secret(headers: RequestHeaders) -> str | None:
     return None if key is None else key.decode("latin-1")
 
 
-def _cookie(header: bytes) -> str | None:
-    for pair in header.decode("latin-1").split(";"):
+def cookie_value(headers: RequestHeaders, wanted: str) -> str | None:
+    """The value of a cookie; the standard library's reader takes time that grows with the square of the length."""
+    for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         name, _, value = pair.strip().partition("=")
-        if name == COOKIE and value:
+        if name == wanted and value:
             return value
     return None
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
 
 
 @lru_cache(maxsize=1024)

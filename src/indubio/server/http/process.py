@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import logging
 import signal
 import sys
 from typing import Any
@@ -9,37 +10,71 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from indubio.server.http.connections import LimitedProtocol
+from indubio.server.http.connection_table import RESERVED, ConnectionTable
+from indubio.server.http.connections import limited
+from indubio.server.http.trusted_proxies import TrustedProxies
+from indubio.server.server_settings import ServerSettings
 
-MOST_CONNECTIONS = 1000
+log = logging.getLogger("indubio.server")
+OTHER_FILES = 256  # that the process has open besides connections: database, models, logs, sockets that are closing
 GRACE = 20  # seconds for requests under way when the server stops
 SWITCH = 0.0001  # seconds; the event loop asks for Python's lock at every callback, and would wait for other threads
 
 
-def configured(app: ASGIApp, *, host: str, port: int, **options: Any) -> uvicorn.Config:
+def configured(
+    app: ASGIApp, *, host: str, port: int, settings: ServerSettings | None = None, **options: Any
+) -> uvicorn.Config:
     """The settings that uvicorn runs the application with.
 
     Args:
         app: the application.
         host: address to listen at.
         port: 0 for a free one.
+        settings: of the server; None for the defaults.
         options: of uvicorn, such as `ssl_keyfile` and `ssl_certfile`.
     """
+    settings = settings or ServerSettings()
+    table = ConnectionTable(
+        most=connections_that_fit(settings.most_connections),
+        per_address=settings.connections_per_address,
+        proxies=TrustedProxies(settings.trusted_proxies),
+    )
     return uvicorn.Config(
         app,
         host=host,
         port=port,
         loop="auto",
-        http=LimitedProtocol,
+        http=limited(table),
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=GRACE,
         **options,
     )
+
+
+def connections_that_fit(wanted: int) -> int:
+    """How many connections there can be: as wanted, or as many files as the process may open, which is raised first."""
+    if sys.platform == "win32":  # no such limit there
+        return wanted
+    import resource
+
+    needed = wanted + RESERVED + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < needed:
+            fitting = max(1, soft - RESERVED - OTHER_FILES)
+            log.warning(
+                "the process may open %d files, too few for %d connections: there will be %d at most. "
+                "Raise the limit (ulimit -n %d) or lower --most-connections.",
+                *(soft, wanted, fitting, needed),
+            )
+            return fitting
+    return wanted
 
 
 def run(config: uvicorn.Config) -> None:

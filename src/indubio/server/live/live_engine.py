@@ -33,7 +33,7 @@ from indubio.server.live.snapshots import read_snapshot, write_snapshot
 from indubio.server.live.subscription import Received, Subscription
 from indubio.server.models.registry import Loaded, Registry
 from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import digest
+from indubio.server.store.canonical_json import digest
 from indubio.server.store.versions import active_version
 
 log = logging.getLogger("indubio.server.live")

@@ -6,7 +6,7 @@ may be offered again after a crash, and nothing is doubled. What an alarm goes b
 transaction, so there is nothing in memory that could say otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,18 +17,19 @@ from sqlalchemy import Connection
 from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.live.live_settings import LiveSettings
 from indubio.server.live.machine_stream import Examples
-from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
-from indubio.server.models.recorder import ExampleOrigin, ScoredBatch
 from indubio.server.models.registry import Contributors, Loaded
-from indubio.server.store.alarms import AlarmEvent, record_alarm, ringing
-from indubio.server.store.audit_trail import append, digest
-from indubio.server.store.cases import Filters, add_cases, chosen_cases
+from indubio.server.models.scored_batch import ExampleOrigin, ScoredBatch
+from indubio.server.models.verdict_entries import VerdictEntry
+from indubio.server.store.alarms import AlarmEvent
+from indubio.server.store.canonical_json import canonical, digest
 from indubio.server.store.live_machines import MachineProgress, keep_progress, machine_progress
 from indubio.server.store.outbox import Channel, add_events
+from indubio.server.store.row_seals import Touched
+from indubio.server.store.tables import live_machines, outbox
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY = "live"
-NOTHING_YET = MachineProgress(until=-(2**63), recent=())
+NOTHING_YET = MachineProgress(until=-(2**63))
 
 
 def moment(nanoseconds: int) -> str:
@@ -133,57 +134,34 @@ class Written:
 
 def write_batch(connection: Connection, batch: LiveBatch, settings: LiveSettings) -> Written:
     """Write what is new of a batch, in the present transaction."""
-    machines = dict.fromkeys(origin.machine for origin in batch.origins)
+    machines = list(dict.fromkeys(origin.machine for origin in batch.origins))
+    entry = VerdictEntry(
+        connection,
+        machines,
+        rule=settings.alarm,
+        referrals_per_hour=settings.referrals_per_hour,
+        at=batch.at,
+    )
     known = machine_progress(connection, batch.loaded.name, machines)
     progress = {machine: known.get(machine, NOTHING_YET) for machine in machines}
-    alarms = _alarms(connection, batch, settings, progress)
-    budget = _budget(connection, batch, settings)
-    rows, records, kept, events, alarmed = [], [], [], [], []
+    rows, alarmed = [], []
     for row, (origin, start) in enumerate(zip(batch.origins, batch.start, strict=True)):
-        machine, verdict = origin.machine, batch.columns["verdict"][row]
-        if start <= progress[machine].until:
+        before = progress[origin.machine]
+        if start <= before.until:
             continue
         rows.append(row)
-        record = batch.record(row)
-        if batch.columns["case"][row]:
-            case = batch.case(row)
-            case = replace(case, overflow=verdict == "REFER" and budget.exceeded(batch.at))
-            kept.append(case)
-            record |= {"case": case.reference, "seal": case.seal()}
-        records.append(record)
-        event = alarms.update(machine, verdict == "ANOMALY", batch.at)
+        event, alarm = entry.add(batch, row), before.alarm
         if event is not None:
-            events.append(event)
             alarmed.append(batch.alarm(row, event))
-        recent = (*progress[machine].recent, verdict == "ANOMALY")[-settings.alarm.of :]
-        progress[machine] = MachineProgress(until=start, recent=recent)
+            alarm = canonical(alarmed[-1][1]).decode()
+        progress[origin.machine] = MachineProgress(until=start, alarm=alarm)
     if rows:
-        audit = append(connection, "verdicts", batch.entry(records), at=batch.at)
-        add_cases(connection, kept, audit)
-        for event in events:
-            record_alarm(connection, event)
-        _add_events(connection, batch, settings, rows, alarmed)
-        keep_progress(connection, batch.loaded.name, progress)
-    return Written(rows=rows, events=events, overflow=sum(case.overflow for case in kept))
-
-
-def _alarms(
-    connection: Connection, batch: LiveBatch, settings: LiveSettings, progress: Mapping[str, MachineProgress]
-) -> Alarms:
-    """How the machines' alarms stand: their last verdicts told again, and who rings."""
-    alarms = Alarms(settings.alarm)
-    for machine, one in progress.items():
-        for anomaly in one.recent:
-            alarms.update(machine, anomaly, batch.at)
-    alarms.ringing = set(ringing(connection))
-    return alarms
-
-
-def _budget(connection: Connection, batch: LiveBatch, settings: LiveSettings) -> ReferralBudget:
-    if settings.referrals_per_hour is None or "REFER" not in batch.columns["verdict"]:
-        return ReferralBudget(None)
-    recent = Filters(since=batch.at - HOUR, verdict="REFER", overflow=False)
-    return ReferralBudget(settings.referrals_per_hour, [case.at for case in chosen_cases(connection, recent)])
+        touched: Touched = {
+            live_machines: keep_progress(connection, batch.loaded.name, progress),
+            outbox: _add_events(connection, batch, settings, rows, alarmed),
+        }
+        entry.write(batch, at=batch.at, rows=touched)
+    return Written(rows=rows, events=entry.events, overflow=entry.overflow)
 
 
 def _add_events(
@@ -192,13 +170,15 @@ def _add_events(
     settings: LiveSettings,
     rows: Sequence[int],
     alarmed: Sequence[tuple[str, dict[str, Any]]],
-) -> None:
-    """Write what the outside is to be told."""
+) -> list[int]:
+    """Write what the outside is to be told; the numbers of the events."""
     channels: list[Channel] = []
+    numbers: list[int] = []
     if settings.publish.alarms:
         channels.append("mqtt")
     if settings.webhook is not None:
         channels.append("webhook")
         wanted = [row for row in rows if batch.columns["verdict"][row] in settings.webhook.verdicts]
-        add_events(connection, ["webhook"], "verdict", [(batch.identity(r, "verdict"), batch.told(r)) for r in wanted])
-    add_events(connection, channels, "alarm", alarmed)
+        told = [(batch.identity(row, "verdict"), batch.told(row)) for row in wanted]
+        numbers += add_events(connection, ["webhook"], "verdict", told)
+    return numbers + add_events(connection, channels, "alarm", alarmed)

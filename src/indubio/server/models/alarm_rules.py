@@ -1,40 +1,56 @@
-"""Alarms per machine (k of n verdicts, with hysteresis) and the referral budget per hour: people are not flooded."""
+"""Alarms per machine (k of n verdicts, with hysteresis) and the referral budget per hour: people are not flooded.
 
-from collections import deque
+What both remember is in the store and nowhere else. A batch reads it, goes on from there and writes it back in the
+transaction of its verdicts, which holds the trail: so nothing has moved where the transaction fails, a restart forgets
+nothing, and several processes that write to one store share one alarm per machine and one budget.
+"""
+
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
 from indubio.server.server_settings import AlarmRule
-from indubio.server.store.alarms import AlarmEvent
+from indubio.server.store.alarms import AlarmEvent, keep_last_verdicts, last_verdicts, ringing
+from indubio.server.store.cases import within_budget_since
 
 HOUR = timedelta(hours=1)
-MOST_MACHINES = 10_000  # a client that invents names must not fill the memory
+AT_ONCE = 500  # machines
+ANOMALY, OTHER = "A", "."
 
 
 class Alarms:
-    """The last verdicts of every machine, and whether it rings.
-
-    After a restart the ringing alarms still ring, and the last verdicts are looked at from then on.
+    """The last verdicts of some machines, and whether each rings.
 
     Args:
         rule: when an alarm begins and ends.
         ringing: the machines that ring already.
+        windows: the last verdicts of machines, the newest last: A is an anomaly.
     """
 
-    def __init__(self, rule: AlarmRule, ringing: Iterable[str] = ()) -> None:
+    def __init__(self, rule: AlarmRule, ringing: Iterable[str] = (), windows: dict[str, str] | None = None) -> None:
         self._rule = rule
         self.ringing = set(ringing)
-        self._last: dict[str, deque[bool]] = {}
+        self.windows = dict(windows or {})
+
+    @classmethod
+    def of(cls, connection: Connection, rule: AlarmRule, machines: Iterable[str]) -> "Alarms":
+        """Read how some machines stand; the caller holds the trail, so that it stays like this."""
+        alarms, chosen = cls(rule), list(dict.fromkeys(machines))
+        for start in range(0, len(chosen), AT_ONCE):
+            some = chosen[start : start + AT_ONCE]
+            known = last_verdicts(connection, some)
+            alarms.windows |= {machine: verdicts for machine, (verdicts, _) in known.items()}
+            alarms.ringing |= {machine for machine, (_, rings) in known.items() if rings}
+            if new := [machine for machine in some if machine not in known]:  # may ring since before there were windows
+                alarms.ringing |= ringing(connection, new).keys()
+        return alarms
 
     def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:
         """One more verdict of a machine; the event, where an alarm begins or ends with it."""
-        last = self._last.pop(machine, None) or deque(maxlen=self._rule.of)
-        self._last[machine] = last  # the machine heard of last is last in the dict
-        if len(self._last) > MOST_MACHINES:
-            del self._last[next(iter(self._last))]
-        last.append(anomaly)
-        count = sum(last)
-        rings = machine in self.ringing
+        last = (self.windows.get(machine, "") + (ANOMALY if anomaly else OTHER))[-self._rule.of :]
+        self.windows[machine] = last
+        count, rings = last.count(ANOMALY), machine in self.ringing
         if not rings and count >= self._rule.raise_at:
             self.ringing.add(machine)
         elif rings and len(last) == self._rule.of and count <= self._rule.clear_at:
@@ -43,26 +59,29 @@ class Alarms:
             return None
         return AlarmEvent(machine=machine, kind="cleared" if rings else "raised", anomalies=count, of=len(last), at=at)
 
+    def keep(self, connection: Connection) -> None:
+        """Write the last verdicts."""
+        keep_last_verdicts(connection, self.windows)
+
 
 class ReferralBudget:
-    """Counts the referrals of the last hour against the budget.
+    """Counts referrals against what is left of the budget of an hour.
 
     Args:
-        per_hour: None for no limit.
-        times: of the referrals of the last hour.
+        left: so many more are within the budget; None for no limit.
     """
 
-    def __init__(self, per_hour: int | None, times: Iterable[datetime] = ()) -> None:
-        self._per_hour = per_hour
-        self._times = deque(times)
+    def __init__(self, left: int | None) -> None:
+        self._left = left
 
-    def exceeded(self, at: datetime) -> bool:
-        """One more referral; whether it is beyond the budget of the hour that ends with it."""
-        if self._per_hour is None:
+    @classmethod
+    def of(cls, connection: Connection, per_hour: int | None, at: datetime) -> "ReferralBudget":
+        """Read what is left of the hour that ends now; the caller holds the trail."""
+        return cls(None if per_hour is None else per_hour - within_budget_since(connection, at - HOUR))
+
+    def exceeded(self) -> bool:
+        """One more referral; whether it is beyond the budget."""
+        if self._left is None:
             return False
-        while self._times and self._times[0] <= at - HOUR:
-            self._times.popleft()
-        if len(self._times) >= self._per_hour:
-            return True
-        self._times.append(at)
-        return False
+        self._left -= 1
+        return self._left < 0

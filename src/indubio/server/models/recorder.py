@@ -1,134 +1,67 @@
 """Writes verdicts to the store: audit entries, cases for people, alarms; and copes with a database that fails.
 
 All that waits is one entry of the audit trail. When the database cannot be written, what was to be kept is refused or
-told as not kept, and the entries of verdicts that were answered already wait in memory until it is back; the trail
-says so where they were too many.
+told as not kept, and the verdicts that were answered already wait in memory until it is back. Then they are written
+before anything newer and go through the alarm rule in order: an alarm can be late, but is neither lost nor doubled. The
+trail says so where they were too many.
 """
 
-import hashlib
 import logging
-import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from typing import Any
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from indubio.assessment import Assessment
 from indubio.errors import StoreError
-from indubio.server.models.alarm_rules import HOUR, Alarms, ReferralBudget
-from indubio.server.models.registry import Loaded
+from indubio.server.models.scored_batch import ScoredBatch
+from indubio.server.models.verdict_entries import VerdictEntry
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
-from indubio.server.store.alarms import record_alarm, ringing
-from indubio.server.store.audit_trail import append
-from indubio.server.store.cases import Assessed, Filters, add_cases, chosen_cases
-from indubio.server.store.clock import now
-from indubio.uncertainty import ON_DEMAND
+from indubio.server.store.audit_trail import Head, append, has_entry, locked_head
 
 log = logging.getLogger("indubio.server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database
 RETRY = 0.5  # seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExampleOrigin:
-    """Where an example came from: the machine, the client's own id for it, and the name of the key that sent it."""
-
-    machine: str
-    external_id: str | None
-    by: str
-
-
-class ScoredBatch:
-    """A batch with its verdicts; what is kept for people has a reference: referrals, and some others for control.
+@dataclass(eq=False)
+class _Waiting:
+    """A batch that waits to be written; see `Recorder.record`.
 
     Args:
-        loaded: the version that scored it.
-        assessment: what it says.
-        inputs: the examples as they are stored.
-        origins: where each came from.
-        control_share: share of the other verdicts that is kept too.
+        batch: the batch.
+        refused: rows whose verdict is not given out when it cannot be written.
+        late: whether the answer was given before it could be written: what was to be kept was told as not kept.
+        attempted: the entry that was to cover it, where a transaction failed: its commit may have come through though
+            the answer did not.
+        done: when it is durable.
     """
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        assessment: Assessment,
-        inputs: list[bytes],
-        origins: list[ExampleOrigin],
-        control_share: float,
-    ) -> None:
-        self.loaded, self.inputs, self.origins, self.at = loaded, inputs, origins, now()
-        self.hashes = [hashlib.sha256(one).hexdigest() for one in inputs]
-        self.columns: dict[str, list[Any]] = {n: values.tolist() for n, values in assessment.to_dict().items()}
-        self.columns["case"] = [
-            secrets.token_hex(16)
-            if verdict == "REFER" or (control_share and chosen_for_control(input_hash, control_share))
-            else ""
-            for verdict, input_hash in zip(self.columns["verdict"], self.hashes, strict=True)
-        ]
+    batch: ScoredBatch
+    refused: frozenset[int]
+    late: bool = False
+    attempted: Head | None = None
+    done: "Future[None]" = field(default_factory=Future)
 
-    def record(self, row: int) -> dict[str, Any]:
-        """What the audit trail says of one verdict."""
-        origin, columns = self.origins[row], self.columns
-        return {
-            "input": self.hashes[row],
-            "verdict": columns["verdict"][row],
-            "reason": columns["reason"][row],
-            "probability": columns["probability"][row],
-            "total": columns["total"][row],
-            "machine": origin.machine,
-            "by": origin.by,
-        }
-
-    def case(self, row: int) -> Assessed:
-        """One example as the store keeps it for people."""
-        origin, loaded = self.origins[row], self.loaded
-        columns = {name: values[row] for name, values in self.columns.items() if name not in ("case", *ON_DEMAND)}
-        for name in ("novelty", "p_value"):  # NaN where the model cannot tell
-            columns[name] = None if columns[name] != columns[name] else columns[name]
-        return Assessed(
-            reference=self.columns["case"][row],
-            at=self.at,
-            model=loaded.name,
-            version=loaded.version,
-            sha256=loaded.sha256,
-            rule=loaded.rule,
-            machine=origin.machine,
-            external_id=origin.external_id,
-            input=self.inputs[row],
-            **columns,
-        )
-
-    def entry(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The audit entry of some of the verdicts."""
-        loaded = self.loaded
-        return {
-            "model": loaded.name,
-            "version": loaded.version,
-            "sha256": loaded.sha256,
-            "rule": loaded.rule,
-            "records": records,
-        }
-
-
-def chosen_for_control(input_hash: str, share: float) -> bool:
-    """Whether an example is kept whatever its verdict; the hash of its input decides."""
-    return int(input_hash[:8], 16) < share * 2**32
+    @property
+    def rows(self) -> list[int]:
+        """The rows that are written: all, or late those that were given out."""
+        return [row for row in range(len(self.batch.inputs)) if not (self.late and row in self.refused)]
 
 
 @dataclass(eq=False)
-class _Waiting:
-    """A batch that waits to be written; see `Recorder.record`."""
+class _Attempt:
+    """What one transaction tries to write."""
 
-    batch: ScoredBatch
-    refused: Sequence[int]
-    done: "Future[None]" = field(default_factory=Future)
+    began: bool = False
+    late: list[_Waiting] = field(default_factory=list)
+    group: list[_Waiting] = field(default_factory=list)
+    lost: int = 0
+    overflow: int = 0
 
 
 class Recorder:
@@ -142,11 +75,7 @@ class Recorder:
 
     def __init__(self, store: ServerStore, settings: ServerSettings, overflowed: Callable[[int], None]) -> None:
         self._store, self._settings, self._overflowed = store, settings, overflowed
-        self.alarms = Alarms(settings.alarm, store.read(ringing))
-        recent = Filters(since=now() - HOUR, verdict="REFER", overflow=False)
-        times = [case.at for case in store.read(lambda c: chosen_cases(c, recent))]
-        self._budget = ReferralBudget(settings.referrals_per_hour, times)
-        self._unwritten: deque[tuple[ScoredBatch, list[int]]] = deque()
+        self._unwritten: deque[_Waiting] = deque()
         self._unwritten_rows = self._lost = 0
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
@@ -160,70 +89,94 @@ class Recorder:
             batch: the batch.
             refused: the rows whose verdict is not given out when this fails; they leave no entry then.
         """
-        one = _Waiting(batch, refused)
+        one = _Waiting(batch, frozenset(refused))
         with self._lock:
             self._waiting.append(one)
             first = len(self._waiting) == 1
         if first:
-            group: list[_Waiting] = []
-            try:
-                written = self._store.submit(lambda connection: self._write(connection, group))
-            except StoreError as error:
-                written = Future()
-                written.set_exception(error)
-            written.add_done_callback(lambda done: self._written(done, group))
+            self._attempt()
         return one.done
 
-    def _write(self, connection: Connection, group: "list[_Waiting]") -> None:
-        group += self._emptied()
-        for loaded in dict.fromkeys(one.batch.loaded for one in group):
-            self._write_entry(connection, [one.batch for one in group if one.batch.loaded is loaded])
+    def _attempt(self) -> "Future[None]":
+        """Write all that waits in the next transaction."""
+        attempt = _Attempt()
+        try:
+            written = self._store.submit(lambda connection: self._write(connection, attempt))
+        except StoreError as error:
+            written = Future()
+            written.set_exception(error)
+        written.add_done_callback(lambda done: self._written(done, attempt))
+        return written
 
-    def _emptied(self) -> "list[_Waiting]":
+    def _write(self, connection: Connection, attempt: _Attempt) -> None:
+        """Write what is late first, so that every machine's verdicts stay in order."""
         with self._lock:
-            group, self._waiting = self._waiting, []
-        return group
+            attempt.began = True
+            attempt.late, self._unwritten = list(self._unwritten), deque()
+            attempt.group, self._waiting = self._waiting, []
+            attempt.lost, self._lost = self._lost, 0
+        for one in attempt.late:
+            if one.rows and not _came_through(connection, one.attempted):
+                self._write_entry(connection, [one], attempt)
+        if attempt.lost:
+            body = {"verdicts": attempt.lost, "why": "the database could not be written for too long"}
+            append(connection, "gap", body)
+        for loaded in dict.fromkeys(one.batch.loaded for one in attempt.group):
+            self._write_entry(connection, [one for one in attempt.group if one.batch.loaded is loaded], attempt)
 
-    def _write_entry(self, connection: Connection, batches: Sequence[ScoredBatch]) -> None:
+    def _write_entry(self, connection: Connection, group: Sequence[_Waiting], attempt: _Attempt) -> None:
         """Write one audit entry for some batches of a version, with their cases and alarms."""
-        records, kept, events = [], [], []
-        for batch in batches:
-            columns = batch.columns
-            for row, (verdict, reference) in enumerate(zip(columns["verdict"], columns["case"], strict=True)):
-                record = batch.record(row)
-                if reference:
-                    case = batch.case(row)
-                    if verdict == "REFER" and self._budget.exceeded(batch.at):
-                        case = replace(case, overflow=True)
-                    kept.append(case)
-                    record |= {"case": reference, "seal": case.seal()}
-                records.append(record)
-                event = self.alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
-                events += [] if event is None else [event]
-        audit = append(connection, "verdicts", batches[-1].entry(records), at=batches[-1].at)
-        if kept:
-            add_cases(connection, kept, audit)
-            self._overflowed(sum(case.overflow for case in kept))
-        for event in events:
-            record_alarm(connection, event)
+        last, late = group[-1].batch, group[0].late
+        entry = VerdictEntry(
+            connection,
+            [one.batch.origins[row].machine for one in group for row in one.rows],
+            rule=self._settings.alarm,
+            referrals_per_hour=self._settings.referrals_per_hour,
+            at=last.at,
+        )
+        for one in group:
+            for row in one.rows:
+                entry.add(one.batch, row, keep=not one.late)
+        told = {"late": True, "given": last.at.isoformat()} if late else {}
+        entry.write(last, at=None if late else last.at, told=told)
+        end = locked_head(connection)
+        for one in group:
+            one.attempted = end
+        attempt.overflow += entry.overflow
 
-    def _written(self, done: "Future[None]", group: "list[_Waiting]") -> None:
+    def _written(self, done: "Future[None]", attempt: _Attempt) -> None:
         error = done.exception()
-        for one in group or self._emptied():  # the group is empty where the transaction never began
-            if error is None:
-                one.done.set_result(None)
-            else:
-                self._failed(error, one.batch, one.refused)
-                one.done.set_exception(error)
-
-    def _failed(self, error: BaseException, batch: ScoredBatch, refused: Sequence[int]) -> None:
-        without = set(refused)
-        rows = [row for row in range(len(batch.inputs)) if row not in without]
+        if error is None:
+            self._succeeded(attempt)
+            return
         with self._lock:
-            self._unwritten.append((batch, rows))
-            self._unwritten_rows += len(rows)
-            while self._unwritten_rows > MOST_UNWRITTEN:
-                count = len(self._unwritten.popleft()[1])
+            self._unwritten.extendleft(reversed(attempt.late))
+            self._lost += attempt.lost
+            if not attempt.began:
+                attempt.group, self._waiting = self._waiting, []
+        for one in attempt.group:
+            self._failed(error, one)
+            one.done.set_exception(error)
+
+    def _succeeded(self, attempt: _Attempt) -> None:
+        with self._lock:
+            self._unwritten_rows -= sum(len(one.rows) for one in attempt.late)
+            ended = self.failing and not self._unwritten
+            self.failing = bool(self._unwritten)
+        if attempt.overflow:
+            self._overflowed(attempt.overflow)
+        if ended:
+            log.warning("the database can be written again")
+        for one in attempt.group:
+            one.done.set_result(None)
+
+    def _failed(self, error: BaseException, one: _Waiting) -> None:
+        one.late = True
+        with self._lock:
+            self._unwritten.append(one)
+            self._unwritten_rows += len(one.rows)
+            while self._unwritten_rows > MOST_UNWRITTEN and self._unwritten:
+                count = len(self._unwritten.popleft().rows)
                 self._unwritten_rows -= count
                 self._lost += count
             begins, self.failing = not self.failing, True
@@ -233,22 +186,9 @@ class Recorder:
 
     def _recover(self) -> None:
         """Try again until the waiting entries are written."""
-        while not self._closed:
+        while self.failing and not self._closed:
             time.sleep(RETRY)
-            with self._lock:
-                waiting, lost = list(self._unwritten), self._lost
-            try:
-                self._store.write(lambda c, waiting=waiting, lost=lost: _write_late(c, waiting, lost))  # type: ignore[misc]
-            except StoreError:
-                continue
-            with self._lock:
-                for _ in waiting:
-                    self._unwritten_rows -= len(self._unwritten.popleft()[1])
-                self._lost -= lost
-                if not self._unwritten:
-                    self.failing = False
-                    break
-        log.warning("the database can be written again")
+            wait([self._attempt()])
 
     def close(self) -> None:
         """Stop trying, and log how many verdicts were never written."""
@@ -257,10 +197,6 @@ class Recorder:
             log.error("audit entries were never written", extra={"verdicts": self._unwritten_rows + self._lost})
 
 
-def _write_late(connection: Connection, waiting: Sequence[tuple[ScoredBatch, list[int]]], lost: int) -> None:
-    for batch, rows in waiting:
-        if rows:
-            records = [batch.record(row) for row in rows]
-            append(connection, "verdicts", batch.entry(records) | {"late": True, "given": batch.at.isoformat()})
-    if lost:
-        append(connection, "gap", {"verdicts": lost, "why": "the database could not be written for too long"})
+def _came_through(connection: Connection, attempted: Head | None) -> bool:
+    """Whether the trail has an entry though the transaction that was to write it seemed to fail."""
+    return attempted is not None and has_entry(connection, attempted)

@@ -4,7 +4,7 @@ A folder or ONNX file given on the command line is a version as soon as its cont
 becomes the active one. Content that was seen before changes nothing: what people activated stays active.
 """
 
-import hashlib
+import logging
 import shutil
 import threading
 import uuid
@@ -20,15 +20,19 @@ from indubio.assessment import Assessment
 from indubio.decision import Referral
 from indubio.errors import ConfigError, NotFoundError
 from indubio.export import OnnxModel
+from indubio.export.file_digest import check_pinned
 from indubio.inputs import Rows
 from indubio.server.api.model_inputs import ExampleBatch, ModelInput
 from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import SYSTEM, digest
+from indubio.server.store.audit_trail import SYSTEM
+from indubio.server.store.canonical_json import digest
+from indubio.server.store.private_files import make_private, private_folder
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 
 if TYPE_CHECKING:
     from indubio.detector import Detector
 
+log = logging.getLogger("indubio.server")
 Contributors = list[dict[str, Any]]  # names and shares, the largest first
 
 
@@ -126,9 +130,11 @@ def read_model(path: Path, *, most_rows: int = 4096) -> Model:
     """
     if path.suffix.lower() == ".onnx":
         onnx = OnnxModel(path, threads=1)
+        if not onnx.has_digest:
+            log.warning("an ONNX file without a digest, so damage cannot be seen", extra={"file": str(path)})
         about = onnx.metadata
         return Model(
-            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            sha256=onnx.sha256,
             scorer=onnx,
             input=ModelInput(about.schema, about.input_shape, about.intake.missing, most_rows),
             rule=_rule(about.referral, about.anomaly_threshold, about.referral_threshold),
@@ -173,13 +179,22 @@ class Registry:
         sources: folder or ONNX file of each model, by name.
         archive: folder where every version's files are kept, so that an older one can be activated again.
         most_rows: rows a request may have.
+        pinned: the sha256 that a source must have, by name of the model, whenever it is read.
     """
 
-    def __init__(self, store: ServerStore, sources: Mapping[str, Path], archive: Path, *, most_rows: int) -> None:
+    def __init__(
+        self,
+        store: ServerStore,
+        sources: Mapping[str, Path],
+        archive: Path,
+        *,
+        most_rows: int,
+        pinned: Mapping[str, str] | None = None,
+    ) -> None:
         if not sources:
             raise ConfigError("there is no model to serve: give --model FOLDER or --model NAME=FOLDER.")
         self._store, self.sources, self.archive = store, dict(sources), archive
-        self._most_rows = most_rows
+        self._most_rows, self._pinned = most_rows, dict(pinned or {})
         self._loaded: dict[tuple[str, int], Loaded] = {}
         self._active: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -221,6 +236,7 @@ class Registry:
             raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self.sources)}.")
         path = self.sources[name]
         model = read_model(path, most_rows=self._most_rows)
+        check_pinned(model.sha256, self._pinned.get(name), str(path))
         before = {known.version for known in self._store.read(lambda c: versions(c, name))}
         known = self._store.write(
             lambda c: add_version(
@@ -258,12 +274,13 @@ class Registry:
         """A copy of a version's files that nobody overwrites."""
         kept = (self.archive / f"{sha256[:32]}{path.suffix if path.is_file() else ''}").resolve()
         if not kept.exists():
-            self.archive.mkdir(parents=True, exist_ok=True)
+            private_folder(self.archive)
             partial = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}.partial")
             if path.is_file():
                 shutil.copyfile(path, partial)
             else:
                 shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
+            make_private(partial)
             partial.rename(kept)
         return kept
 

@@ -14,9 +14,11 @@ import msgspec
 
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
+from indubio.io.source_base import full_ending
 from indubio.server.models.registry import Registry, read_model
 from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
+from indubio.server.store.private_files import make_private
 from indubio.server.store.versions import Origin, Version, add_version, version_of
 
 log = logging.getLogger("indubio.server")
@@ -141,7 +143,7 @@ class Jobs:
     def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
         if upload is None:
             return self.training[name].resolve()
-        path = folder / f"training{Path(upload[0]).suffix.lower()[:10]}"
+        path = folder / f"training{full_ending(upload[0])[:20]}"
         path.write_bytes(upload[1])
         return path
 
@@ -179,6 +181,7 @@ class Jobs:
         raise ConfigError(f"the job's process ended with {process.returncode}; what it said is in the server's log.")
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
+        make_private(out)
         model = read_model(out)
         before = {known.version for known in self._registry.known(parent.name)}
         version = self._store.write(

@@ -15,7 +15,9 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from indubio.errors import ConfigError, DataError, NotFoundError
+from indubio.io.sniffing import dict_rows
 from indubio.server.api.tensors import NUMBERS
+from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_request import PageRequest
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
@@ -48,7 +50,7 @@ class ImportedLabel:
 def page(page: PageRequest) -> Response:
     """Show the links for download and the form for upload."""
     taken = page.query.get("taken", "")
-    return page.render("exchange.html", taken=int(taken) if taken.isascii() and taken.isdecimal() else None)
+    return page.render("exchange.html", taken=int(taken) if is_whole_number(taken) else None)
 
 
 def export_csv(page: PageRequest) -> Response:
@@ -158,15 +160,13 @@ def _plain(value: Any) -> Any:
 
 def _rows_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
-        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        rows = dict_rows(content)
         if not {"reference", "label"} <= set(rows.fieldnames or ()):
             raise DataError("the first line must name the columns `reference` and `label`.")
         for row in rows:
             if row["label"]:
                 place = f"line {rows.line_num}"
                 yield _imported(place, row["reference"], row["label"], row.get("comment") or "")
-    except UnicodeDecodeError as error:
-        raise DataError(f"the file is not UTF-8: {error.reason} at byte {error.start}.") from None
     except csv.Error as error:
         raise DataError(f"the file is no CSV: {error}.") from None
 

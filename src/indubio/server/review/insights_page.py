@@ -10,6 +10,7 @@ from indubio.errors import ConfigError
 from indubio.evaluation import RejectionCurve
 from indubio.report.figures import POINTS
 from indubio.report.rejection_plots import plot_rejection_curves
+from indubio.server.http.request_numbers import whole_number
 from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
@@ -46,9 +47,7 @@ def chosen_model(page: PageRequest) -> tuple[str, int | None]:
     name = page.query.get("model") or page.context.registry.names[0]
     page.context.registry.model(name)
     version = page.query.get("version", "")
-    if version and not (version.isascii() and version.isdecimal() and len(version) < 10):
-        raise ConfigError(f"`version` must be a whole number, got {version!r}.")
-    return name, int(version) if version else None
+    return name, whole_number(version, "version") if version else None
 
 
 def asked_share(text: str) -> float | None:

@@ -16,6 +16,7 @@ def log_in(page: PageRequest) -> Response:
     then = safe_path(page.text("then", "/review"))
     key = page.read(keys_in_use).get(hashed(page.text("key").strip()))
     if key is None or not key.role.may(Role.REVIEWER):
+        page.request.state.refuse_wrong_key()
         return page.render("login.html", status=401, then=then, wrong=True)
     secret = page.write(lambda c: open_session(c, key))
     response = page.redirect(then)
@@ -25,7 +26,7 @@ def log_in(page: PageRequest) -> Response:
 
 def log_out(page: PageRequest) -> Response:
     """End the session and forget the cookie."""
-    secret = page.request.cookies.get(SESSION)
+    secret = page.cookie(SESSION)
     if secret:
         page.write(lambda c: close_session(c, secret))
     response = page.redirect("/login")

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from indubio.decision import Cost, Reason, Referral, TargetRisk, UncertaintyThreshold
 from indubio.errors import ConfigError
+from indubio.server.http.request_numbers import whole_number
 from indubio.server.review.insights_page import asked_share, other_threshold
 from indubio.server.review.page_request import PageRequest
 from indubio.server.store.jobs import all_jobs
@@ -76,9 +77,10 @@ def recalibrate(page: PageRequest) -> Response:
 
 def _threshold(page: PageRequest, name: str, by: UncertaintyName) -> Referral:
     share, version = asked_share(page.text("share")), page.text("version")
+    number = whole_number(version, "version") if version else None
     if share is None:
         raise ConfigError("say which share may be referred.")
-    other = other_threshold(page, name, int(version) if version.isdecimal() else None, share)
+    other = other_threshold(page, name, number, share)
     if other is None or other.threshold is None:
         raise ConfigError(f"no case of {name!r} is kept yet: there is nothing to find a threshold on.")
     return UncertaintyThreshold(by=by, threshold=other.threshold)
@@ -122,10 +124,8 @@ def retrain(page: PageRequest) -> Response:
 
 def activate(page: PageRequest) -> Response:
     """Make a version the active one; activating an older one is a rollback."""
-    name, version = page.request.path_params["name"], page.text("version")
-    if not (version.isascii() and version.isdecimal() and len(version) < 10):
-        raise ConfigError(f"`version` must be a whole number, got {version!r}.")
+    name, version = page.request.path_params["name"], whole_number(page.text("version"), "version")
     present = page.context.registry.model(name).version
-    note = "rolled back" if int(version) < present else "activated"
-    page.context.registry.activate(name, int(version), by=page.reviewer, note=note)
+    note = "rolled back" if version < present else "activated"
+    page.context.registry.activate(name, version, by=page.reviewer, note=note)
     return page.redirect("/review/models")

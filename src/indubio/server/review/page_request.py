@@ -8,7 +8,7 @@ no other site can act in a reviewer's name.
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -18,17 +18,20 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import Message
 
-from indubio.errors import ConfigError, IndubioError
+from indubio.errors import ConfigError, IndubioError, NotFoundError
 from indubio.server.http.error_answers import RefusalError, refusal_of
+from indubio.server.http.gate import COOKIE, cookie_value
+from indubio.server.http.request_bodies import read_form
+from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_context import PageContext
 from indubio.server.review.templating import rendered
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
 
 T = TypeVar("T")
-SESSION, VISITOR = "indubio_session", "indubio_visitor"
+SESSION, VISITOR = COOKIE, "indubio_visitor"
+LARGEST_FORM = 64 * 2**10  # bytes of a form without a file
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,14 +71,23 @@ class PageRequest:
         return self.request.query_params
 
     def number(self, name: str) -> int:
-        """A whole number in the path."""
-        return int(self.request.path_params[name])
+        """A whole number in the path; there is nothing where it is none."""
+        text = self.request.path_params[name]
+        if not is_whole_number(text):
+            raise NotFoundError(f"there is no {name} with such a number.")
+        return int(text)
+
+    def cookie(self, name: str) -> str | None:
+        """The value of a cookie."""
+        return cookie_value(self.request.state.headers, name)
 
     def text(self, name: str, default: str = "") -> str:
         """A text field of the form."""
         value = self.form.get(name, default)
         if isinstance(value, UploadFile):
             raise ConfigError(f"the field {name!r} must be text, not a file.")
+        if "\0" in value or not _is_unicode(value):  # databases stumble over both
+            raise ConfigError(f"the field {name!r} has characters that are no text.")
         return value
 
     def file(self, name: str) -> tuple[str, bytes] | None:
@@ -111,7 +123,13 @@ Handler = Callable[[PageRequest], Response]
 
 
 def route(
-    context: PageContext, path: str, handler: Handler, *, method: str = "GET", needs: Role | None = Role.REVIEWER
+    context: PageContext,
+    path: str,
+    handler: Handler,
+    *,
+    method: str = "GET",
+    needs: Role | None = Role.REVIEWER,
+    upload: bool = False,
 ) -> Route:
     """The route of a page.
 
@@ -121,37 +139,27 @@ def route(
         handler: makes the answer; runs in a thread.
         method: GET or POST.
         needs: the role that is needed; None lets everybody in.
+        upload: whether the form has a file, and so may be as large as any body.
     """
+    largest = context.settings.largest_body if upload else min(LARGEST_FORM, context.settings.largest_body)
 
     async def answer(request: Request) -> Response:
-        visitor = request.cookies.get(VISITOR)
+        headers = request.state.headers
+        visitor = cookie_value(headers, VISITOR)
         fresh = None if visitor else secrets.token_urlsafe(32)
-        token = _token(request.cookies.get(SESSION) or visitor or fresh or "")
-        form = await _form(request, context.settings.largest_body) if method == "POST" else FormData()
-        page = PageRequest(request=request, context=context, token=token, form=form)
+        token = _token(cookie_value(headers, SESSION) or visitor or fresh or "")
+        page = PageRequest(request=request, context=context, token=token, form=FormData())
+        if method == "POST" and (_may(page, needs) and _may_have_token(page)):  # nobody else's form is even read
+            form = await read_form(request.scope, request.receive, headers, largest)
+            page = replace(page, form=form)
         response = await run_in_threadpool(_guarded, page, handler, needs)
-        await form.close()
+        await page.form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, request)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return Route(path, answer, methods=[method], name=f"{method} {path}", include_in_schema=False)
-
-
-async def _form(request: Request, largest: int) -> FormData:
-    """Read the posted form; refuse one that is too large."""
-    size = 0
-
-    async def received() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > largest:
-            raise RefusalError(413, f"the form has more than {largest} bytes.")
-        return message
-
-    return await Request(request.scope, received).form()
 
 
 def keep(response: Response, name: str, value: str, request: Request) -> None:
@@ -173,7 +181,7 @@ def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Respons
             if page.request.method == "GET" and page.request.url.query:
                 came_for = f"{came_for}?{page.request.url.query}"
             return page.redirect("/login", then=came_for if page.request.method == "GET" else None)
-        if needs is not None and not page.actor.role.may(needs):
+        if not _may(page, needs):
             return _refused(page, 403, f"this needs a key of the role {needs}; yours is {page.actor.role}.")
         if page.request.method == "POST" and not _comes_from_us(page):
             return _refused(page, 403, "the form was out of date. Go back, load the page again and repeat.")
@@ -181,6 +189,10 @@ def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Respons
     except IndubioError as error:
         refusal = refusal_of(error) or RefusalError(400, str(error))
         return _refused(page, refusal.status, str(refusal))
+
+
+def _may(page: PageRequest, needs: Role | None) -> bool:
+    return needs is None or (page.actor is not None and page.actor.role.may(needs))
 
 
 def _refused(page: PageRequest, status: int, why: str) -> Response:
@@ -191,8 +203,26 @@ def _token(secret: str) -> str:
     return hashed(f"form of {secret}")
 
 
+def _may_have_token(page: PageRequest) -> bool:
+    """Whether a form can carry the right token at all: it is made from a cookie that came with the page."""
+    return bool(_sent_by_program(page) or page.cookie(SESSION) or page.cookie(VISITOR))
+
+
 def _comes_from_us(page: PageRequest) -> bool:
-    headers = page.request.headers
-    if SESSION not in page.request.cookies and ("authorization" in headers or "x-api-key" in headers):
-        return True  # no browser adds a key by itself: a program sent this on purpose
+    if _sent_by_program(page):
+        return True
     return hmac.compare_digest(page.text("token").encode(), page.token.encode())
+
+
+def _sent_by_program(page: PageRequest) -> bool:
+    """Whether a key was sent: no browser adds one by itself."""
+    headers = page.request.headers
+    return page.cookie(SESSION) is None and ("authorization" in headers or "x-api-key" in headers)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from indubio.decision import Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.report.words import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
+from indubio.server.http.request_numbers import is_whole_number, whole_number
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.plots import assessment_of
 from indubio.server.store.cases import (
@@ -120,7 +121,7 @@ class QueueView:
 def queue(page: PageRequest) -> Response:
     """Show the cases that wait, with filters."""
     look = QueueView.of(page.query)
-    start = _whole(page.query.get("from", "0"))
+    start = whole_number(page.query.get("from", "0"), "from")
 
     def looked_up(connection: Connection) -> dict[str, Any]:
         if look.second:
@@ -262,7 +263,7 @@ def _last_action(page: PageRequest) -> dict[str, Any]:
     said = page.query.get("said", "")
     done, number = said[:1], said[1:]
     known = {**LABELS, "C": "commented", "Z": "undone"}
-    told = (known[done], int(number)) if done in known and number.isdecimal() and number.isascii() else None
+    told = (known[done], int(number)) if done in known and is_whole_number(number) else None
     return {"told": told, "end": page.query.get("end") == "yes"}
 
 
@@ -274,9 +275,3 @@ def _time(query: Mapping[str, str], name: str) -> datetime | None:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
         raise ConfigError(f"`{name}` must be a time such as 2030-01-31T08:00, got {text!r}.") from None
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
-        raise ConfigError(f"`from` must be a whole number, got {text!r}.")
-    return int(text)

@@ -4,9 +4,16 @@
     database        SQLite or PostgreSQL, opened and migrated
     writer          group commit: everything that waits becomes durable in one transaction
     statements      statements for the driver itself, where time counts
-    audit_trail     the trail; `verification` looks for tampering, with the help of `expected_rows`
+    audit_trail     the trail: entries that are only added; `trail_export` writes runs of them
+    row_seals       hashes over whole rows, which entries carry; `old_rows` seals those from before
+    verification    looks for tampering: `expected_rows`, `expected_seals` and `version_files` are what it compares with
+    anchors         heads of the trail, kept elsewhere; `time_stamps` has them stamped
     clock           the time
     cases, reviews, versions, keys, jobs, alarms, drift_states, live_machines, outbox    functions of a connection
+
+Whoever writes to a table of `row_seals.SEALED_TABLES` adds an entry in the same transaction that names the rows, after
+they were written: `append(connection, "key added", body, rows={keys: [number]})`. A row that no entry names is a
+finding. A new column needs nothing more, if it may be NULL or has a `server_default`.
 
 `ServerStore` ties them together: `store.read(cases_waiting)`, `store.write(lambda c: review(c, 7, "ada", "A"))`.
 """

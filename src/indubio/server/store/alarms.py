@@ -1,15 +1,23 @@
 """Alarms in the store: which machines ring, and when each alarm began and ended."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, text
 
 from indubio.server.store.audit_trail import append
-from indubio.server.store.tables import alarm_events, alarms
+from indubio.server.store.statements import PreparedStatement
+from indubio.server.store.tables import alarm_events, alarm_windows, alarms
 
 AlarmChange = Literal["raised", "cleared"]
+_keep_window = PreparedStatement(
+    text(
+        "INSERT INTO alarm_windows (machine, verdicts) VALUES (:machine, :verdicts) "
+        "ON CONFLICT (machine) DO UPDATE SET verdicts = excluded.verdicts"
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +41,34 @@ class AlarmEvent:
 
 def record_alarm(connection: Connection, event: AlarmEvent) -> None:
     """Write an event, and whether the machine rings now."""
-    connection.execute(insert(alarm_events), event.__dict__)
+    number = connection.execute(insert(alarm_events).returning(alarm_events.c.id), event.__dict__).scalar_one()
     connection.execute(delete(alarms).where(alarms.c.machine == event.machine))
     ringing = {"machine": event.machine, "ringing": event.kind == "raised", "since": event.at}
     connection.execute(insert(alarms), ringing)
     body = {"machine": event.machine, "anomalies": event.anomalies, "of": event.of}
-    append(connection, f"alarm {event.kind}", body, at=event.at)
+    rows = {alarm_events: [number], alarms: [event.machine]}
+    append(connection, f"alarm {event.kind}", body, at=event.at, rows=rows)
 
 
-def ringing(connection: Connection) -> dict[str, datetime]:
-    """The machines that ring, and since when."""
-    rows = connection.execute(select(alarms).where(alarms.c.ringing).order_by(alarms.c.since))
-    return {row.machine: row.since for row in rows}
+def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """The last verdicts of some machines, and whether each rings; none for a machine without verdicts."""
+    both = alarm_windows.outerjoin(alarms, alarms.c.machine == alarm_windows.c.machine)
+    wanted = select(alarm_windows, alarms.c.ringing).select_from(both).where(alarm_windows.c.machine.in_(machines))
+    return {machine: (verdicts, bool(rings)) for machine, verdicts, rings in connection.execute(wanted)}
+
+
+def keep_last_verdicts(connection: Connection, windows: Mapping[str, str]) -> None:
+    """Write the last verdicts of some machines; the audit entry of the verdicts has them too."""
+    rows = [{"machine": machine, "verdicts": verdicts} for machine, verdicts in windows.items()]
+    _keep_window.run(connection, rows)
+
+
+def ringing(connection: Connection, machines: Sequence[str] | None = None) -> dict[str, datetime]:
+    """The machines that ring, all or of these, and since when."""
+    wanted = select(alarms).where(alarms.c.ringing).order_by(alarms.c.since)
+    if machines is not None:
+        wanted = wanted.where(alarms.c.machine.in_(machines))
+    return {row.machine: row.since for row in connection.execute(wanted)}
 
 
 def alarm_history(connection: Connection, *, machine: str | None = None, limit: int = 100) -> list[AlarmEvent]:

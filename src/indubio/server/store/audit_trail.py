@@ -7,7 +7,6 @@ was cut off or that all of it was made anew: for that, heads (number and hash of
 in the anchor file or wherever the operator puts them.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,13 +15,17 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
+from indubio.errors import StoreError
+from indubio.server.store.canonical_json import canonical, digest
 from indubio.server.store.clock import now
+from indubio.server.store.row_seals import Touched, sealed_rows
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 
 START = "0" * 64
 SYSTEM = "system"
 AT_ONCE = 1000
+FIELDS = ("seq", "at", "kind", "actor", "body")  # what the hash of an entry is over, after that of the one before
 _head = PreparedStatement(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
 _add = PreparedStatement(insert(audit).inline(), audit.c.keys())
 _move = PreparedStatement(update(audit_head), ("seq", "hash"))
@@ -67,19 +70,9 @@ class AuditEntry:
         return asdict(self) | {"at": self.at.isoformat()}
 
 
-def canonical(body: Any) -> bytes:
-    """JSON with sorted names and no spaces: the same bytes for the same content."""
-    return msgspec.json.encode(body, order="sorted")
-
-
-def digest(body: Any) -> str:
-    """The sha256 of some data as canonical JSON."""
-    return hashlib.sha256(canonical(body)).hexdigest()
-
-
-def sealed(before: str, seq: int, at: datetime, kind: str, actor: str, body: str) -> str:
-    """The hash that seals an entry to the one before it."""
-    return hashlib.sha256(canonical([before, seq, (at - EPOCH) // MICROSECOND, kind, actor, body])).hexdigest()
+def sealed(before: str, seq: int, at: int, kind: str, actor: str, body: str) -> str:
+    """The hash that seals an entry to the one before it; the time in microseconds since 1970."""
+    return digest([before, seq, at, kind, actor, body])
 
 
 def head(connection: Connection) -> Head:
@@ -88,36 +81,58 @@ def head(connection: Connection) -> Head:
     return Head(seq=0, hash=START) if row is None else Head(seq=row.seq, hash=row.hash)
 
 
+def locked_head(connection: Connection) -> Head:
+    """Read the end of the trail; other writers, of any process, wait from here until the present transaction ends."""
+    rows = _head.run(connection)
+    if len(rows) != 1:
+        raise StoreError(f"audit_head must have one row, it has {len(rows)}. `indubio audit verify` says more.")
+    return Head(seq=int(rows[0][0]), hash=rows[0][1])
+
+
+def has_entry(connection: Connection, entry: Head) -> bool:
+    """Whether the trail has an entry of this number and hash."""
+    return connection.execute(select(audit.c.hash).where(audit.c.seq == entry.seq)).scalar_one_or_none() == entry.hash
+
+
 def append(
-    connection: Connection, kind: str, body: Mapping[str, Any], *, actor: str = SYSTEM, at: datetime | None = None
+    connection: Connection,
+    kind: str,
+    body: Mapping[str, Any],
+    *,
+    actor: str = SYSTEM,
+    at: datetime | None = None,
+    rows: Touched | None = None,
 ) -> int:
-    """Add an entry in the present transaction; its number. Other writers wait for the transaction to end."""
-    at = at or now()
-    ((last, before),) = _head.run(connection)
-    seq, moment, text = last + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
-    seal = sealed(before, seq, at, kind, actor, text)
+    """Add an entry in the present transaction; its number. Other writers wait for the transaction to end.
+
+    Args:
+        connection: to write with.
+        kind: what happened.
+        body: what exactly.
+        actor: who did it.
+        at: when; None is now.
+        rows: primary keys of the rows that were written, changed or removed, by table. The entry seals each of them
+            with all of its columns as the database has it now: write first, then append.
+    """
+    at, end = at or now(), locked_head(connection)
+    if rows is not None:
+        body = {**body, "rows": sealed_rows(connection, rows)}
+    seq, moment, text = end.seq + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
+    seal = sealed(end.hash, seq, moment, kind, actor, text)
     entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}
     _add.run(connection, [entry])
     _move.run(connection, [{"seq": seq, "hash": seal}])
-    return int(seq)
+    return seq
 
 
-def entries(
-    connection: Connection, *, after: int = 0, since: datetime | None = None, until: datetime | None = None
-) -> Iterator[AuditEntry]:
-    """Read entries in order, all or those of a period.
+def entries(connection: Connection, *, after: int = 0) -> Iterator[AuditEntry]:
+    """Read entries in order.
 
     Args:
         connection: to read with.
         after: only those with a higher number.
-        since: only those from this time on.
-        until: only those before this time.
     """
     chosen = select(audit).order_by(audit.c.seq)
-    if since is not None:
-        chosen = chosen.where(audit.c.at >= since)
-    if until is not None:
-        chosen = chosen.where(audit.c.at < until)
     while rows := connection.execute(chosen.where(audit.c.seq > after).limit(AT_ONCE)).mappings().all():
         yield from (AuditEntry(**row) for row in rows)
         after = rows[-1]["seq"]

@@ -8,18 +8,17 @@ from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, and_, func, insert, not_, or_, select, tuple_
+from sqlalchemy import Connection, Row, Select, and_, false, func, insert, not_, or_, select, tuple_
 
 from indubio.errors import NotFoundError
-from indubio.server.store.audit_trail import digest
 from indubio.server.store.clock import now
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
 
 QueueOrder = Literal["age", "uncertainty"]
-_add = PreparedStatement(insert(cases).inline(), [column.name for column in cases.c if column.name != "id"])
-SEALED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status", "input"))
-ADDED_LATER = ("novelty",)  # where one is NULL, the seal is that of cases from before there was such a column
+_add = PreparedStatement(insert(cases).inline(), cases.c.keys())
+_last = PreparedStatement(select(func.max(cases.c.id)))
+ASSESSED = tuple(column.name for column in cases.c if column.name not in ("id", "audit", "status"))
 
 
 class Status(StrEnum):
@@ -74,11 +73,7 @@ class Assessed:
 
     def row(self) -> dict[str, Any]:
         """The case as columns of the table."""
-        return {name: getattr(self, name) for name in (*SEALED, "input")}
-
-    def seal(self) -> str:
-        """sha256 over every column that must never change."""
-        return seal({name: getattr(self, name) for name in SEALED})
+        return {name: getattr(self, name) for name in ASSESSED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +129,28 @@ class Filters:
 EVERYTHING = Filters()
 
 
-def seal(columns: dict[str, Any]) -> str:
-    """sha256 over a case's columns that must never change."""
-    kept = {name: value for name, value in columns.items() if name not in ADDED_LATER or value is not None}
-    return digest(kept | {"at": (columns["at"] - EPOCH) // MICROSECOND})
+def case_rows(connection: Connection, kept: Sequence[Assessed], audit: int) -> list[dict[str, Any]]:
+    """Cases as rows that can be written, all waiting; the caller holds the trail, so nobody else takes their numbers.
+
+    Args:
+        connection: to read the last number with.
+        kept: the cases.
+        audit: number of the audit entry that covers them.
+    """
+    if not kept:
+        return []
+    ((last,),) = _last.run(connection)
+    return [
+        case.row()
+        | {"id": number, "audit": audit, "status": Status.WAITING.value, "at": (case.at - EPOCH) // MICROSECOND}
+        for number, case in enumerate(kept, (last or 0) + 1)
+    ]
 
 
-def add_cases(connection: Connection, kept: Sequence[Assessed], audit: int) -> None:
-    """Write cases, all waiting; their audit entry was added in the same transaction."""
-    if kept:
-        added = {"audit": audit, "status": Status.WAITING.value}
-        _add.run(connection, [case.row() | added | {"at": (case.at - EPOCH) // MICROSECOND} for case in kept])
+def add_cases(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Write cases; the audit entry that seals these rows is added in the same transaction."""
+    if rows:
+        _add.run(connection, rows)
 
 
 def case_by_id(connection: Connection, case_id: int) -> Case:
@@ -260,6 +266,12 @@ def oldest_waiting(connection: Connection) -> datetime | None:
     """When the oldest waiting case was assessed."""
     wanted = select(cases.c.at).where(cases.c.status == Status.WAITING).order_by(cases.c.at).limit(1)
     return connection.execute(wanted).scalar_one_or_none()
+
+
+def within_budget_since(connection: Connection, since: datetime) -> int:
+    """How many cases were referred from this time on and are not marked as overflow."""
+    wanted = select(func.count()).where(cases.c.verdict == "REFER", cases.c.overflow == false(), cases.c.at >= since)
+    return int(connection.execute(wanted.select_from(cases)).scalar_one())
 
 
 def referred_since(connection: Connection, since: datetime) -> int:

@@ -4,16 +4,18 @@ SQLite runs in WAL mode with synchronous FULL, so that a committed transaction s
 for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from indubio.errors import ConfigError, StoreError
+from indubio.server.store.private_files import private_file, private_folder
 from indubio.server.store.statements import PreparedStatement
 
 T = TypeVar("T")
@@ -29,11 +31,12 @@ class Database:
 
     Args:
         url: as SQLAlchemy reads it: sqlite:///file or postgresql://user:password@host/name.
+        read_only: for looking on: the database refuses every change, and no file is made.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.url = url
-        self._engine = _engine(url)
+        self._engine = _engine(url, read_only=read_only)
         self._writing = self._engine.execution_options(**{WRITING: True})
 
     @property
@@ -47,6 +50,9 @@ class Database:
         from alembic.config import Config
         from alembic.util import CommandError
 
+        from indubio.server.store.old_rows import has_old_rows, seal_old_rows
+        from indubio.server.store.schema_version import check_version
+
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         try:
@@ -54,9 +60,24 @@ class Database:
                 if not self.is_sqlite:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": MIGRATION_LOCK})
                 config.attributes["connection"] = connection
+                check_version(connection, config)
+                old = has_old_rows(connection)
                 command.upgrade(config, "head")
+                if old:
+                    seal_old_rows(connection)
         except CommandError as error:
             raise StoreError(f"{self.shown}: made by another version of indubio ({error}). Update indubio.") from None
+
+    def require_current(self) -> None:
+        """Refuse a database whose tables are not those of this version: who only looks on cannot change them."""
+        from alembic.script import ScriptDirectory
+
+        found = self.read(lambda c: c.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none())
+        if found != ScriptDirectory(str(MIGRATIONS)).get_current_head():
+            raise StoreError(
+                f"{self.shown}: its tables are those of another version of indubio ({found}). Use that version, or "
+                "start `indubio serve` of this one, which brings them up to date."
+            )
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -95,7 +116,7 @@ def _told(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: {type(error).__name__}") from error
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, *, read_only: bool) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.drivername == "postgresql":
@@ -103,8 +124,9 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() not in ("sqlite", "postgresql"):
             raise ConfigError(f"the database must be sqlite or postgresql, got {parsed.get_backend_name()!r}.")
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite(parsed)
-        return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 5})
+            return _sqlite_read_only(parsed) if read_only else _sqlite(parsed)
+        engine = create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 5})
+        return engine.execution_options(postgresql_readonly=True) if read_only else engine
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigError(f"{url!r} is no URL of a database: {error}") from None
 
@@ -112,7 +134,11 @@ def _engine(url: str) -> Engine:
 def _sqlite(url: Any) -> Engine:
     if not url.database or url.database == ":memory:":
         raise ConfigError("a server's database must outlive it: give a file, as sqlite:///indubio.sqlite.")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    private_folder(Path(url.database).parent)
+    try:
+        private_file(Path(url.database))  # SQLite gives the files beside it the same mode
+    except OSError as error:
+        raise StoreError(f"{url.database} cannot be opened: {error.strerror}.") from None
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
@@ -121,9 +147,32 @@ def _sqlite(url: Any) -> Engine:
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writing = connection.get_execution_options().get(WRITING)
-        (_begin_writing if writing else _begin).run(connection)
+    event.listen(engine, "begin", _begin_as_asked)
+    return engine
 
+
+def _begin_as_asked(connection: Connection) -> None:
+    writing = connection.get_execution_options().get(WRITING)
+    (_begin_writing if writing else _begin).run(connection)
+
+
+def _sqlite_read_only(url: Any) -> Engine:
+    """Connections that cannot write, each opened for one read.
+
+    While a server runs there is a log of writes (WAL) beside the database, which is read with it. Without one nobody
+    writes, and the file is opened as one that does not change: otherwise SQLite would make a log to read it.
+    """
+    path = Path(url.database or "").absolute()
+    if not path.is_file():
+        raise StoreError(f"there is no database {path}: give the --state or --db of `indubio serve`.")
+
+    def connected() -> sqlite3.Connection:
+        mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+        connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY, check_same_thread=False)
+        connection.isolation_level = None
+        connection.execute("PRAGMA query_only=ON")
+        return connection
+
+    engine = create_engine("sqlite://", creator=connected, poolclass=NullPool)
+    event.listen(engine, "begin", _begin_as_asked)
     return engine

@@ -23,10 +23,11 @@ def drift_state(connection: Connection, name: str, version: int) -> dict[str, An
 def keep_drift(
     connection: Connection, name: str, version: int, state: dict[str, Any], alarm: dict[str, Any] | None = None
 ) -> None:
-    """Write a monitor's state, and a new alarm to the audit trail."""
+    """Write a monitor's state; the audit trail seals it, and says it where there is a new alarm."""
     at = now()
     columns = {"name": name, "version": version, "at": at, "state": json.dumps(state)}
     connection.execute(delete(drift_states).where(drift_states.c.name == name, drift_states.c.version == version))
     connection.execute(insert(drift_states), columns)
-    if alarm is not None:
-        append(connection, "drift alarm", {"name": name, "version": version} | alarm, at=at)
+    kind = "drift kept" if alarm is None else "drift alarm"
+    body = {"name": name, "version": version} | (alarm or {})
+    append(connection, kind, body, at=at, rows={drift_states: [(name, version)]})

@@ -1,17 +1,28 @@
-"""The rows that the audit trail implies for versions, activations, jobs and alarms, to compare the tables with.
+"""The rows that the words of the entries imply, to compare the tables with: the only cover of rows before row seals.
 
 A job's progress changes while it runs and is nobody's word, so it is not compared.
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table
 
-from indubio.server.store.audit_trail import AuditEntry, canonical
-from indubio.server.store.tables import activations, alarm_events, alarms, jobs, model_versions
+from indubio.server.store.canonical_json import canonical
+from indubio.server.store.row_seals import raw_rows
+from indubio.server.store.tables import (
+    EPOCH,
+    MICROSECOND,
+    activations,
+    alarm_events,
+    alarms,
+    jobs,
+    keys,
+    model_versions,
+)
 
 COLUMNS: dict[Table, tuple[str, ...]] = {
     model_versions: ("name", "version", "sha256", "rule", "rule_content", "origin", "parent", "evaluation", "at", "by"),
@@ -19,6 +30,7 @@ COLUMNS: dict[Table, tuple[str, ...]] = {
     jobs: ("id", "kind", "model", "status", "parameters", "result", "by", "at", "finished"),
     alarm_events: ("machine", "kind", "anomalies", "of", "at"),
     alarms: ("machine", "ringing", "since"),
+    keys: ("name", "role", "hash", "at", "revoked"),
 }
 JSON = ("rule_content", "evaluation", "parameters", "result")
 Columns = tuple[Any, ...]
@@ -29,36 +41,38 @@ class ExpectedRows:
 
     def __init__(self) -> None:
         self._added: dict[Table, dict[Columns, list[int]]] = {table: {} for table in COLUMNS}
-        self._jobs: dict[int, tuple[int, dict[str, Any]]] = {}
-        self._alarms: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._changing: dict[Table, dict[Any, tuple[int, dict[str, Any]]]] = {jobs: {}, alarms: {}, keys: {}}
 
-    def note(self, entry: AuditEntry) -> None:
+    def note(self, seq: int, at: int, kind: str, actor: str, said: dict[str, Any]) -> None:
         """Take one more entry into account; entries about other things change nothing."""
-        seq, at, said = entry.seq, {"at": entry.at}, entry.content
-        match entry.kind:
+        when = {"at": at}
+        match kind:
             case "version added":
-                self._add(seq, model_versions, said | at | {"by": entry.actor})
+                self._add(seq, model_versions, said | when | {"by": actor})
             case "activated":
-                self._add(seq, activations, said | at | {"by": entry.actor})
+                self._add(seq, activations, said | when | {"by": actor})
             case "alarm raised" | "alarm cleared":
-                self._add(seq, alarm_events, said | at | {"kind": entry.kind.removeprefix("alarm ")})
-                ringing = entry.kind == "alarm raised"
-                self._alarms[said["machine"]] = seq, {**said, "ringing": ringing, "since": entry.at}
+                self._add(seq, alarm_events, said | when | {"kind": kind.removeprefix("alarm ")})
+                rings = {"ringing": kind == "alarm raised", "since": at}
+                self._changing[alarms][said["machine"]] = seq, {**said, **rings}
             case "job started":
                 open_yet = {"status": "running", "result": None, "finished": None}
-                self._jobs[said["job"]] = seq, said | at | open_yet | {"id": said["job"], "by": entry.actor}
-            case "job ended" if said["job"] in self._jobs:
-                ended = {"status": said["status"], "result": said.get("result"), "finished": entry.at}
-                self._jobs[said["job"]] = seq, self._jobs[said["job"]][1] | ended
+                self._changing[jobs][said["job"]] = seq, said | when | open_yet | {"id": said["job"], "by": actor}
+            case "job ended" if said["job"] in self._changing[jobs]:
+                ended = {"status": said["status"], "result": said.get("result"), "finished": at}
+                self._change(seq, jobs, said["job"], ended)
+            case "key added":
+                self._changing[keys][said["name"]] = seq, {"revoked": None} | said | when
+            case "key revoked" if said["name"] in self._changing[keys]:
+                self._change(seq, keys, said["name"], {"revoked": at})
 
     def findings(self, connection: Connection) -> Iterator[str]:
         """Compare the tables with the expected rows; a sentence for each difference."""
-        for seq, job in self._jobs.values():
-            self._add(seq, jobs, job)
-        for seq, alarm in self._alarms.values():
-            self._add(seq, alarms, alarm)
+        for table, rows in self._changing.items():
+            for seq, row in rows.values():
+                self._add(seq, table, row)
         for table, names in COLUMNS.items():
-            there = Counter(_columns(row, names) for row in connection.execute(select(table)).mappings())
+            there = Counter(_columns(row, names) for row in raw_rows(connection, table))
             for columns, seqs in self._added[table].items():
                 left = max(0, len(seqs) - there.pop(columns, 0))
                 for seq in seqs[:left]:
@@ -66,14 +80,26 @@ class ExpectedRows:
             if there:
                 yield f"{there.total()} rows of {table.name} are covered by no entry: they were changed or added."
 
+    def _change(self, seq: int, table: Table, key: Any, columns: dict[str, Any]) -> None:
+        self._changing[table][key] = seq, self._changing[table][key][1] | columns
+
     def _add(self, seq: int, table: Table, row: dict[str, Any]) -> None:
         self._added[table].setdefault(_columns(row, COLUMNS[table], plain=True), []).append(seq)
 
 
 def _columns(row: Any, names: tuple[str, ...], *, plain: bool = False) -> Columns:
     """Columns to compare; what is kept as JSON is compared by its content."""
-    return tuple(_json(row.get(name), plain=plain) if name in JSON else row[name] for name in names)
+    return tuple(_json(row.get(name), plain=plain) if name in JSON else _compared(row[name]) for name in names)
 
 
-def _json(value: Any, *, plain: bool) -> bytes:
-    return canonical(value if plain or value is None else msgspec.json.decode(value))
+def _compared(value: Any) -> Any:
+    return (value - EPOCH) // MICROSECOND if isinstance(value, datetime) else value
+
+
+def _json(value: Any, *, plain: bool) -> Any:
+    if plain or value is None:
+        return canonical(value)
+    try:
+        return canonical(msgspec.json.decode(value))
+    except (ValueError, TypeError, RecursionError):  # no JSON: equal to nothing that an entry says
+        return "no JSON", value

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append
+from indubio.server.store.audit_trail import SYSTEM, append
 from indubio.server.store.clock import now
 from indubio.server.store.tables import keys, sessions
 
@@ -61,8 +61,10 @@ def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str
         raise ConflictError(f"there is a key named {name!r} already, perhaps a revoked one. Choose another name.")
     secret = PREFIX + secrets.token_urlsafe(32)
     at = now()
-    connection.execute(insert(keys), {"name": name, "role": role, "hash": hashed(secret), "at": at})
-    append(connection, "key added", {"name": name, "role": role, "hash": hashed(secret)}, actor=actor, at=at)
+    columns = {"name": name, "role": role, "hash": hashed(secret), "at": at}
+    number = connection.execute(insert(keys).returning(keys.c.id), columns).scalar_one()
+    body = {"name": name, "role": role, "hash": hashed(secret)}
+    append(connection, "key added", body, actor=actor, at=at, rows={keys: [number]})
     return secret
 
 
@@ -73,8 +75,8 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
         raise NotFoundError(f"there is no key named {name!r} in use.")
     at = now()
     connection.execute(update(keys).where(keys.c.id == there.id).values(revoked=at))
-    connection.execute(delete(sessions).where(sessions.c.key_id == there.id))
-    append(connection, "key revoked", {"name": name}, actor=actor, at=at)
+    ended = _ended(connection, sessions.c.key_id == there.id)
+    append(connection, "key revoked", {"name": name}, actor=actor, at=at, rows={keys: [there.id], sessions: ended})
 
 
 def all_keys(connection: Connection) -> list[ApiKey]:
@@ -103,9 +105,9 @@ def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESS
     """Open a session; returns the secret for its cookie."""
     secret = secrets.token_urlsafe(32)
     at = now()
-    connection.execute(delete(sessions).where(sessions.c.until <= at))
+    ended = _ended(connection, sessions.c.until <= at)
     connection.execute(insert(sessions), {"hash": hashed(secret), "key_id": key.id, "until": at + lasts})
-    append(connection, "logged in", {}, actor=key.name, at=at)
+    append(connection, "logged in", {}, actor=key.name, at=at, rows={sessions: [*ended, hashed(secret)]})
     return secret
 
 
@@ -122,7 +124,14 @@ def session_key(connection: Connection, secret: str) -> ApiKey | None:
 
 def close_session(connection: Connection, secret: str) -> None:
     """End a session: somebody logs out."""
-    connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
+    key = session_key(connection, secret)
+    if ended := _ended(connection, sessions.c.hash == hashed(secret)):
+        append(connection, "logged out", {}, actor=SYSTEM if key is None else key.name, rows={sessions: ended})
+
+
+def _ended(connection: Connection, which: ColumnElement[bool]) -> list[str]:
+    """Remove sessions; their keys, for the audit entry that says so."""
+    return list(connection.execute(delete(sessions).where(which).returning(sessions.c.hash)).scalars())
 
 
 def _key(row: Row[tuple[object, ...]]) -> ApiKey:

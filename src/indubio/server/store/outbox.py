@@ -1,7 +1,9 @@
 """The outbox: events that were written with what they tell of, and wait until somebody outside has taken them.
 
 An event has an id that follows from what it tells of, so it is in the outbox once, and whoever gets it twice can see
-it. What could not be delivered so many times is put aside as dead, until a person asks for another try.
+it. What could not be delivered so many times is put aside as dead, until a person asks for another try. The audit trail
+seals what an event says and has when it was taken, given up or tried again; how often it was tried meanwhile is not in
+the trail.
 """
 
 from collections.abc import Sequence
@@ -9,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from indubio.server.store.audit_trail import canonical
+from indubio.server.store.audit_trail import append
+from indubio.server.store.canonical_json import canonical
 from indubio.server.store.clock import now
 from indubio.server.store.tables import outbox
 
@@ -58,8 +61,8 @@ class OutboxCount:
 
 def add_events(
     connection: Connection, channels: Sequence[Channel], kind: str, events: Sequence[tuple[str, Any]]
-) -> None:
-    """Write events, each for all channels.
+) -> list[int]:
+    """Write events, each for all channels; the numbers of the rows, for the audit entry to seal.
 
     Args:
         connection: with the transaction that also writes what they tell of.
@@ -81,8 +84,9 @@ def add_events(
         for event, body in events
         for channel in channels
     ]
-    if rows:
-        connection.execute(insert(outbox), rows)
+    if not rows:
+        return []
+    return list(connection.execute(insert(outbox).returning(outbox.c.id), rows).scalars())
 
 
 def due_events(connection: Connection, channel: Channel, *, limit: int = 100) -> list[OutboxEvent]:
@@ -99,21 +103,34 @@ def all_events(connection: Connection, *, dead: bool | None = None, limit: int =
 
 def delivered(connection: Connection, events: Sequence[OutboxEvent]) -> None:
     """Somebody took them: they leave the outbox."""
-    for one in events:
-        connection.execute(delete(outbox).where(outbox.c.event == one.event, outbox.c.channel == one.channel))
+    numbers = [
+        number
+        for one in events
+        for number in connection.execute(delete(outbox).where(_is(one)).returning(outbox.c.id)).scalars()
+    ]
+    if numbers:
+        body = {"events": [[one.event, one.channel] for one in events]}
+        append(connection, "events delivered", body, rows={outbox: numbers})
 
 
 def failed(connection: Connection, one: OutboxEvent, error: str, due: datetime, *, dead: bool) -> None:
-    """An attempt failed."""
-    this = update(outbox).where(outbox.c.event == one.event, outbox.c.channel == one.channel)
-    connection.execute(this.values(attempts=one.attempts + 1, error=error[:500], due=due, dead=dead))
+    """An attempt failed; `dead` gives the event up."""
+    this = update(outbox).where(_is(one)).values(attempts=one.attempts + 1, error=error[:500], due=due, dead=dead)
+    numbers = list(connection.execute(this.returning(outbox.c.id)).scalars())
+    if dead and numbers:
+        body = {"event": one.event, "channel": one.channel, "attempts": one.attempts + 1, "error": error[:500]}
+        append(connection, "event given up", body, rows={outbox: numbers})
 
 
-def retry_dead(connection: Connection, event: str | None = None) -> int:
+def retry_dead(connection: Connection, event: str | None = None, *, actor: str) -> int:
     """Give dead events, or one of them, all their attempts again; how many."""
     these = update(outbox).where(outbox.c.dead.is_(True))
     these = these if event is None else these.where(outbox.c.event == event)
-    return connection.execute(these.values(dead=False, attempts=0, due=now())).rowcount
+    again = these.values(dead=False, attempts=0, due=now()).returning(outbox.c.id)
+    numbers = list(connection.execute(again).scalars())
+    if numbers:
+        append(connection, "events tried again", {"event": event}, actor=actor, rows={outbox: numbers})
+    return len(numbers)
 
 
 def count_outbox(connection: Connection) -> dict[str, OutboxCount]:
@@ -130,6 +147,10 @@ def count_outbox(connection: Connection) -> dict[str, OutboxCount]:
         )
         for channel in {channel for channel, _ in rows}
     }
+
+
+def _is(one: OutboxEvent) -> Any:
+    return and_(outbox.c.event == one.event, outbox.c.channel == one.channel)
 
 
 def _events(connection: Connection, wanted: Any) -> list[OutboxEvent]:

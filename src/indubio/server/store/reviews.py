@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import append
+from indubio.server.store.audit_trail import append, locked_head
 from indubio.server.store.cases import Case, Status, case_by_id
 from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
@@ -205,7 +205,7 @@ def _added(
 ) -> Review:
     if len(comment) > LONGEST_COMMENT or "\x00" in comment:
         raise ConfigError(f"a comment must have at most {LONGEST_COMMENT} characters, and none that is zero.")
-    audit = append(connection, kind, review_body(case.reference, label, comment, withdraws), actor=reviewer, at=at)
+    audit = locked_head(connection).seq + 1
     columns = {
         "case_id": case.id,
         "reviewer": reviewer,
@@ -216,6 +216,8 @@ def _added(
         "audit": audit,
     }
     number = connection.execute(insert(reviews).returning(reviews.c.id), columns).scalar_one()
+    body = review_body(case.reference, label, comment, withdraws)
+    append(connection, kind, body, actor=reviewer, at=at, rows={reviews: [number]})
     return Review(id=number, **columns)  # type: ignore[arg-type]
 
 

@@ -108,6 +108,7 @@ cases = Table(
     Index("cases_by_age", "status", "at"),
     Index("cases_by_uncertainty", "status", "total"),
     Index("cases_by_machine", "machine", "at"),
+    Index("cases_by_budget", "verdict", "overflow", "at"),
 )
 
 reviews = Table(
@@ -187,6 +188,13 @@ alarm_events = Table(
     Index("alarm_events_by_machine", "machine", "at"),
 )
 
+alarm_windows = Table(
+    "alarm_windows",
+    metadata,
+    Column("machine", String(200), primary_key=True),
+    Column("verdicts", Text, nullable=False),
+)
+
 drift_states = Table(
     "drift_states",
     metadata,
@@ -202,7 +210,7 @@ live_machines = Table(
     Column("model", String(200), primary_key=True),
     Column("machine", String(200), primary_key=True),
     Column("until", BigInteger, nullable=False),
-    Column("recent", Text, nullable=False),
+    Column("alarm", Text),
 )
 
 outbox = Table(

@@ -1,28 +1,36 @@
 """Verification: is the audit trail whole, and do the tables still agree with it?
 
 The chain itself shows changed, removed and reordered entries. Heads that were kept elsewhere show a cut-off end and a
-trail that was made anew. The entries seal cases, reviews, keys, versions, activations, jobs and alarms in turn, so a
-changed label, a removed case or an activation that nobody did shows too.
+trail that was made anew; without one the end is not proven. The entries seal the rows of the tables in turn, so a
+changed label, a removed case or an activation that nobody did shows too. Whatever is found in the tables is read as it
+is, so that nothing that somebody put there ends the verification.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, func, select
 
-from indubio.errors import DataError
-from indubio.server.store.audit_trail import START, AuditEntry, Head, entries, head, sealed
-from indubio.server.store.cases import SEALED, seal
-from indubio.server.store.clock import now
+from indubio.server.store.audit_trail import FIELDS, START, Head, sealed
+from indubio.server.store.canonical_json import digest
 from indubio.server.store.expected_rows import ExpectedRows
-from indubio.server.store.reviews import review_body
-from indubio.server.store.tables import cases, keys, reviews
+from indubio.server.store.expected_seals import ExpectedSeals
+from indubio.server.store.old_rows import SEALED, together_findings
+from indubio.server.store.reviews import Review, counting, review_body, verdict_of_people
+from indubio.server.store.row_seals import any_text, raw_rows, row_seal
+from indubio.server.store.tables import audit_head, cases, reviews
+from indubio.server.store.trail_entries import ENTRY_FAULTS, entry_fault, raw_entries
+from indubio.server.store.version_files import file_findings
 
 MOST_FINDINGS = 20
+OLD_SEAL = (  # the columns of a case that were sealed before whole rows were
+    *("reference", "at", "model", "version", "sha256", "rule", "machine", "external_id", "verdict", "reason"),
+    *("prediction", "probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty"),
+    *("p_value", "notes", "input_hash", "overflow"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +38,12 @@ class Verification:
     """The result of a verification.
 
     Args:
-        head: the end of the chain.
+        head: the last entry of the chain.
         verdicts: how many verdicts it covers.
         cases: how many stored cases were compared.
         reviews: how many reviews.
+        proven: the highest entry that a head kept elsewhere confirms, 0 without any. What came after it could have
+            been cut off, and nothing would show.
         findings: what is wrong, in words; nothing where all is well. At most `MOST_FINDINGS`.
     """
 
@@ -41,6 +51,7 @@ class Verification:
     verdicts: int
     cases: int
     reviews: int
+    proven: int
     findings: tuple[str, ...]
 
     @property
@@ -49,28 +60,32 @@ class Verification:
         return not self.findings
 
 
-def verify(connection: Connection, anchors: Iterable[Head] = ()) -> Verification:
+def verify(connection: Connection, anchors: Iterable[Head] = (), *, files: bool = False) -> Verification:
     """Walk the whole chain, and compare what is stored with it.
 
     Args:
         connection: to read with.
         anchors: heads that were kept elsewhere.
+        files: whether to compare the files of all model versions too.
     """
     kept: dict[int, list[str]] = {}
     for anchor in anchors:
         kept.setdefault(anchor.seq, []).append(anchor.hash)
     walk = _Walk(connection, kept)
-    findings = []
-    for finding in walk.findings():
-        findings.append(finding)
-        if len(findings) == MOST_FINDINGS:
-            findings.append("... and perhaps more.")
-            break
+    findings: list[str] = []
+    with any_text(connection):
+        for finding in walk.findings(files=files):
+            if finding not in findings:
+                findings.append(finding)
+            if len(findings) == MOST_FINDINGS:
+                findings.append("... and perhaps more.")
+                break
     return Verification(
-        head=head(connection),
+        head=walk.last,
         verdicts=walk.verdicts,
         cases=walk.cases,
         reviews=walk.reviews,
+        proven=walk.proven,
         findings=tuple(findings),
     )
 
@@ -78,148 +93,129 @@ def verify(connection: Connection, anchors: Iterable[Head] = ()) -> Verification
 class _Walk:
     def __init__(self, connection: Connection, anchors: dict[int, list[str]]) -> None:
         self._connection, self._anchors = connection, anchors
-        self._keys: dict[str, tuple[str, str, bool]] = {}
-        self._ledger = ExpectedRows()
-        self.verdicts = self.cases = self.reviews = 0
+        self._rows, self._seals = ExpectedRows(), ExpectedSeals()
+        self.last = Head(seq=0, hash=START)
+        self.verdicts = self.cases = self.reviews = self.proven = 0
 
-    def findings(self) -> Iterator[str]:
-        end = head(self._connection)
-        last = Head(seq=0, hash=START)
-        for entry in entries(self._connection):
-            yield from _entry_findings(last, entry)
-            if any(kept != entry.hash for kept in self._anchors.pop(entry.seq, ())):
-                yield f"entry {entry.seq} is not the one that was anchored: the trail was made anew."
-            yield from self._stored(entry)
-            last = Head(seq=entry.seq, hash=entry.hash)
-        if last != end:
-            yield f"the trail ends at entry {last.seq}, and its head says {end.seq}: entries were removed or added."
-        beyond = [seq for seq in self._anchors if seq > last.seq]
+    def findings(self, *, files: bool) -> Iterator[str]:
+        for entry in raw_entries(self._connection):
+            yield from self._entry(entry)
+        last = self.last.seq
+        yield from self._head()
+        beyond = [seq for seq in self._anchors if seq > last]
         if beyond:
-            yield f"the trail ends at entry {last.seq}, and entry {max(beyond)} was anchored: its end was cut off."
+            yield f"the trail ends at entry {last}, and entry {max(beyond)} was anchored: its end was cut off."
+        yield from (f"entry {seq} was anchored, and is not there." for seq in self._anchors if seq <= last)
         yield from self._uncovered()
+        if files:
+            yield from file_findings(self._connection)
 
-    def _stored(self, entry: AuditEntry) -> Iterator[str]:
-        self._ledger.note(entry)
-        if entry.kind == "verdicts":
-            yield from self._stored_cases(entry)
-        elif entry.kind in ("reviewed", "commented", "undone"):
-            yield from self._stored_reviews(entry)
-        elif entry.kind == "key added":
-            self._keys[entry.content["name"]] = (entry.content["role"], entry.content["hash"], False)
-        elif entry.kind == "key revoked" and entry.content["name"] in self._keys:
-            role, secret, _ = self._keys[entry.content["name"]]
-            self._keys[entry.content["name"]] = (role, secret, True)
+    def _entry(self, entry: dict[str, Any]) -> Iterator[str]:
+        seq = entry["seq"]
+        fault = entry_fault(entry)
+        if fault is not None:
+            yield f"entry {seq} was changed: {fault}."
+            self.last = Head(seq=seq, hash=str(entry["hash"]))
+            return
+        yield from chain_findings(self.last, entry)
+        self.last = Head(seq=seq, hash=entry["hash"])
+        anchored = self._anchors.pop(seq, [])
+        if any(kept != entry["hash"] for kept in anchored):
+            yield f"entry {seq} is not the one that was anchored: the trail was made anew."
+        elif anchored:
+            self.proven = seq
+        try:
+            yield from self._content(entry, msgspec.json.decode(entry["body"]))
+        except ENTRY_FAULTS as error:
+            yield f"entry {seq} cannot be read: {type(error).__name__} ({error})."
 
-    def _stored_cases(self, entry: AuditEntry) -> Iterator[str]:
-        records = entry.content["records"]
+    def _content(self, entry: dict[str, Any], said: dict[str, Any]) -> Iterator[str]:
+        seq, kind = entry["seq"], entry["kind"]
+        if kind == SEALED:
+            if not self._seals.empty:
+                yield f"entry {seq} seals rows of an old database, and this is none: changed rows were sealed anew."
+                return
+            yield from together_findings(self._connection, said)
+        self._rows.note(seq, entry["at"], kind, entry["actor"], said)
+        self._seals.note(seq, said)
+        if kind == "verdicts":
+            yield from self._stored_cases(seq, said)
+        elif kind in ("reviewed", "commented", "undone"):
+            yield from self._stored_reviews(entry, said)
+
+    def _stored_cases(self, seq: int, said: dict[str, Any]) -> Iterator[str]:
+        records = said["records"]
         self.verdicts += len(records)
-        sealed_cases = {record["case"]: record["seal"] for record in records if record.get("case")}
-        there = self._connection.execute(select(cases).where(cases.c.audit == entry.seq)).mappings().all()
-        self.cases += len(there)
-        for row in there:
-            if sealed_cases.pop(row["reference"], None) != seal({name: row[name] for name in SEALED}):
-                yield f"case {row['id']} was changed: it is not as entry {entry.seq} sealed it."
+        expected = {record["case"]: record for record in records if record.get("case")}
+        for row in raw_rows(self._connection, cases, cases.c.audit == seq):
+            self.cases += 1
+            record = expected.pop(row["reference"], None)
+            if record is None or not _as_sealed(row, record):
+                yield f"case {row['id']} was changed: it is not as entry {seq} sealed it."
             elif type(row["input"]) is not bytes or hashlib.sha256(row["input"]).hexdigest() != row["input_hash"]:
                 yield f"the input of case {row['id']} was changed."
-        for reference in sealed_cases:
-            yield f"case {reference} of entry {entry.seq} was removed."
+        for reference in expected:
+            yield f"case {reference} of entry {seq} was removed."
 
-    def _stored_reviews(self, entry: AuditEntry) -> Iterator[str]:
-        wanted = select(reviews, cases.c.reference).join(cases, isouter=True).where(reviews.c.audit == entry.seq)
-        there = self._connection.execute(wanted).mappings().all()
+    def _stored_reviews(self, entry: dict[str, Any], said: dict[str, Any]) -> Iterator[str]:
+        there = list(raw_rows(self._connection, reviews, reviews.c.audit == entry["seq"]))
         self.reviews += len(there)
         if len(there) != 1:
-            yield f"entry {entry.seq} has {len(there)} reviews instead of one."
+            yield f"entry {entry['seq']} has {len(there)} reviews instead of one."
         for row in there:
-            said = review_body(row["reference"], row["label"], row["comment"], row["withdraws"])
-            if (said, row["reviewer"], row["at"]) != (entry.content, entry.actor, entry.at):
-                yield f"review {row['id']} was changed: it is not as entry {entry.seq} has it."
+            case = select(cases.c.reference).where(cases.c.id == row["case_id"])
+            reference = self._connection.execute(case).scalar_one_or_none()
+            body = review_body(reference or "", row["label"], row["comment"], row["withdraws"])
+            words = {name: said.get(name) for name in body}
+            if (body, row["reviewer"], row["at"]) != (words, entry["actor"], entry["at"]):
+                yield f"review {row['id']} was changed: it is not as entry {entry['seq']} has it."
+
+    def _head(self) -> Iterator[str]:
+        heads = list(raw_rows(self._connection, audit_head))
+        if len(heads) != 1 or heads[0]["id"] != 1:
+            yield f"audit_head has {len(heads)} rows, and should have one with the id 1."
+        for row in heads:
+            if (row["seq"], row["hash"]) != (self.last.seq, self.last.hash):
+                yield (
+                    f"the trail ends at entry {self.last.seq}, and its head says {row['seq']}: entries or the head "
+                    "were removed, added or changed."
+                )
 
     def _uncovered(self) -> Iterator[str]:
         for table, seen in ((cases, self.cases), (reviews, self.reviews)):
             count = self._connection.execute(select(func.count()).select_from(table)).scalar_one()
             if count != seen:
                 yield f"{count - seen} of {count} {table.name} are covered by no entry."
-        there = {
-            row.name: (row.role, row.hash, row.revoked is not None) for row in self._connection.execute(select(keys))
-        }
-        for name in sorted(there.keys() | self._keys.keys()):
-            if there.get(name) != self._keys.get(name):
-                yield f"the key {name!r} is not as the trail has it."
-        yield from self._ledger.findings(self._connection)
+        for compare in (self._status(), self._rows.findings(self._connection), self._seals.findings(self._connection)):
+            try:
+                yield from compare
+            except ENTRY_FAULTS as error:
+                yield f"the tables cannot be compared with the trail: {type(error).__name__} ({error})."
+
+    def _status(self) -> Iterator[str]:
+        """A case is decided when its reviews decide it, and waits otherwise."""
+        said = counting(Review(**row) for row in raw_rows(self._connection, reviews))
+        decided = {case for case, by in said.items() if verdict_of_people(list(by.values())) is not None}
+        wanted = select(cases.c.id, cases.c.status).order_by(cases.c.id)
+        for number, status in self._connection.execute(wanted):
+            expected = "decided" if number in decided else "waiting"
+            if status != expected:
+                yield f"the status of case {number} was changed: it is {status!r}, and its reviews say {expected!r}."
 
 
-def _entry_findings(last: Head, entry: AuditEntry) -> Iterator[str]:
-    if entry.seq != last.seq + 1:
-        yield f"entry {last.seq} is followed by entry {entry.seq}: entries were removed or moved."
-    if sealed(last.hash, entry.seq, entry.at, entry.kind, entry.actor, entry.body) != entry.hash:
-        yield f"entry {entry.seq} does not match its hash: it, or the one before it, was changed."
+def chain_findings(last: Head, entry: dict[str, Any]) -> Iterator[str]:
+    """Whether an entry follows the one before it and has its hash."""
+    seq = entry["seq"]
+    if seq != last.seq + 1:
+        yield f"entry {last.seq} is followed by entry {seq}: entries were removed or moved."
+    if sealed(last.hash, *(entry[name] for name in FIELDS)) != entry["hash"]:
+        yield f"entry {seq} does not match its hash: it, or the one before it, was changed."
 
 
-def verify_export(lines: Iterable[bytes]) -> tuple[int, tuple[str, ...]]:
-    """Verify an exported period by itself: how many entries, and what is wrong.
-
-    Args:
-        lines: of the export, the first of which says what came before.
-    """
-    last: Head | None = None
-    count = 0
-    findings: list[str] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            if last is None:
-                last = msgspec.json.decode(line, type=_Before).before
-                continue
-            entry = msgspec.json.decode(line, type=AuditEntry)
-        except msgspec.DecodeError as error:
-            raise DataError(f"line {number} of the export is no entry: {error}.") from None
-        findings += _entry_findings(last, entry)
-        last, count = Head(seq=entry.seq, hash=entry.hash), count + 1
-    return count, tuple(findings[:MOST_FINDINGS])
-
-
-class _Before(msgspec.Struct):
-    before: Head
-
-
-def export(connection: Connection, **period: Any) -> Iterator[bytes]:
-    """Entries of a period as JSON lines, after a line with the head before them.
-
-    Args:
-        connection: to read with.
-        period: `since` and `until`, as for `entries`.
-    """
-    before: Head | None = None
-    for entry in entries(connection, **period):
-        if before is None:
-            before = _head_before(connection, entry.seq)
-            yield msgspec.json.encode({"before": before}) + b"\n"
-        yield msgspec.json.encode(entry.plain()) + b"\n"
-
-
-def _head_before(connection: Connection, seq: int) -> Head:
-    for entry in entries(connection, after=seq - 2):
-        if entry.seq == seq - 1:
-            return Head(seq=entry.seq, hash=entry.hash)
-        break
-    return Head(seq=0, hash=START)
-
-
-def write_anchor(path: Path, end: Head) -> None:
-    """Add a head to the anchor file."""
-    with path.open("ab") as file:
-        file.write(msgspec.json.encode({"seq": end.seq, "hash": end.hash, "at": now().isoformat()}) + b"\n")
-
-
-def read_anchors(path: Path) -> list[Head]:
-    """The heads of an anchor file; a last line that was cut off by a crash is passed over."""
-    heads = []
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        try:
-            if line.strip():
-                heads.append(msgspec.json.decode(line, type=Head))
-        except msgspec.DecodeError as error:
-            if number < len(lines):
-                raise DataError(f"{path}, line {number} is no head of a trail: {error}.") from None
-    return heads
+def _as_sealed(row: dict[str, Any], record: dict[str, Any]) -> bool:
+    if "row" in record:
+        return bool(record["row"] == row_seal(cases, row))
+    kept = {name: row[name] for name in OLD_SEAL if name != "novelty" or row[name] is not None}
+    for name in ("prediction", "overflow"):
+        kept[name] = bool(kept[name]) if kept[name] in (0, 1) else str(kept[name])
+    return bool(record["seal"] == digest(kept))

@@ -92,10 +92,10 @@ def add_version(
         "rule_content": json.dumps(rule_content),
         "evaluation": None if evaluation is None else json.dumps(evaluation),
     }
-    connection.execute(insert(model_versions), columns | texts)
+    number = connection.execute(insert(model_versions).returning(model_versions.c.id), columns | texts).scalar_one()
     sealed = ("name", "version", "sha256", "rule", "rule_content", "origin", "parent", "evaluation")
     body = {key: columns[key] for key in sealed}
-    append(connection, "version added", body, actor=by, at=added.at)
+    append(connection, "version added", body, actor=by, at=added.at, rows={model_versions: [number]})
     return added
 
 
@@ -118,8 +118,9 @@ def activate(connection: Connection, name: str, version: int, *, by: str, note: 
     """Make a version the active one; a rollback is the activation of an older one."""
     version_of(connection, name, version)
     done = VersionActivation(name=name, version=version, at=now(), by=by, note=note)
-    connection.execute(insert(activations), done.__dict__)
-    append(connection, "activated", {"name": name, "version": version, "note": note}, actor=by, at=done.at)
+    number = connection.execute(insert(activations).returning(activations.c.id), done.__dict__).scalar_one()
+    body = {"name": name, "version": version, "note": note}
+    append(connection, "activated", body, actor=by, at=done.at, rows={activations: [number]})
     return done
 
 

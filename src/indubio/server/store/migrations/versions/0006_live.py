@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
-down_revision = "0003"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -15,7 +15,7 @@ def upgrade() -> None:
         sa.Column("model", sa.String(200), primary_key=True),
         sa.Column("machine", sa.String(200), primary_key=True),
         sa.Column("until", sa.BigInteger, nullable=False),
-        sa.Column("recent", sa.Text, nullable=False),
+        sa.Column("alarm", sa.Text),
     )
     op.create_table(
         "outbox",

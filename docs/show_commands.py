@@ -1,4 +1,4 @@
-"""Put what the commands really print into the README: `make readme`."""
+"""Put what the commands really print into docs/commands.md: `make commands`."""
 
 import re
 import subprocess
@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).with_name("commands.md")
 BIN = Path(sys.executable).parent
-BLOCK = re.compile(r"(<!-- output of the commands: made by `make readme` -->\n```\n)(.*?)(```\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- output of the commands: made by `make commands` -->\n```\n)(.*?)(```\n)", re.DOTALL)
 
 DATA = """\
 from sklearn.datasets import load_breast_cancer
@@ -50,12 +50,12 @@ def shown() -> str:
 
 
 def main() -> None:
-    """Replace the block in the README."""
-    text = README.read_text()
+    """Replace the block on the page."""
+    text = PAGE.read_text()
     if not BLOCK.search(text):
-        raise SystemExit("README.md has no block for the output of the commands")
+        raise SystemExit("docs/commands.md has no block for the output of the commands")
     output = shown()
-    README.write_text(BLOCK.sub(lambda match: match[1] + output + match[3], text))
+    PAGE.write_text(BLOCK.sub(lambda match: match[1] + output + match[3], text))
 
 
 if __name__ == "__main__":

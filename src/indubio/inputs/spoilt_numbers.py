@@ -1,0 +1,31 @@
+"""Columns of numbers with a word among them, which are columns of text to the reader of a file."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indubio.io.arrow_columns import is_text, plain
+from indubio.io.number_styles import NumberStyle
+from indubio.io.sources import Source
+
+
+def spoilt_number(source: Source, columns: Sequence[str]) -> tuple[int, str, str] | None:
+    """Row, column and text of the first word among numbers; None where there is none.
+
+    Args:
+        source: its first batch is looked at.
+        columns: those of them that hold text, and most of it numbers, should be numbers.
+    """
+    known = dict(zip(source.schema.names, source.schema.types, strict=True))
+    text = [name for name in columns if is_text(known[name])]
+    batch = next(source.batches(dict.fromkeys(text, pa.string())), None) if text else None
+    if batch is None:
+        return None
+    for name in text:
+        column = plain(batch.column(name))
+        spelled = pc.match_substring_regex(pc.utf8_trim_whitespace(source.number_text(column)), NumberStyle().pattern)
+        if 2 * (pc.sum(spelled).as_py() or 0) > len(column) - column.null_count and not pc.all(spelled).as_py():
+            row = pc.index(spelled, False).as_py()
+            return row, name, column[row].as_py()
+    return None

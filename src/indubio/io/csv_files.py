@@ -1,0 +1,227 @@
+"""Text files with a header as sources of rows: CSV as it is written in many countries, also compressed."""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from indubio.errors import DataError
+from indubio.io.file_format import UNSAID, FileFormat
+from indubio.io.number_styles import way_out
+from indubio.io.remote import RemotePath
+from indubio.io.sniffing import SAMPLE, Dialect, not_decoded, sniffed
+from indubio.io.source_base import FileSource, content_of, ending
+
+CSV_BLOCK = 2**20  # bytes
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*?: invalid value '(.*)'", re.DOTALL
+)
+_UTF8 = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid UTF8 data")
+_PARSING = re.compile(r"CSV parse error: (?:Row #(\d+): )?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class CsvSource(FileSource):
+    """A text file with a header.
+
+    Args:
+        name: for error messages.
+        label: for the origin of a window.
+        path: the file; its name tells the compression.
+        wanted: how it is read; what is not said is found out.
+    """
+
+    wanted: FileFormat = UNSAID
+
+    row_word = "line"
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """What it is written in; found out once for each version of a file."""
+        wanted = self.wanted
+        if wanted.separator is None and ending(self.path.name)[0] == ".tsv":
+            wanted = wanted.replaced(separator="\t", guesses=(*wanted.guesses, "separator"))
+        try:
+            if isinstance(self.path, RemotePath):
+                return _sniffed(self.path, wanted, self.name)
+            return _known(self.path, self.version[1], wanted, self.name)
+        except (OSError, pa.ArrowException, EOFError) as error:
+            raise self._unreadable(error) from None
+
+    @property
+    def said(self) -> str | None:
+        """How it is read, in words, where that is not the plain way."""
+        return self.dialect.said
+
+    @property
+    def found_format(self) -> FileFormat:
+        """How it is read, as settings."""
+        return self.dialect.format
+
+    def refuse_doubtful(self, columns: Sequence[str]) -> None:
+        """Refuse columns that are wanted as numbers and of which it cannot be told which numbers they are."""
+        for name in columns:
+            if name in self.dialect.found.doubts:
+                raise DataError(f'{self.name}: column "{name}": {self.dialect.found.doubts[name]}')
+
+    def number_text(self, column: pa.Array) -> pa.Array:
+        """Text of numbers as this file spells them, spelled with a decimal point."""
+        style = self.dialect.found.style
+        return column if style.decimal == "." and not style.thousands else style.plain(column)
+
+    def place(self, row: int) -> str:
+        """The line on which a row begins."""
+        return f"{self.name}: line {self._line(row)}"
+
+    def _read_schema(self) -> pa.Schema:
+        schema = self._opened(arrow_csv.ConvertOptions(strings_can_be_null=True, **self._decimal)).schema
+        for place, field in enumerate(schema):
+            if field.name in self.dialect.found.cleaned:
+                schema = schema.set(place, field.with_type(pa.float64()))
+        return schema
+
+    def batches(self, types: Mapping[str, pa.DataType | None]) -> Iterator[pa.RecordBatch]:
+        """The columns that are named, read as the types given."""
+        found = self.dialect.found
+        cleaned = [name for name, kind in types.items() if name in found.cleaned and kind != pa.string()]
+        known = {name: kind for name, kind in types.items() if kind is not None}
+        options = arrow_csv.ConvertOptions(
+            include_columns=list(types),
+            column_types=known | dict.fromkeys(cleaned, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+            **self._decimal,
+        )
+        reader, row = self._opened(options), 0
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except pa.ArrowInvalid as error:
+                raise self._explained(error) from None
+            except (OSError, UnicodeDecodeError) as error:
+                raise self._unreadable(error) from None
+            for name in cleaned:
+                at = batch.schema.get_field_index(name)
+                values = found.style.numbers(batch.column(at), name, partial(self._place_after, row))
+                batch = batch.set_column(at, name, values)
+            row += batch.num_rows
+            yield batch
+
+    @property
+    def _decimal(self) -> dict[str, str]:
+        return {"decimal_point": self.dialect.found.style.decimal}
+
+    def _place_after(self, before: int, row: int) -> str:
+        return self.place(before + row)
+
+    def _opened(self, options: arrow_csv.ConvertOptions) -> Any:
+        dialect = self.dialect
+        # One thread: it is the one way to learn the line of an error.
+        reading = arrow_csv.ReadOptions(
+            block_size=CSV_BLOCK, use_threads=False, skip_rows=dialect.skip_lines, encoding=dialect.encoding
+        )
+        parsing = arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=dialect.quotes)
+        try:
+            content = content_of(self.path, ending(self.path.name)[1])
+            return arrow_csv.open_csv(content, read_options=reading, parse_options=parsing, convert_options=options)
+        except pa.ArrowInvalid as error:
+            raise self._explained(error) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from None
+
+    def _line(self, row: int) -> int | str:
+        """The line of the file on which a row begins; -1 is the header."""
+        try:
+            with (
+                _bytes(self.path) as stream,
+                io.TextIOWrapper(stream, self.dialect.encoding, errors="replace") as lines,
+            ):
+                return line_of(lines, row + 1, self.dialect.skip_lines)
+        except (OSError, EOFError, pa.ArrowException):
+            return "?"
+
+    def _unreadable(self, error: Exception) -> DataError:
+        if isinstance(error, UnicodeDecodeError):
+            return not_decoded(self.name, self.dialect.encoding, error)
+        if ending(self.path.name)[1] is not None and not isinstance(error, FileNotFoundError | PermissionError):
+            return DataError(f"{self.name}: cannot be decompressed, the file is damaged or cut short ({error}).")
+        return DataError(f"{self.name}: cannot be read: {error}")
+
+    def _explained(self, error: Exception) -> DataError:
+        text = str(error)
+        if match := _CONVERSION.search(text):
+            column, line, wanted, value = match.groups()
+            kind = "a time" if wanted == "timestamp" else "a number" if wanted == "double" else wanted
+            out = way_out(value) if wanted == "double" else ""
+            return DataError(
+                f'{self.name}: {self._at(line, ", ")}column "{self._names[int(column)]}": {value!r} is not {kind}.{out}'
+            )
+        if match := _UTF8.search(text):
+            return not_decoded(f"{self.name}: {self._at(match[2], ', ')}column {match[1]}", self.dialect.encoding)
+        if match := _PARSING.search(text):
+            return DataError(f"{self.name}: {self._at(match[1], ': ')}{match[2].strip()}{self._fields()}")
+        if "Empty CSV" in text:
+            return DataError(f"{self.name}: the file is empty.")
+        return DataError(f"{self.name}: {text}")
+
+    @property
+    def _names(self) -> list[str]:
+        """All columns of the file, in its order."""
+        return list(self.schema.names)
+
+    def _at(self, record: str | None, then: str) -> str:
+        """The line of a record as Arrow counts them: the header is the one after the lines that are skipped."""
+        return "" if record is None else f"line {self._line(int(record) - 2 - self.dialect.skip_lines)}{then}"
+
+    def _fields(self) -> str:
+        return f" (fields between {self.dialect.separator!r}; --separator to change)"
+
+
+def _bytes(path: Path | RemotePath) -> Any:
+    """The file, decompressed, to be closed."""
+    opened = content_of(path, ending(path.name)[1])
+    return opened if hasattr(opened, "read") else pa.OSFile(str(opened))
+
+
+def _sniffed(path: Path | RemotePath, wanted: FileFormat, name: str) -> Dialect:
+    with _bytes(path) as stream:
+        sample = stream.read(SAMPLE)
+    return sniffed(sample, wanted, name, whole=len(sample) < SAMPLE)
+
+
+@lru_cache(maxsize=4096)
+def _known(path: Path, version: str, wanted: FileFormat, name: str) -> Dialect:
+    del version  # it is for the cache: other content, another result
+    return _sniffed(path, wanted, name)
+
+
+def line_of(lines: Iterable[str], record: int, skip: int) -> int | str:
+    """The line on which a record begins, counted from 1; records may go over lines where they are quoted.
+
+    Args:
+        lines: of the file.
+        record: its number; the header is 0. Empty lines are none.
+        skip: lines before the header.
+    """
+    number, quoted = -1, False
+    for place, line in enumerate(lines, start=1):
+        if place <= skip:
+            continue
+        if not quoted:
+            if not line.strip("\r\n"):
+                continue
+            number += 1
+            if number == record:
+                return place
+        quoted ^= line.count('"') % 2 == 1
+    return "?"

@@ -1,0 +1,291 @@
+"""What a text file is written in, by its first block: encoding, separator, lines before the header, style of numbers.
+
+Where the plain reading works (UTF-8, commas, decimal points) nothing else is tried.
+"""
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from indubio.errors import DataError
+from indubio.io.file_format import SEPARATORS, FileFormat
+from indubio.io.number_styles import StyleFound, looks_like_number, style_of
+
+SAMPLE = 2**20  # bytes that are looked at
+HEAD = 2**16  # characters of them in which separators are looked for
+MOST_BEFORE = 50  # lines before a header that are found without being told
+MOST_RAGGED = 1 / 3  # share of lines that may have another number of fields; they are refused later, by name
+
+_BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_DATE = re.compile(r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?$|^\d{1,2}:\d\d(:\d\d.*)?$")
+_SEPARATOR_LINE = re.compile(r"^\ufeff?sep=(.)\r?\n", re.IGNORECASE)  # Excel's own
+_ONE_DECIMAL = re.compile(r"^[+-]?\d+,\d+$")
+_NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'", " ": "spaces"}
+_MARKS = {".": "point", ",": "comma"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written.
+
+    Args:
+        separator: of fields.
+        encoding: of characters.
+        skip_lines: before the header.
+        quotes: whether there are any, so that a field may hold line ends.
+        found: style of the numbers.
+    """
+
+    separator: str = ","
+    encoding: str = "utf-8"
+    skip_lines: int = 0
+    quotes: bool = False
+    found: StyleFound = field(default_factory=StyleFound)
+
+    @property
+    def said(self) -> str | None:
+        """What differs from the plain way, in words; None for nothing."""
+        style, words, flags = self.found.style, [], []
+        if self.separator != ",":
+            words.append(_NAMES.get(self.separator, repr(self.separator)))
+            flags.append("--separator")
+        if style.decimal != ".":
+            words.append(f"decimal {_MARKS[style.decimal]}")
+            flags.append("--decimal")
+        if style.thousands:
+            words.append(f"{style.thousands!r} between thousands")
+            flags.append("--thousands")
+        if self.encoding != "utf-8":
+            words.append(f"encoding {self.encoding}")
+            flags.append("--encoding")
+        if self.skip_lines:
+            words.append(f"{self.skip_lines} line{'s'[: self.skip_lines > 1]} before the header left out")
+            flags.append("--skip-lines")
+        if self.found.words:
+            words.append(f"{', '.join(map(repr, self.found.words))} as missing")
+        if not words:
+            return None
+        change = f"; {_joined(flags)} to change" if flags else ""
+        return f"read with {_joined(words)}{change}."
+
+    @property
+    def format(self) -> FileFormat:
+        """As settings."""
+        style = self.found.style
+        return FileFormat(
+            separator=self.separator,
+            decimal=style.decimal,  # type: ignore[arg-type]
+            thousands=style.thousands,  # type: ignore[arg-type]
+            encoding=self.encoding,
+            skip_lines=self.skip_lines,
+        )
+
+
+PLAIN = Dialect()
+
+
+def sniffed(sample: bytes, wanted: FileFormat, name: str, *, whole: bool) -> Dialect:
+    """What a file is written in.
+
+    Args:
+        sample: its first block.
+        wanted: what was asked for, and first guesses.
+        name: of the file, for messages.
+        whole: the block is all there is.
+    """
+    if not sample.strip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"):
+        raise DataError(f"{name}: the file is empty.")
+    if all(wanted.asked(setting) is None for setting in wanted.given) and _reads_plainly(sample, whole):
+        return Dialect(quotes=b'"' in sample)
+    encoding = wanted.asked("encoding") or encoding_of(sample, wanted.encoding, name)
+    text = decoded(sample, encoding, name)
+    if not whole:
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+    separator, skip = _structure(text, wanted)
+    columns = _columns(text, separator, skip)
+    return Dialect(separator, encoding, skip, '"' in text, style_of(columns, wanted))
+
+
+def encoding_of(content: bytes, guess: str | None = None, name: str = "the file") -> str:
+    """UTF-8 where it is that, UTF-16 where it says so, else the guess or the code page of Western Europe."""
+    for mark, encoding in _BOMS.items():
+        if content.startswith(mark):
+            return encoding
+    if b"\x00" in content[:1000]:
+        raise DataError(
+            f"{name}: there are zero bytes in it, so it is no text, or UTF-16 without a mark: then pass encoding="
+            "'utf-16-le' (--encoding utf-16-le)."
+        )
+    for encoding in dict.fromkeys(("utf-8", guess or "cp1252", "cp1252")):
+        if _decodes(content, encoding):
+            return encoding
+    return "latin-1"
+
+
+def decoded(content: bytes, encoding: str, name: str) -> str:
+    """The text of a block, without the mark at its beginning; half a character at its end is left out."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(content)
+    except UnicodeDecodeError as error:
+        raise not_decoded(name, encoding, error) from None
+    return text.removeprefix("\ufeff")
+
+
+def not_decoded(name: str, encoding: str, error: UnicodeDecodeError | None = None) -> DataError:
+    """What is said where bytes are not of the encoding."""
+    at = "" if error is None else f" (byte {error.object[error.start]:#04x})"
+    return DataError(
+        f"{name}: not all of it is {encoding}{at}. Pass its encoding, such as encoding='cp1252' (--encoding cp1252)."
+    )
+
+
+def dict_rows(content: bytes, name: str = "the file") -> "csv.DictReader[str]":
+    """The rows of a small table of text in any encoding and with any separator, as texts by column."""
+    text = decoded(content, encoding_of(content, name=name), name)
+    separator, skip = _structure(text, FileFormat(skip_lines=None if _SEPARATOR_LINE.match(text) else 0))
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    for _ in range(skip):
+        rows.fieldnames = None
+        next(rows.reader)
+    return rows
+
+
+def _reads_plainly(sample: bytes, whole: bool) -> bool:
+    block = sample if whole else sample[: sample.rfind(b"\n") + 1] or sample
+    try:
+        reader = arrow_csv.open_csv(pa.BufferReader(block), read_options=_reading())
+        names, kinds = reader.schema.names, reader.schema.types  # names that are not UTF-8 fail here
+        return bool(names) and not any(map(_is_text, kinds))
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _reading(**options: int) -> arrow_csv.ReadOptions:
+    return arrow_csv.ReadOptions(block_size=4 * SAMPLE, use_threads=False, **options)
+
+
+def _decodes(content: bytes, encoding: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(content)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _structure(text: str, wanted: FileFormat) -> tuple[str, int]:
+    """The separator, and the lines before the header."""
+    asked, skip = wanted.asked("separator"), wanted.asked("skip_lines")
+    if skip is None and (line := _SEPARATOR_LINE.match(text)) and asked in (None, line[1]):
+        return line[1], 1
+    head = text if len(text) <= HEAD else text[: text.rfind("\n", 0, HEAD) + 1] or text[:HEAD]
+    candidates = dict.fromkeys([asked] if asked else [",", *filter(None, [wanted.separator]), *SEPARATORS])
+    skips = [skip] if skip is not None else dict.fromkeys([None, wanted.skip_lines or None])
+    found = [_outline(head, mark, lines) for lines in skips for mark in candidates]
+    outlines = [outline for outline in found if outline is not None]
+    if outlines:
+        # The first of the best: a comma where nothing speaks against it.
+        best = max(outlines, key=lambda one: (one.even, one.numbers, one.separator == wanted.separator))
+        return best.separator, best.skip
+    lines = head.splitlines()[(skip or 0) :]
+    if asked is None and len(lines) > 1 and all(_ONE_DECIMAL.match(line.strip()) for line in lines[1:] if line.strip()):
+        return ("," if "," in lines[0] else ";"), skip or 0
+    return asked or ",", skip or 0
+
+
+@dataclass(frozen=True)
+class _Outline:
+    separator: str
+    skip: int
+    even: bool  # every line has as many fields as the header
+    numbers: float  # share of the cells that are numbers, dates or empty
+
+
+def _outline(head: str, separator: str, skip: int | None) -> _Outline | None:
+    """How the text falls into fields; None where this separator does not give a table."""
+    reader = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+    records: list[tuple[int, list[str]]] = []  # with the number of lines before
+    before = 0
+    try:
+        for record in reader:
+            if record:
+                records.append((before, record))
+            before = reader.line_num
+    except csv.Error:
+        return None
+    records = [one for one in records if skip is None or one[0] >= skip]
+    if not records:
+        return None
+    begin = 0 if skip is not None else _header(records)
+    table = [record for _, record in records[begin:]]
+    width = len(table[0])
+    if width < 2:
+        return None
+    ragged = sum(len(record) != width for record in table)
+    if ragged > MOST_RAGGED * len(table):
+        return None
+    cells = [cell.strip() for record in table[1:] for cell in record]
+    spelled = sum(not cell or looks_like_number(cell) or _DATE.match(cell) is not None for cell in cells)
+    lines = skip if skip is not None else records[begin][0] if begin else 0
+    return _Outline(separator, lines, not ragged, spelled / max(len(cells), 1))
+
+
+def _header(records: list[tuple[int, list[str]]]) -> int:
+    """Which record is the header: the first, or the first of full width after a few narrower lines or comments."""
+    width = len(records[-1][1])
+    begin = next((place for place, (_, record) in enumerate(records) if len(record) == width), 0)
+    while begin < len(records) - 1 and records[begin][1][0].startswith("#") and _commented(records, begin + 1):
+        begin += 1
+    if not begin or begin > MOST_BEFORE or begin >= len(records) - 1:
+        return 0
+    header, rows = records[begin][1], [record for _, record in records[begin + 1 :]]
+    narrow = all(len(record) < width or record[0].startswith("#") for _, record in records[:begin])
+    named = all(cell.strip() and not looks_like_number(cell.strip()) for cell in header)
+    even = all(len(record) == width for record in rows)
+    numbers = even and any(
+        all(looks_like_number(cell.strip()) for cell in column if cell.strip()) and any(column)
+        for column in zip(*rows, strict=True)
+    )
+    return begin if narrow and named and numbers and len(set(header)) == len(header) else 0
+
+
+def _commented(records: list[tuple[int, list[str]]], place: int) -> bool:
+    """Whether what follows a comment is a comment too, or a header of its own."""
+    cells = records[place][1]
+    return cells[0].startswith("#") or all(cell.strip() and not looks_like_number(cell.strip()) for cell in cells)
+
+
+def _columns(text: str, separator: str, skip: int) -> dict[str, pa.Array]:
+    """The columns of a sample as text; lines of another length are left out."""
+    content = pa.BufferReader(text.encode())
+    parsing = arrow_csv.ParseOptions(
+        delimiter=separator, newlines_in_values='"' in text, invalid_row_handler=lambda _: "skip"
+    )
+    try:
+        names = arrow_csv.open_csv(content, read_options=_reading(skip_rows=skip), parse_options=parsing).schema.names
+        content.seek(0)
+        read = arrow_csv.read_csv(
+            content,
+            read_options=_reading(skip_rows=skip),
+            parse_options=parsing,
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid:  # is told where the file is read
+        return {}
+    return {name: read.column(place).combine_chunks() for place, name in enumerate(names)}
+
+
+def _joined(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

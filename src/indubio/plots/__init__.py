@@ -1,0 +1,45 @@
+"""Plots by the names that people guess: `found.plot.uncertainty()`, `plots.rejection(found, labels)`.
+
+    histogram       any number of an assessment over all examples; `probability` and `uncertainty` by name
+    scores          the scores, sorted
+    scatter         probability against an uncertainty
+    timeline        a number in the order of the examples
+    verdicts        how many inliers, anomalies and referrals
+    rejection       what referring the most uncertain buys; needs labels
+    confusion       verdicts against labels
+    contributions   what made the score of one example
+    plane           probability and uncertainties around data of two features
+
+Each takes the axes to draw on, makes a figure where none is given, and returns the axes, as pandas does. The figures of
+reports are in `indubio.report`.
+"""
+
+from indubio.plots.accessor import AssessmentPlots
+from indubio.plots.assessment_plots import (
+    confusion,
+    contributions,
+    histogram,
+    plane,
+    probability,
+    rejection,
+    scatter,
+    scores,
+    timeline,
+    uncertainty,
+    verdicts,
+)
+
+__all__ = [
+    "AssessmentPlots",
+    "confusion",
+    "contributions",
+    "histogram",
+    "plane",
+    "probability",
+    "rejection",
+    "scatter",
+    "scores",
+    "timeline",
+    "uncertainty",
+    "verdicts",
+]

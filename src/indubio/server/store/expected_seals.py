@@ -1,0 +1,60 @@
+"""The rows as the entries of the trail sealed them last, to compare the tables with."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from indubio.server.store.row_seals import SEALED_TABLES, raw_rows, row_key, row_seal
+from indubio.server.store.tables import alarm_windows, cases
+
+
+class ExpectedSeals:
+    """Collects, entry by entry, which rows there must be and their seals. Cases are compared entry by entry."""
+
+    def __init__(self) -> None:
+        self._seals: dict[str, dict[str, tuple[int, str | None]]] = {
+            table.name: {} for table in SEALED_TABLES if table is not cases
+        }
+        self._windows: dict[str, tuple[int, str]] = {}
+        self._together: dict[str, int] = {}
+
+    @property
+    def empty(self) -> bool:
+        """Whether no entry sealed anything yet."""
+        return not self._windows and not any(self._seals.values())
+
+    def note(self, seq: int, body: Mapping[str, Any]) -> None:
+        """Take one more entry into account."""
+        for name, rows in body.get("rows", {}).items():
+            self._seals[name] |= {key: (seq, seal) for key, seal in rows.items()}
+        for machine, verdicts in body.get("windows", {}).items():
+            self._windows[machine] = seq, verdicts
+        self._together |= {name: said["until"] for name, said in body.get("together", {}).items()}
+
+    def findings(self, connection: Connection) -> Iterator[str]:
+        """Compare the tables with the seals; a sentence for each difference."""
+        for table in SEALED_TABLES:
+            if table is cases:
+                continue
+            expected = {key: kept for key, kept in self._seals[table.name].items() if kept[1] is not None}
+            until = self._together.get(table.name, 0)
+            for row in raw_rows(connection, table):
+                key = row_key(table, row)
+                seq, seal = expected.pop(key, (0, None))
+                if seal is None and not (until and row["id"] <= until):
+                    yield f"row {key} of {table.name} is covered by no entry: it was added, or its key changed."
+                elif seal is not None and row_seal(table, row) != seal:
+                    yield f"row {key} of {table.name} was changed: it is not as entry {seq} sealed it."
+            for key, (seq, _) in expected.items():
+                yield f"row {key} of {table.name} was removed: it is not there as entry {seq} sealed it."
+        yield from self._window_findings(connection)
+
+    def _window_findings(self, connection: Connection) -> Iterator[str]:
+        expected = dict(self._windows)
+        for row in raw_rows(connection, alarm_windows):
+            seq, verdicts = expected.pop(row["machine"], (0, None))
+            if verdicts != row["verdicts"]:
+                yield f"the last verdicts of {row['machine']!r} are not as entry {seq or 'of any number'} has them."
+        for machine, (seq, _) in expected.items():
+            yield f"the last verdicts of {machine!r} were removed: entry {seq} has them."

@@ -1,0 +1,168 @@
+"""Seals over whole rows: an audit entry names every row that it wrote, each with a hash over all of its columns.
+
+The columns are those of the table, so one that is added later is sealed by itself. A value that is the column's default
+(NULL, or what the database fills in) is left out of the seal: the seals of rows that are older than a column still fit.
+Three things change without an entry, and are put back to what they were at first before a row is sealed: the status of
+a case, which follows from its reviews, how far a running job is, and the attempts to deliver an event.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, select, tuple_, type_coerce
+from sqlalchemy.types import NullType
+
+from indubio.server.store.canonical_json import canonical, digest
+from indubio.server.store.tables import (
+    EPOCH,
+    MICROSECOND,
+    activations,
+    alarm_events,
+    alarms,
+    cases,
+    drift_states,
+    jobs,
+    keys,
+    live_machines,
+    model_versions,
+    outbox,
+    reviews,
+    sessions,
+)
+
+Row = Mapping[str, Any]
+Touched = Mapping[Table, Iterable[Any]]
+SEALED_TABLES = (
+    *(model_versions, activations, keys, sessions, jobs, alarms, alarm_events, drift_states, cases, reviews),
+    *(live_machines, outbox),
+)
+SETTLED = ("waiting", "decided")  # the status of a case
+AT_ONCE = 500
+
+
+def row_seal(table: Table, row: Row) -> str:
+    """sha256 over all columns of a row that have another value than their default.
+
+    Args:
+        table: the row is of.
+        row: the columns, as they are written or as `raw_rows` reads them.
+    """
+    defaults = _defaults(table)
+    columns = {name: _plain(row[name]) if name in row else default for name, default in defaults.items()}
+    if table is cases and columns["status"] in SETTLED:
+        del columns["status"]
+    elif table is jobs and columns["status"] == "running":
+        columns |= {"progress": 0.0, "message": ""}
+    elif table is outbox:
+        columns |= {"attempts": 0, "due": columns["at"], "error": ""}
+    return digest([str(table.name), {name: value for name, value in columns.items() if value != defaults[name]}])
+
+
+def row_key(table: Table, row: Row) -> str:
+    """The primary key of a row, as entries name it."""
+    return canonical([_plain(row[column.name]) for column in table.primary_key]).decode()
+
+
+def sealed_rows(connection: Connection, touched: Touched) -> dict[str, dict[str, str | None]]:
+    """The seals of some rows as the database has them now: table -> key -> seal, None for one that is gone.
+
+    Args:
+        connection: to read with.
+        touched: primary keys by table; tuples where a key has several columns.
+    """
+    result: dict[str, dict[str, str | None]] = {}
+    for table, chosen in touched.items():
+        columns = list(table.primary_key)
+        wanted = [key if isinstance(key, tuple) else (key,) for key in chosen]
+        names = [column.name for column in columns]
+        seals: dict[str, str | None] = {row_key(table, dict(zip(names, key, strict=True))): None for key in wanted}
+        for start in range(0, len(wanted), AT_ONCE):
+            among = tuple_(*columns).in_(wanted[start : start + AT_ONCE])
+            seals |= {row_key(table, row): row_seal(table, row) for row in _rows(connection, _raw(table).where(among))}
+        if seals:
+            result[str(table.name)] = seals
+    return result
+
+
+def raw_rows(
+    connection: Connection, table: Table, *conditions: Any, limit: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table in the order of their keys, each value as the driver gives it, whatever it is.
+
+    Args:
+        connection: to read with.
+        table: to read.
+        conditions: that the rows meet.
+        limit: at most so many.
+    """
+    return _rows(connection, _raw(table).where(*conditions).order_by(*table.primary_key).limit(limit))
+
+
+@contextmanager
+def any_text(connection: Connection) -> Iterator[None]:
+    """Let SQLite give text that is no UTF-8 as bytes instead of failing; PostgreSQL keeps no such text."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    before, driver.text_factory = driver.text_factory, _text
+    try:
+        yield
+    finally:
+        driver.text_factory = before
+
+
+def _text(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _raw(table: Table) -> Select[Any]:
+    columns: list[Any] = [type_coerce(column, NullType()).label(column.name) for column in table.c]
+    return select(*columns)
+
+
+def _rows(connection: Connection, wanted: Select[Any]) -> Iterator[dict[str, Any]]:
+    result = connection.execute(wanted)
+    names: Sequence[str] = list(result.keys())
+    for row in result:
+        yield dict(zip(names, row, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, the same before it is written and after it is read, in every database."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime):
+        return (value - EPOCH) // MICROSECOND
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else {"float": repr(value)}  # SQLite knows no negative zero
+    if isinstance(value, bytes | memoryview):
+        return {"sha256": hashlib.sha256(value).hexdigest()}
+    return str(value) if isinstance(value, str) else value
+
+
+@cache
+def _defaults(table: Table) -> dict[str, Any]:
+    """What each column has where nobody said anything."""
+    return {str(column.name): _default(column) for column in table.c}
+
+
+def _default(column: Any) -> Any:
+    if column.server_default is None:
+        return None
+    said = column.server_default.arg
+    text = str(said)
+    if not isinstance(said, str) and text[:1] == "'" == text[-1:]:  # SQL, and not the value itself
+        text = text[1:-1].replace("''", "'")
+    kind = column.type.python_type
+    if kind is bool:
+        return int(text.lower() in ("1", "true"))
+    return kind(text) if kind in (int, float) else text

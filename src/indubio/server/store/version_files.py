@@ -1,0 +1,34 @@
+"""The files of model versions: are they still those that the trail has the sha256 of?"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from indubio.errors import ModelFileError
+from indubio.server.store.row_seals import raw_rows
+from indubio.server.store.tables import model_versions
+
+
+def file_findings(connection: Connection) -> Iterator[str]:
+    """Read the files of every version; a sentence for each that is gone or was changed."""
+    for row in raw_rows(connection, model_versions):
+        fault = _fault(str(row["path"]), row["sha256"])
+        if fault is not None:
+            yield f"the files of version {row['version']} of {row['name']!r}: {fault}"
+
+
+def _fault(path: str, sha256: object) -> str | None:
+    from indubio.storage.model_folder import read_manifest, read_stored
+
+    try:
+        place = Path(path)
+        if place.suffix.lower() == ".onnx":
+            found = hashlib.sha256(place.read_bytes()).hexdigest()
+        else:
+            read_stored(place)
+            found = read_manifest(place).checksum
+    except (ModelFileError, OSError, ValueError) as error:
+        return str(error)
+    return None if found == sha256 else f"{place} holds another model now."

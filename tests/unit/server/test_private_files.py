@@ -1,0 +1,51 @@
+"""What the server keeps is its owner's alone, whatever the umask; what is open to others is told."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from indubio.server.service import Service
+from indubio.server.store import ServerStore
+from tests.served import table_model
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_with_no_umask_everything_is_the_owners_alone(tmp_path: Path) -> None:
+    table_model(tmp_path / "press")
+    state = tmp_path / "deep" / "state"
+    with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
+        service = Service(store, {"press": tmp_path / "press"}, state)
+        service.anchor()
+        there = {path: path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
+        service.close()
+    names = {path.name for path in there}
+    assert {"state", "indubio.sqlite", "indubio.sqlite-wal", "indubio.sqlite-shm", "audit.anchor", "models"} <= names
+    assert {path: oct(mode) for path, mode in there.items()} == {
+        path: "0o700" if path.is_dir() else "0o600" for path in there
+    }
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_what_is_open_to_others_is_told_and_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table_model(tmp_path / "press")
+    state = tmp_path / "state"
+    state.mkdir()
+    with (
+        ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store,
+        caplog.at_level(logging.WARNING, "indubio.server"),
+    ):
+        Service(store, {"press": tmp_path / "press"}, state).close()
+    assert f"chmod -R go= {state}" in caplog.text
+    assert state.stat().st_mode & 0o777 == 0o777
