@@ -121,7 +121,7 @@ def listen(store: Any, registry: Any, state: Path) -> None:
         arrived = time.time_ns() + number * 10**9
         engine.round([Received(arrived, 0, 1, False, f"lathe-{machine}", body) for machine in range(3)])
     engine.close()
-    events = store.read(lambda c: due_events(c, "webhook"))
+    events = store.read(lambda c: due_events(c, "webhook", "press"))
     store.write(lambda c: delivered(c, events[:2]))
     for one in events[2:5]:
         store.write(lambda c, e=one: failed(c, e, "answered 503", now(), dead=True))

@@ -61,11 +61,13 @@ class Process:
 class Mosquitto(Process):
     """A broker that writes what it has to disk every second: what it got since is lost when it is killed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, passwords: Path | None = None) -> None:
         self.folder, self.port = folder, free_port()
         assert MOSQUITTO is not None
         config = folder / "mosquitto.conf"
         text = CONFIG.format(port=self.port, folder=folder)
+        if passwords is not None:
+            text = text.replace("allow_anonymous true", f"allow_anonymous false\npassword_file {passwords}")
         config.write_text(text + ("user root\n" if os.geteuid() == 0 else ""))
         self.command = [MOSQUITTO, "-c", str(config)]
 
@@ -75,11 +77,16 @@ class Mosquitto(Process):
         wait_for(lambda: _listens(self.port))
         assert self.running.poll() is None, "another process took the port"
 
+    def forget(self) -> None:
+        """Kill it, and lose all that it had on disk: sessions, messages, what was retained."""
+        self.kill()
+        (self.folder / "mosquitto.db").unlink(missing_ok=True)
+
 
 class Live(Process):
     """`indubio live` on a model and a broker."""
 
-    def __init__(self, folder: Path, model: Path, broker: Mosquitto, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, model: Path, broker: Mosquitto, settings: dict[str, Any], *options: str) -> None:
         self.folder, self.state, self.port = folder, folder / "state", free_port()
         config = folder / "live.toml"
         where = {"host": "127.0.0.1", "port": broker.port, "longest_wait": 1}
@@ -87,7 +94,7 @@ class Live(Process):
         arguments = ["--config", config, "--model", f"press={model}", "--state", self.state]
         address = f"127.0.0.1:{self.port}"
         program = "from indubio.cli import main; main()"
-        self.command = [sys.executable, "-c", program, "live", *map(str, arguments), "--metrics", address]
+        self.command = [sys.executable, "-c", program, "live", *map(str, arguments), "--metrics", address, *options]
 
     def healthy(self) -> bool:
         """Whether it says that all is well."""

@@ -1,10 +1,12 @@
 """`indubio live` beside a real Mosquitto: killed, restarted, and told nonsense; nothing is lost and nothing doubled."""
 
+import contextlib
 import hashlib
 import hmac
 import http.server
 import json
 import random
+import shutil
 import subprocess
 import threading
 import time
@@ -17,6 +19,9 @@ import pandas as pd
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from indubio.server.live.live_metrics import LiveMetrics
+from indubio.server.live.live_settings import Broker
+from indubio.server.live.subscription import Subscription
 from indubio.server.store import ServerStore
 from indubio.server.store.alarms import alarm_history
 from indubio.server.store.audit_trail import entries
@@ -169,3 +174,93 @@ def test_alarms_and_verdicts_go_to_topics_and_a_webhook(model, broker, tmp_path,
         [*live.command[:3], "live", "outbox", "list", "--state", live.state], capture_output=True, text=True, check=True
     )
     assert listed.stdout == ""
+
+
+def retained(broker: Mosquitto, topics: str) -> dict[str, dict[str, Any]]:
+    """What the broker has retained, as somebody who comes new hears it."""
+    heard: dict[str, dict[str, Any]] = {}
+    with closing_client(broker) as listener:
+        listener.on_message = lambda *args: heard.update({args[2].topic: json.loads(args[2].payload)})
+        listener.subscribe(topics, 1)
+        time.sleep(0.3)
+    return heard
+
+
+@contextlib.contextmanager
+def closing_client(broker: Mosquitto) -> Iterator[mqtt.Client]:
+    client = mqtt.Client(CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5)
+    client.connect("127.0.0.1", broker.port)
+    client.loop_start()
+    yield client
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_a_broker_that_lost_the_state_of_alarms_is_told_it_again(model, broker, tmp_path):
+    live = Live(tmp_path, model, broker, SETTINGS | {"publish": {"alarms": "alarms/{model}/{machine}"}})
+    live.start()
+    try:
+        wait_for(live.healthy)
+        rows = recording(2, 120)  # m1 still fails at the end
+        publisher = Publisher(broker.port)
+        publisher.send(wide_messages(rows))
+        publisher.close()
+        wait_for(lambda: "alarms/press/m1" in retained(broker, "alarms/#"))
+        before = retained(broker, "alarms/#")
+        assert [(topic, told["alarm"]) for topic, told in before.items()] == [("alarms/press/m1", "raised")]
+        broker.forget()
+        broker.start()
+        wait_for(lambda: retained(broker, "alarms/#") == before)
+    finally:
+        assert live.stop() == 0
+    assert alarms(live) == [("m1", "raised")]
+
+
+def test_a_broker_that_asks_for_a_password_gets_the_one_of_the_file(model, tmp_path):
+    program = shutil.which("mosquitto_passwd")
+    if program is None:
+        pytest.skip("mosquitto_passwd is not installed here")
+    passwords, secret = tmp_path / "passwords", tmp_path / "secret"
+    subprocess.run([program, "-c", "-b", passwords, "line", "hush"], check=True, capture_output=True)
+    passwords.chmod(0o600)
+    broker = Mosquitto(tmp_path, passwords=passwords)
+    broker.start()
+    login = {"broker": {"user": "line", "password_file": str(secret)}}
+    live = Live(tmp_path, model, broker, SETTINGS | login)
+    try:
+        secret.write_text("wrong\n")
+        live.start()
+        wait_for(lambda: "refuses the connection" in (tmp_path / "Live.log").read_text())
+        assert not live.healthy()
+        assert live.stop() == 0
+        assert "hush" not in (tmp_path / "Live.log").read_text()
+        secret.write_text("hush\n")
+        live.start()
+        wait_for(live.healthy)
+    finally:
+        assert live.stop() == 0
+        broker.stop()
+
+
+def test_no_more_messages_come_than_may_be_without_acknowledgement(broker):
+    settings = Broker(host="127.0.0.1", port=broker.port, in_flight=20)
+    source = Subscription(settings, ["plant/+"], largest=1000, metrics=LiveMetrics())
+    source.start()
+    wait_for(lambda: source.connection == 1)
+    publisher = Publisher(broker.port)
+    try:
+        sent = [b"%d" % number for number in range(500)]
+        publisher.send(("plant/m0", body) for body in sent)
+        heard: list[bytes] = []
+        wait_for(lambda: source.waiting == 20)
+        time.sleep(0.5)
+        assert source.waiting == 20
+        while len(heard) < len(sent):
+            some = source.take(5.0)
+            assert 0 < len(some) <= 20
+            heard += [one.payload for one in some]
+            source.acknowledge(some)
+        assert heard == sent
+    finally:
+        publisher.close()
+        source.stop()

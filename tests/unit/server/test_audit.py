@@ -61,9 +61,10 @@ def people_come_and_go(store: ServerStore) -> ServerStore:
 def machines_are_listened_to(connection: Connection) -> None:
     """A live machine is judged so far; of three events one is taken, one given up, one waits and was tried."""
     keys = keep_progress(connection, "m", {"press 1": MachineProgress(until=5, alarm="{}")})
-    numbers = add_events(connection, ["webhook"], "alarm", [(name, {"machine": "press 1"}) for name in "abc"])
+    about = {"model": "m", "machine": "press 1"}
+    numbers = add_events(connection, ["webhook"], "alarm", [(name, about) for name in "abc"])
     append(connection, "live started", {}, rows={live_machines: keys, outbox: numbers})
-    first, second, third = due_events(connection, "webhook")
+    first, second, third = due_events(connection, "webhook", "m")
     delivered(connection, [first])
     failed(connection, second, "answered 503", now(), dead=True)
     failed(connection, third, "answered 503", now(), dead=False)
@@ -133,8 +134,8 @@ TAMPERING = {
     "what an event says": "UPDATE outbox SET body = '{}' WHERE event = 'c'",
     "an event that is never delivered": "DELETE FROM outbox WHERE event = 'c'",
     "an event silenced": "UPDATE outbox SET dead = true WHERE event = 'c'",
-    "an event slipped in": "INSERT INTO outbox (event, channel, kind, machine, body, at, attempts, due, dead, error) "
-    "SELECT 'd', channel, kind, machine, body, at, attempts, due, dead, error FROM outbox WHERE event = 'c'",
+    "an event slipped in": "INSERT INTO outbox SELECT 99, 'd', channel, model, kind, machine, body, at, attempts, due, "
+    "dead, error FROM outbox WHERE event = 'c'",
     "a head's number": "UPDATE audit_head SET id = 2",
     "a second head": "INSERT INTO audit_head (id, seq, hash) SELECT 2, seq, hash FROM audit_head",
     "an entry before the first": "INSERT INTO audit (seq, at, kind, actor, body, hash) "

@@ -9,14 +9,17 @@ A webhook gets a POST with JSON, and
 An answer of 2xx takes the event. Anything else is tried again, later and later; after so many attempts it is dead.
 """
 
+import contextlib
 import hashlib
 import hmac
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+
+from paho.mqtt.client import MQTTMessageInfo
 
 from indubio.errors import MissingExtraError, StoreError
 from indubio.server.live.live_metrics import LiveMetrics
@@ -24,6 +27,7 @@ from indubio.server.live.live_settings import OutTopics, Webhook
 from indubio.server.live.subscription import Subscription
 from indubio.server.store import ServerStore
 from indubio.server.store.clock import now
+from indubio.server.store.live_machines import last_alarms
 from indubio.server.store.outbox import Channel, OutboxEvent, count_outbox, delivered, due_events, failed
 
 log = logging.getLogger("indubio.server.live")
@@ -80,25 +84,45 @@ class WebhookPoster:
 class AlarmPublisher:
     """Publishes alarms as the retained state of their machine.
 
+    A broker that was killed may have forgotten states that it confirmed, though it still knows our session. So all of
+    them are published again whenever we are connected anew, by the last events that the store has.
+
     Args:
         topics: where.
         model: name of the model.
         broker: the connection.
+        store: has the last event of every machine's alarm.
     """
 
-    def __init__(self, topics: OutTopics, model: str, broker: Subscription) -> None:
-        self._topics, self._model, self._broker = topics, model, broker
+    def __init__(self, topics: OutTopics, model: str, broker: Subscription, store: ServerStore) -> None:
+        self._topics, self._model, self._broker, self._store = topics, model, broker, store
+        self._published_on = 0  # number of the connection
 
     def send(self, one: OutboxEvent) -> None:
         """Publish one event; raises DeliveryError where the broker does not confirm it."""
-        topic = topic_of(self._topics.alarms, one.machine, self._model)
-        info = self._broker.publish(topic, one.body.encode(), retain=True)
-        try:
-            info.wait_for_publish(CONFIRMED_WITHIN)
-        except (RuntimeError, ValueError) as error:
-            raise DeliveryError(str(error)) from None
-        if not info.is_published():
-            raise DeliveryError("the broker does not confirm it")
+        self._confirmed([self._publish(one.machine, one.body)])
+
+    def after(self) -> None:
+        """When no event waits: publish all states, if we are connected anew; DeliveryError as in `send`."""
+        connection = self._broker.connection
+        if connection == self._published_on:
+            return
+        known = self._store.read(lambda c: last_alarms(c, self._model))
+        self._confirmed([self._publish(machine, body) for machine, body in known.items()])
+        self._published_on = connection
+
+    def _publish(self, machine: str, body: str) -> MQTTMessageInfo:
+        return self._broker.publish(topic_of(self._topics.alarms, machine, self._model), body.encode(), retain=True)
+
+    def _confirmed(self, published: Sequence[MQTTMessageInfo]) -> None:
+        until = time.monotonic() + CONFIRMED_WITHIN
+        for info in published:
+            try:
+                info.wait_for_publish(max(0.0, until - time.monotonic()))
+            except (RuntimeError, ValueError) as error:
+                raise DeliveryError(str(error)) from None
+            if not info.is_published():
+                raise DeliveryError("the broker does not confirm it")
 
 
 def topic_of(template: str, machine: str, model: str) -> str:
@@ -112,7 +136,9 @@ class Delivery:
 
     Args:
         channel: which.
+        model: whose events.
         send: takes one event; DeliveryError where it is not taken.
+        after: called when no event waits; DeliveryError where it is to be called again.
         store: has the outbox.
         metrics: to tell.
         attempts: after so many an event is dead; None never gives up, and keeps to the order.
@@ -122,14 +148,17 @@ class Delivery:
     def __init__(
         self,
         channel: Channel,
+        model: str,
         send: Callable[[OutboxEvent], None],
         store: ServerStore,
         metrics: LiveMetrics,
         *,
         attempts: int | None,
         longest_wait: float,
+        after: Callable[[], None] | None = None,
     ) -> None:
-        self._channel, self._send, self._store, self._metrics = channel, send, store, metrics
+        self._channel, self._model, self._send, self._after = channel, model, send, after
+        self._store, self._metrics = store, metrics
         self._attempts, self._longest_wait = attempts, longest_wait
         self._some, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"indubio-{channel}", daemon=True)
@@ -159,7 +188,10 @@ class Delivery:
 
     def _deliver_due(self) -> bool:
         """Try what is due; whether there may be more at once."""
-        events = self._store.read(lambda c: due_events(c, self._channel))
+        events = self._store.read(lambda c: due_events(c, self._channel, self._model))
+        if not events and self._after is not None:
+            with contextlib.suppress(DeliveryError):
+                self._after()
         taken: list[OutboxEvent] = []
         try:
             for one in events:
@@ -189,7 +221,7 @@ class Delivery:
         log.log(logging.ERROR if dead else logging.WARNING, "an event was not taken", extra=extra | {"dead": dead})
 
     def _measure(self) -> None:
-        count = self._store.read(count_outbox).get(self._channel)
+        count = self._store.read(lambda c: count_outbox(c, self._model)).get(self._channel)
         for state in ("waiting", "dead"):
             self._metrics.outbox.labels(self._channel, state).set(0 if count is None else getattr(count, state))
         oldest = None if count is None else count.oldest

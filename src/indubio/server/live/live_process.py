@@ -63,21 +63,33 @@ def _run(
     last: int,
 ) -> None:
     """Connect, and work until the end."""
-    filters = [one.filter for one in settings.topics]
+    filters, model = [one.filter for one in settings.topics], engine.loaded.name
     source = Subscription(
         settings.broker, filters, largest=settings.ordering.largest_message, metrics=metrics, last=last
     )
     source.start()
     stack.callback(source.stop)
     if settings.publish.alarms:
-        publisher = AlarmPublisher(settings.publish, engine.loaded.name, source)
-        engine.outgoing.append(Delivery("mqtt", publisher.send, store, metrics, attempts=None, longest_wait=1.0))
+        publisher = AlarmPublisher(settings.publish, model, source, store)
+        engine.outgoing.append(
+            Delivery(
+                "mqtt",
+                model,
+                publisher.send,
+                store,
+                metrics,
+                attempts=None,
+                longest_wait=1.0,
+                after=publisher.after,
+            )
+        )
     if settings.webhook is not None:
         poster = WebhookPoster(settings.webhook)
         stack.callback(poster.close)
         engine.outgoing.append(
             Delivery(
                 "webhook",
+                model,
                 poster.send,
                 store,
                 metrics,

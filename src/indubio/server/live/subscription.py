@@ -1,8 +1,8 @@
 """The connection to the MQTT broker, on paho itself.
 
-aiomqtt acknowledges a message as soon as it is handed over, and has no way to do so later. Here a message is
-acknowledged by `acknowledge`, once it is durable. The broker keeps our session (clean start is false, QoS 1): what
-comes while we are gone waits there, and what was not acknowledged is sent again.
+A message is acknowledged by `acknowledge`, once it is durable, and not when it is handed over. The broker keeps our
+session (clean start is false, QoS 1): what comes while we are gone waits there, and what was not acknowledged is sent
+again.
 
 Back-pressure is the protocol's own: the broker sends no more than `in_flight` messages that are not acknowledged. So
 whoever is slow only has to acknowledge late, and the memory stays bounded.
@@ -99,6 +99,11 @@ class Subscription:
         """Disconnect; the broker keeps the session."""
         self._client.disconnect()
         self._client.loop_stop()
+
+    @property
+    def connection(self) -> int:
+        """The number of the present connection, or of the last one; 0 before the first."""
+        return self._connection
 
     @property
     def waiting(self) -> int:

@@ -29,7 +29,7 @@ class OutboxEvent:
         event: its id, the same at every attempt.
         channel: by which way it goes.
         kind: "alarm" or "verdict".
-        machine: which it is about.
+        model: whose verdict it is. machine: which it is about.
         body: JSON.
         at: when it happened.
         attempts: how often it was tried.
@@ -41,6 +41,7 @@ class OutboxEvent:
     event: str
     channel: str
     kind: str
+    model: str
     machine: str
     body: str
     at: datetime
@@ -68,7 +69,7 @@ def add_events(
         connection: with the transaction that also writes what they tell of.
         channels: by which ways they go.
         kind: "alarm" or "verdict".
-        events: id and content of each; the content names the machine.
+        events: id and content of each; the content names the model and the machine.
     """
     at = now()
     rows = [
@@ -76,6 +77,7 @@ def add_events(
             event=event,
             channel=channel,
             kind=kind,
+            model=body["model"],
             machine=body["machine"],
             body=canonical(body).decode(),
             at=at,
@@ -89,9 +91,10 @@ def add_events(
     return list(connection.execute(insert(outbox).returning(outbox.c.id), rows).scalars())
 
 
-def due_events(connection: Connection, channel: Channel, *, limit: int = 100) -> list[OutboxEvent]:
-    """The events of a channel that are to be tried now, in the order they happened."""
-    wanted = select(outbox).where(outbox.c.channel == channel, outbox.c.dead.is_(False), outbox.c.due <= now())
+def due_events(connection: Connection, channel: Channel, model: str, *, limit: int = 100) -> list[OutboxEvent]:
+    """The events of a model and channel that are to be tried now, in the order they happened."""
+    these = and_(outbox.c.channel == channel, outbox.c.model == model)
+    wanted = select(outbox).where(these, outbox.c.dead.is_(False), outbox.c.due <= now())
     return _events(connection, wanted.order_by(outbox.c.id).limit(limit))
 
 
@@ -133,11 +136,12 @@ def retry_dead(connection: Connection, event: str | None = None, *, actor: str) 
     return len(numbers)
 
 
-def count_outbox(connection: Connection) -> dict[str, OutboxCount]:
-    """How much is in the outbox, by channel."""
-    counted = select(outbox.c.channel, outbox.c.dead, func.count(), func.min(outbox.c.at)).group_by(
-        outbox.c.channel, outbox.c.dead
+def count_outbox(connection: Connection, model: str) -> dict[str, OutboxCount]:
+    """How much of a model is in the outbox, by channel."""
+    counted = select(outbox.c.channel, outbox.c.dead, func.count(), func.min(outbox.c.at)).where(
+        outbox.c.model == model
     )
+    counted = counted.group_by(outbox.c.channel, outbox.c.dead)
     rows = {(row[0], bool(row[1])): (row[2], row[3]) for row in connection.execute(counted)}
     return {
         channel: OutboxCount(

@@ -219,6 +219,7 @@ outbox = Table(
     Column("id", Number, primary_key=True),
     Column("event", String(32), nullable=False),
     Column("channel", String(10), nullable=False),
+    Column("model", String(200), nullable=False),
     Column("kind", String(20), nullable=False),
     Column("machine", String(200), nullable=False),
     Column("body", Text, nullable=False),
@@ -228,7 +229,7 @@ outbox = Table(
     Column("dead", Boolean, nullable=False),
     Column("error", Text, nullable=False),
     UniqueConstraint("event", "channel"),
-    Index("outbox_by_due", "channel", "dead", "due"),
+    Index("outbox_by_due", "channel", "model", "dead", "due"),
 )
 
 audit = Table(

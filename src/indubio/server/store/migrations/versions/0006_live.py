@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("id", number, primary_key=True),
         sa.Column("event", sa.String(32), nullable=False),
         sa.Column("channel", sa.String(10), nullable=False),
+        sa.Column("model", sa.String(200), nullable=False),
         sa.Column("kind", sa.String(20), nullable=False),
         sa.Column("machine", sa.String(200), nullable=False),
         sa.Column("body", sa.Text, nullable=False),
@@ -32,4 +33,4 @@ def upgrade() -> None:
         sa.Column("error", sa.Text, nullable=False),
         sa.UniqueConstraint("event", "channel"),
     )
-    op.create_index("outbox_by_due", "outbox", ["channel", "dead", "due"])
+    op.create_index("outbox_by_due", "outbox", ["channel", "model", "dead", "due"])
