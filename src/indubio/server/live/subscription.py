@@ -4,8 +4,9 @@ A message is acknowledged by `acknowledge`, once it is durable, and not when it 
 session (clean start is false, QoS 1): what comes while we are gone waits there, and what was not acknowledged is sent
 again.
 
-Back-pressure is the protocol's own: the broker sends no more than `in_flight` messages that are not acknowledged. So
-whoever is slow only has to acknowledge late, and the memory stays bounded.
+Back-pressure is the protocol's own: the broker is to send no more than `in_flight` messages that are not acknowledged,
+so whoever is slow only has to acknowledge late. Not every broker keeps to it (Mosquitto 2.0.11 sends a whole window for
+every acknowledgement of its oldest message): beyond so many nothing is read from the connection until some are taken.
 """
 
 import logging
@@ -29,6 +30,7 @@ from indubio.server.live.live_settings import Broker
 
 log = logging.getLogger("indubio.server.live")
 NO_RETAINED = 2  # a value that was retained is old: it is not asked for
+LOOK_FOR_ROOM = 0.005  # seconds
 MOST_UNSENT = 100_000  # published messages that wait for the broker; beyond them verdicts are not published
 
 
@@ -67,7 +69,7 @@ class Subscription:
     ) -> None:
         self._broker, self._filters, self._largest, self._metrics = broker, list(filters), largest, metrics
         self._messages: deque[Received] = deque()
-        self._some = threading.Event()
+        self._some, self._stopped = threading.Event(), threading.Event()
         self._connection, self._last = 0, last
         client = self._client = Client(
             CallbackAPIVersion.VERSION2, client_id=broker.client_id, protocol=MQTTv5, manual_ack=True
@@ -97,6 +99,7 @@ class Subscription:
 
     def stop(self) -> None:
         """Disconnect; the broker keeps the session."""
+        self._stopped.set()
         self._client.disconnect()
         self._client.loop_stop()
 
@@ -157,6 +160,8 @@ class Subscription:
             self._metrics.bad.labels("too_long" if topic else "unknown_topic").inc()
             self.acknowledge([one])
             return
+        while len(self._messages) >= self._broker.in_flight and not self._stopped.wait(LOOK_FOR_ROOM):
+            pass
         self._messages.append(one)
         self._some.set()
 
