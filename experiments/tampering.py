@@ -15,6 +15,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -28,6 +29,7 @@ TRIES = 1000
 NOT_COVERED = {
     "claims": "who holds a case for some minutes",
     "running job": "how far a running job is",
+    "attempts": "how often an event was tried, and when it is tried next",
     "end of anchors": "the last lines of an anchor file",
 }
 PLACES = ("anchors", "version files")
@@ -103,7 +105,33 @@ def fill(state: Path, model: Path) -> None:
                 store.write(lambda c, n=number, e=ended: finish_job(c, n, e, "over", {"version": 1}))  # type: ignore[misc]
             service.anchor()
         store.write(lambda c: keep_drift(c, "press", 7, {"seen": 12}, {"drift": {"alarm": True}}))
+        listen(store, service.registry, state)
         service.close()
+
+
+def listen(store: Any, registry: Any, state: Path) -> None:
+    """Judge live machines, with events that wait, are taken, given up and tried again."""
+    from indubio.server.live.live_engine import LiveEngine
+    from indubio.server.live.live_metrics import LiveMetrics
+    from indubio.server.live.live_settings import live_settings
+    from indubio.server.live.subscription import Received
+    from indubio.server.store.clock import now
+    from indubio.server.store.outbox import delivered, due_events, failed, retry_dead
+
+    hook = {"url": "http://127.0.0.1:9/", "verdicts": ["INLIER", "REFER", "ANOMALY"]}
+    settings = live_settings({"topics": [{"topic": "{machine}"}], "webhook": hook, "alarm": {"raise_at": 2, "of": 3}})
+    engine = LiveEngine(store, registry, settings, state / "live", LiveMetrics())
+    for number, size in enumerate((0.1, 40.0, 40.0, 0.2, 0.1)):
+        body = json.dumps(dict.fromkeys(("pressure", "flow", "heat"), size)).encode()
+        arrived = time.time_ns() + number * 10**9
+        engine.round([Received(arrived, 0, 1, False, f"lathe-{machine}", body) for machine in range(3)])
+    engine.close()
+    events = store.read(lambda c: due_events(c, "webhook", "press"))
+    store.write(lambda c: delivered(c, events[:2]))
+    for one in events[2:5]:
+        store.write(lambda c, e=one: failed(c, e, "answered 503", now(), dead=True))
+    store.write(lambda c: retry_dead(c, events[2].event, actor="ada"))
+    store.write(lambda c: failed(c, events[6], "answered 503", now(), dead=False))
 
 
 def table_change(path: Path, table: str, chance: random.Random) -> Change:
@@ -120,7 +148,8 @@ def table_change(path: Path, table: str, chance: random.Random) -> Change:
         running = (
             table == "jobs" and kind == "value" and one["status"] == "running" and column in ("progress", "message")
         )
-        named = "claims" if table == "claims" else "running job" if running else None
+        tried = table == "outbox" and kind != "add" and kind != "remove" and column in ("attempts", "due", "error")
+        named = "claims" if table == "claims" else "running job" if running else "attempts" if tried else None
         try:
             if kind == "remove":
                 connection.execute(f"DELETE FROM {table} WHERE rowid = ?", [one["place"]])

@@ -1,6 +1,5 @@
 """`deploy/`: rules and dashboard fit what a real server tells, and files fit each other."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from indubio.server.live.live_metrics import LiveMetrics
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key
 from tests.deployed_broker import DeployedBroker
@@ -25,7 +25,6 @@ from tests.served import mixed_model, serving
 ROOT = DEPLOY.parent
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
-LIVE = importlib.util.find_spec("indubio.server.live") is not None
 ROWS = [{"weight": 0.0, "colour": "blue"}, {"weight": None, "colour": "red"}]
 
 
@@ -51,11 +50,7 @@ def told(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> dict[str, se
 
 
 def live_metrics() -> dict[str, set[str]]:
-    """The labels of the metrics of `indubio live`, by name; none where it is not part of the package."""
-    if not LIVE:
-        return {}
-    from indubio.server.live.live_metrics import LiveMetrics
-
+    """The labels of the metrics of `indubio live`, by name."""
     ends = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
     named = [one for one in vars(LiveMetrics()).values() if hasattr(one, "_labelnames")]
     return {
@@ -81,8 +76,6 @@ def test_rules_and_dashboard_ask_only_for_metrics_and_labels_that_there_are(told
     for expression in expressions():
         asked = selectors(expression)
         assert asked, expression
-        if not LIVE and "indubio_live_" in expression:
-            continue
         wrong += [(name, labels) for name, labels in asked if not labels <= known.get(name, set()) | ADDED]
         wrong += [name for name, _ in asked if name not in known]
         there = set().union(*(known.get(name, set()) for name, _ in asked))

@@ -18,6 +18,7 @@ from indubio.cli import (
     inspect,
     keys,
     learn,
+    live,
     mcp,
     report,
     reproduce,
@@ -46,6 +47,7 @@ app.command("benchmark")(benchmark.benchmark)
 app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
 app.command("serve")(serve.serve)
+app.add_typer(live.live, name="live")
 app.command("mcp")(mcp.mcp)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(audit.audit, name="audit")

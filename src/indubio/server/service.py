@@ -16,8 +16,9 @@ from indubio.server.http.metrics import Metrics
 from indubio.server.models.alarm_rules import HOUR
 from indubio.server.models.batching import Batcher, Result
 from indubio.server.models.drift_monitors import DriftMonitors
-from indubio.server.models.recorder import ExampleOrigin, Recorder
+from indubio.server.models.recorder import Recorder
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.models.scored_batch import ExampleOrigin
 from indubio.server.plant import Plant, PlantFile
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore

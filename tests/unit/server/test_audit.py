@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from sqlalchemy import Boolean, Column, Integer, MetaData, Table, Text, false, text
+from sqlalchemy import Boolean, Column, Connection, Integer, MetaData, Table, Text, false, text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import DataError
@@ -21,11 +21,13 @@ from indubio.server.store.clock import now
 from indubio.server.store.drift_states import keep_drift
 from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
 from indubio.server.store.keys import Role, add_key, keys_in_use, revoke_key
+from indubio.server.store.live_machines import MachineProgress, keep_progress
 from indubio.server.store.old_rows import seal_old_rows
+from indubio.server.store.outbox import add_events, delivered, due_events, failed
 from indubio.server.store.reviews import review, undo
 from indubio.server.store.row_seals import row_seal
 from indubio.server.store.sessions import Person, close_session, open_person_session, open_session
-from indubio.server.store.tables import metadata
+from indubio.server.store.tables import live_machines, metadata, outbox
 from indubio.server.store.trail_export import export, verify_export
 from indubio.server.store.verification import verify
 from indubio.server.store.versions import activate, add_version
@@ -55,7 +57,20 @@ def people_come_and_go(store: ServerStore) -> ServerStore:
     store.write(lambda c: revoke_key(c, "line 3", actor="ada"))
     stored(store, [assessed()])
     store.write(lambda c: keep_drift(c, "m", 1, {"seen": 3}))
+    store.write(machines_are_listened_to)
     return store
+
+
+def machines_are_listened_to(connection: Connection) -> None:
+    """A live machine is judged so far; of three events one is taken, one given up, one waits and was tried."""
+    keys = keep_progress(connection, "m", {"press 1": MachineProgress(until=5, alarm="{}")})
+    about = {"model": "m", "machine": "press 1"}
+    numbers = add_events(connection, ["webhook"], "alarm", [(name, about) for name in "abc"])
+    append(connection, "live started", {}, rows={live_machines: keys, outbox: numbers})
+    first, second, third = due_events(connection, "webhook", "m")
+    delivered(connection, [first])
+    failed(connection, second, "answered 503", now(), dead=True)
+    failed(connection, third, "answered 503", now(), dead=False)
 
 
 def more_happens(store: ServerStore) -> ServerStore:
@@ -107,7 +122,7 @@ TAMPERING = {
     "when a key was revoked": "UPDATE keys SET revoked = revoked + 1",
     "a session that lasts": "UPDATE sessions SET until = until + 1000000",
     "whose session it is": "UPDATE sessions SET key_id = 1",
-    "a session slipped in": "INSERT INTO sessions (hash, key_id, until) SELECT 'x', key_id, until FROM sessions LIMIT 1",
+    "a session slipped in": "INSERT INTO sessions (hash, key_id, until) SELECT 'x', key_id, 9 FROM sessions LIMIT 1",
     "a session removed": "DELETE FROM sessions",
     "a status decided": "UPDATE cases SET status = 'decided'",
     "a status waiting": "UPDATE cases SET status = 'waiting'",
@@ -116,6 +131,14 @@ TAMPERING = {
     "which entry covers a case": "UPDATE cases SET audit = 2 WHERE id = 3",
     "a drift state": "UPDATE drift_states SET state = replace(state, '3', '0')",
     "when a drift state was kept": "UPDATE drift_states SET at = at + 1",
+    "how far a live machine is": "UPDATE live_machines SET until = until + 1",
+    "what was told of a live machine": "UPDATE live_machines SET alarm = NULL",
+    "a live machine forgotten": "DELETE FROM live_machines",
+    "what an event says": "UPDATE outbox SET body = '{}' WHERE event = 'c'",
+    "an event that is never delivered": "DELETE FROM outbox WHERE event = 'c'",
+    "an event silenced": "UPDATE outbox SET dead = true WHERE event = 'c'",
+    "an event slipped in": "INSERT INTO outbox SELECT 99, 'd', channel, model, kind, machine, body, at, attempts, due, "
+    "dead, error FROM outbox WHERE event = 'c'",
     "a head's number": "UPDATE audit_head SET id = 2",
     "a second head": "INSERT INTO audit_head (id, seq, hash) SELECT 2, seq, hash FROM audit_head",
     "an entry before the first": "INSERT INTO audit (seq, at, kind, actor, body, hash) "
@@ -221,6 +244,8 @@ def test_rows_that_are_no_rows_are_findings(busy: ServerStore) -> None:
     for table in metadata.sorted_tables:
         for column in table.c:
             if column.primary_key or table.name in ("claims", "alarm_windows"):
+                continue
+            if table.name == "outbox" and column.name in ("attempts", "due", "error"):
                 continue
             for value in ("CAST(x'ff' AS TEXT)", "x'ff'", "9223372036854775807", "'['"):
                 with busy.database.writing() as connection:

@@ -15,8 +15,9 @@ from sqlalchemy import text
 
 from indubio.errors import StoreError
 from indubio.server.models import recorder as recording
-from indubio.server.models.recorder import ExampleOrigin, Recorder, ScoredBatch
+from indubio.server.models.recorder import Recorder
 from indubio.server.models.registry import Loaded, read_model
+from indubio.server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio.server.server_settings import AlarmRule, ServerSettings
 from indubio.server.store import ServerStore
 from indubio.server.store.alarms import alarm_history, ringing

@@ -64,6 +64,8 @@ def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -
         for later in ("ALTER TABLE keys DROP COLUMN sites", "DROP TABLE sessions", "DROP TABLE people"):
             connection.execute(text(later))
         connection.execute(text("CREATE TABLE sessions (hash TEXT)"))
+        for later in ("live_machines", "outbox"):
+            connection.execute(text(f"DROP TABLE {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
         audit = append(connection, "verdicts", {"records": [{"case": kept.reference, "seal": seal}]})
         added = sealed | {"input": kept.input, "audit": audit, "status": "waiting"}

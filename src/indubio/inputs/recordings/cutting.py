@@ -30,6 +30,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.values)
 
+    def state(self) -> list[Shaped[np.ndarray, "samples ..."]]:
+        """The three arrays, which make the same samples again."""
+        return [self.values, self.at, self.file]
+
     def since(self, first: int) -> "Samples":
         """The samples without the first so many."""
         return Samples(self.values[first:], self.at[first:], self.file[first:])
@@ -117,6 +121,26 @@ class Cutter:
         views = sliding_window_view(samples.values, self._length, axis=0)[starts[0] : starts[-1] + 1 : self._stride]
         ends = starts + self._length - 1
         return Cut(views.transpose(0, 2, 1), samples.at[starts], samples.at[ends], samples.file[starts], self._group)
+
+    @property
+    def needed(self) -> int:
+        """Samples until the next window is full."""
+        return self._length + self._skip - (0 if self._tail is None else len(self._tail))
+
+    @property
+    def latest(self) -> Any:
+        """Time of the last sample; None where there is none to be carried over."""
+        return None if self._tail is None or not len(self._tail) else self._tail.at[-1]
+
+    def state(self) -> dict[str, Any]:
+        """What it has to remember from piece to piece: numbers and arrays."""
+        tail = None if self._tail is None else self._tail.state()
+        return {"tail": tail, "skip": self._skip, "samples": self.samples, "windows": self.windows}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._tail = None if state["tail"] is None else Samples(*state["tail"])
+        self._skip, self.samples, self.windows = state["skip"], state["samples"], state["windows"]
 
     @property
     def left_over(self) -> int:

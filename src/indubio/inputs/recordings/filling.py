@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -43,6 +44,23 @@ class RowSampler(RecordingSampler):
     def finish(self) -> Iterator[Samples]:
         """The rest, at the end of the group."""
         yield self._given_out(len(self._rows), ended=True)
+
+    def state(self) -> dict[str, Any]:
+        """What it has to remember from piece to piece."""
+        return {
+            "rows": self._rows.state(),
+            "seconds": self._seconds,
+            "last": [self._last.values, self._last.seconds],
+            "base": None if self._base is None else np.asarray(self._base),
+            "count": self._count,
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._rows, self._seconds = Samples(*state["rows"]), state["seconds"]
+        self._last = Known(*state["last"])
+        self._base = None if state["base"] is None else state["base"][()]
+        self._count = state["count"]
 
     def _plain(self, samples: Samples, piece: Piece) -> Samples:
         missing = np.isnan(samples.values)

@@ -7,6 +7,7 @@ are passed over. Of several values with one stamp the last counts.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +70,26 @@ class GridSampler(RecordingSampler):
                 f'{self._where()} has no value at all of {names}. Leave the group out, or take gaps="leave".'
             )
         yield from self._samples(int((self._end - self._start) * self._rate + SLACK) + 1, ended=True)
+
+    def state(self) -> dict[str, Any]:
+        """What it has to remember from piece to piece."""
+        return {
+            "knots": [list(knots) for knots in self._knots],
+            "first": self._first,
+            "used": self._used,
+            "base": None if self._base is None else np.asarray(self._base),
+            "end": self._end,
+            "given": self._given,
+            "files": [list(file) for file in self._files],
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._knots = [(times, values) for times, values in state["knots"]]
+        self._first, self._used = state["first"], state["used"]
+        self._base = None if state["base"] is None else state["base"][()]
+        self._end, self._given = state["end"], state["given"]
+        self._files = [(first, file) for first, file in state["files"]]
 
     def _by_sensor(self, piece: Piece) -> Iterator[tuple[int, slice | Int[np.ndarray, " rows"]]]:
         """Every sensor with its rows."""

@@ -74,3 +74,11 @@ class RecordingSampler(ABC):
     @abstractmethod
     def finish(self) -> Iterator[Samples]:
         """The rest, at the end of the group."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What it has to remember from piece to piece: numbers, lists and arrays."""
+
+    @abstractmethod
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""

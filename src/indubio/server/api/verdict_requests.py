@@ -21,8 +21,8 @@ from indubio.server.http.gate import Actor, require
 from indubio.server.http.request_bodies import JSON_TYPE, RequestHeaders, read_body, without_blocking
 from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.models.batching import Result
-from indubio.server.models.recorder import ExampleOrigin
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.models.scored_batch import ExampleOrigin
 from indubio.server.plant import Plant
 from indubio.server.service import Service
 from indubio.server.store.keys import Role

@@ -22,8 +22,9 @@ from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import BusyError
 from indubio.server.http.metrics import Metrics
 from indubio.server.models.drift_monitors import DriftMonitors
-from indubio.server.models.recorder import ExampleOrigin, Recorder, ScoredBatch
+from indubio.server.models.recorder import Recorder
 from indubio.server.models.registry import Contributors, Loaded
+from indubio.server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio.server.server_settings import ServerSettings
 
 log = logging.getLogger("indubio.server")

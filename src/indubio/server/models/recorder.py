@@ -6,123 +6,26 @@ before anything newer and go through the alarm rule in order: an alarm can be la
 trail says so where they were too many.
 """
 
-import hashlib
 import logging
-import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from indubio.assessment import Assessment
 from indubio.errors import StoreError
-from indubio.server.models.alarm_rules import Alarms, ReferralBudget
-from indubio.server.models.registry import Loaded
+from indubio.server.models.scored_batch import ScoredBatch
+from indubio.server.models.verdict_entries import VerdictEntry
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
-from indubio.server.store.alarms import AlarmEvent, record_alarm
 from indubio.server.store.audit_trail import Head, append, has_entry, locked_head
-from indubio.server.store.cases import Assessed, add_cases, case_rows
-from indubio.server.store.clock import now
-from indubio.server.store.row_seals import row_seal
-from indubio.server.store.tables import cases
-from indubio.uncertainty import ON_DEMAND
 
 log = logging.getLogger("indubio.server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database
 RETRY = 0.5  # seconds
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExampleOrigin:
-    """Where an example came from: the machine, the client's own id for it, and the name of the key that sent it."""
-
-    machine: str
-    external_id: str | None
-    by: str
-
-
-class ScoredBatch:
-    """A batch with its verdicts; what is kept for people has a reference: referrals, and some others for control.
-
-    Args:
-        loaded: the version that scored it.
-        assessment: what it says.
-        inputs: the examples as they are stored.
-        origins: where each came from.
-        control_share: share of the other verdicts that is kept too.
-    """
-
-    def __init__(
-        self,
-        loaded: Loaded,
-        assessment: Assessment,
-        inputs: list[bytes],
-        origins: list[ExampleOrigin],
-        control_share: float,
-    ) -> None:
-        self.loaded, self.inputs, self.origins, self.at = loaded, inputs, origins, now()
-        self.hashes = [hashlib.sha256(one).hexdigest() for one in inputs]
-        self.columns: dict[str, list[Any]] = {n: values.tolist() for n, values in assessment.to_dict().items()}
-        self.columns["case"] = [
-            secrets.token_hex(16)
-            if verdict == "REFER" or (control_share and chosen_for_control(input_hash, control_share))
-            else ""
-            for verdict, input_hash in zip(self.columns["verdict"], self.hashes, strict=True)
-        ]
-
-    def record(self, row: int) -> dict[str, Any]:
-        """What the audit trail says of one verdict."""
-        origin, columns = self.origins[row], self.columns
-        return {
-            "input": self.hashes[row],
-            "verdict": columns["verdict"][row],
-            "reason": columns["reason"][row],
-            "probability": columns["probability"][row],
-            "total": columns["total"][row],
-            "machine": origin.machine,
-            "by": origin.by,
-        }
-
-    def case(self, row: int) -> Assessed:
-        """One example as the store keeps it for people."""
-        origin, loaded = self.origins[row], self.loaded
-        columns = {name: values[row] for name, values in self.columns.items() if name not in ("case", *ON_DEMAND)}
-        for name in ("novelty", "p_value"):  # NaN where the model cannot tell
-            columns[name] = None if columns[name] != columns[name] else columns[name]
-        return Assessed(
-            reference=self.columns["case"][row],
-            at=self.at,
-            model=loaded.name,
-            version=loaded.version,
-            sha256=loaded.sha256,
-            rule=loaded.rule,
-            machine=origin.machine,
-            external_id=origin.external_id,
-            input=self.inputs[row],
-            **columns,
-        )
-
-    def entry(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The audit entry of some of the verdicts."""
-        loaded = self.loaded
-        return {
-            "model": loaded.name,
-            "version": loaded.version,
-            "sha256": loaded.sha256,
-            "rule": loaded.rule,
-            "records": records,
-        }
-
-
-def chosen_for_control(input_hash: str, share: float) -> bool:
-    """Whether an example is kept whatever its verdict; the hash of its input decides."""
-    return int(input_hash[:8], 16) < share * 2**32
 
 
 @dataclass(eq=False)
@@ -223,36 +126,23 @@ class Recorder:
 
     def _write_entry(self, connection: Connection, group: Sequence[_Waiting], attempt: _Attempt) -> None:
         """Write one audit entry for some batches of a version, with their cases and alarms."""
-        last, seq = group[-1].batch, locked_head(connection).seq + 1
-        machines = [one.batch.origins[row].machine for one in group for row in one.rows]
-        alarms = Alarms.of(connection, self._settings.alarm, machines)
-        budget = ReferralBudget.of(connection, self._settings.referrals_per_hour, last.at)
-        records: list[dict[str, Any]] = []
-        kept: list[Assessed] = []
-        events: list[AlarmEvent] = []
-        for one, row in [(waiting, row) for waiting in group for row in waiting.rows]:
-            batch, verdict = one.batch, one.batch.columns["verdict"][row]
-            records.append(batch.record(row))
-            if batch.columns["case"][row] and not one.late:
-                case = batch.case(row)
-                kept.append(replace(case, overflow=True) if verdict == "REFER" and budget.exceeded() else case)
-                records[-1]["case"] = case.reference
-            event = alarms.update(records[-1]["machine"], verdict == "ANOMALY", batch.at)
-            events += [] if event is None else [event]
-        stored = case_rows(connection, kept, seq)
-        for record, columns in zip((record for record in records if "case" in record), stored, strict=True):
-            record["row"] = row_seal(cases, columns)
-        told = {"late": True, "given": last.at.isoformat()} if group[0].late else {}
-        body = last.entry(records) | {"windows": alarms.windows} | told
-        append(connection, "verdicts", body, at=None if group[0].late else last.at)
+        last, late = group[-1].batch, group[0].late
+        entry = VerdictEntry(
+            connection,
+            [one.batch.origins[row].machine for one in group for row in one.rows],
+            rule=self._settings.alarm,
+            referrals_per_hour=self._settings.referrals_per_hour,
+            at=last.at,
+        )
+        for one in group:
+            for row in one.rows:
+                entry.add(one.batch, row, keep=not one.late)
+        told = {"late": True, "given": last.at.isoformat()} if late else {}
+        entry.write(last, at=None if late else last.at, told=told)
         end = locked_head(connection)
         for one in group:
             one.attempted = end
-        add_cases(connection, stored)
-        alarms.keep(connection)
-        attempt.overflow += sum(case.overflow for case in kept)
-        for event in events:
-            record_alarm(connection, event)
+        attempt.overflow += entry.overflow
 
     def _written(self, done: "Future[None]", attempt: _Attempt) -> None:
         error = done.exception()

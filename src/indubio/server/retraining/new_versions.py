@@ -31,7 +31,7 @@ from indubio.inputs.named_rows import NamedExamples, groups_of
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.server.api.model_inputs import ModelInput
-from indubio.server.models.recorder import chosen_for_control
+from indubio.server.models.scored_batch import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
 from indubio.server.store.database import Database
 from indubio.server.store.reviews import final_labels

@@ -2,8 +2,8 @@
 
 The columns are those of the table, so one that is added later is sealed by itself. A value that is the column's default
 (NULL, or what the database fills in) is left out of the seal: the seals of rows that are older than a column still fit.
-Two things change without an entry, and are put back to what they were at first before a row is sealed: the status of a
-case, which follows from its reviews, and how far a running job is.
+Three things change without an entry, and are put back to what they were at first before a row is sealed: the status of
+a case, which follows from its reviews, how far a running job is, and the attempts to deliver an event.
 """
 
 import hashlib
@@ -28,7 +28,9 @@ from indubio.server.store.tables import (
     drift_states,
     jobs,
     keys,
+    live_machines,
     model_versions,
+    outbox,
     people,
     reviews,
     sessions,
@@ -37,17 +39,8 @@ from indubio.server.store.tables import (
 Row = Mapping[str, Any]
 Touched = Mapping[Table, Iterable[Any]]
 SEALED_TABLES = (
-    model_versions,
-    activations,
-    keys,
-    people,
-    sessions,
-    jobs,
-    alarms,
-    alarm_events,
-    drift_states,
-    cases,
-    reviews,
+    *(model_versions, activations, keys, people, sessions, jobs, alarms, alarm_events, drift_states, cases, reviews),
+    *(live_machines, outbox),
 )
 SETTLED = ("waiting", "decided")  # the status of a case
 AT_ONCE = 500
@@ -66,6 +59,8 @@ def row_seal(table: Table, row: Row) -> str:
         del columns["status"]
     elif table is jobs and columns["status"] == "running":
         columns |= {"progress": 0.0, "message": ""}
+    elif table is outbox:
+        columns |= {"attempts": 0, "due": columns["at"], "error": ""}
     return digest([str(table.name), {name: value for name, value in columns.items() if value != defaults[name]}])
 
 

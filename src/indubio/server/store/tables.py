@@ -220,6 +220,34 @@ drift_states = Table(
     Column("state", Text, nullable=False),
 )
 
+live_machines = Table(
+    "live_machines",
+    metadata,
+    Column("model", String(200), primary_key=True),
+    Column("machine", String(200), primary_key=True),
+    Column("until", BigInteger, nullable=False),
+    Column("alarm", Text),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("event", String(32), nullable=False),
+    Column("channel", String(10), nullable=False),
+    Column("model", String(200), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("machine", String(200), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due", Moment, nullable=False),
+    Column("dead", Boolean, nullable=False),
+    Column("error", Text, nullable=False),
+    UniqueConstraint("event", "channel"),
+    Index("outbox_by_due", "channel", "model", "dead", "due"),
+)
+
 audit = Table(
     "audit",
     metadata,

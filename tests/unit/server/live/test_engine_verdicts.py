@@ -1,0 +1,321 @@
+"""Messages to verdicts, without a broker: the journal, the streams and the store are the real ones."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sqlalchemy import text
+
+from indubio import Detector, save
+from indubio.errors import ConfigError
+from indubio.posteriors import AnchoredEnsemble, Training
+from indubio.server.live.journal import JournalEntry
+from indubio.server.live.live_engine import EndedError, LiveEngine
+from indubio.server.live.live_metrics import LiveMetrics
+from indubio.server.live.live_settings import LiveSettings
+from indubio.server.live.subscription import Received
+from indubio.server.models.registry import Registry
+from indubio.server.store import ServerStore
+from indubio.server.store.alarms import alarm_history
+from indubio.server.store.audit_trail import entries as audit_entries
+from indubio.server.store.cases import EVERYTHING, chosen_cases
+from indubio.server.store.verification import verify
+from tests.live_machines import (
+    LONG,
+    SENSORS,
+    WIDE,
+    assessed,
+    entries,
+    fitted,
+    long_recording,
+    recording,
+    settings,
+    shuffled,
+    wide_messages,
+)
+
+WIDE_TOPIC = {"topic": "plant/{machine}", "values": "v", "time": "t"}
+LONG_TOPIC = {"topic": "plant/{machine}/{sensor}", "value": "x", "time": "t", "time_unit": "us", "quality": "q"}
+NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty", "p_value")
+
+
+@pytest.fixture(scope="module")
+def wide_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fitted(tmp_path_factory.mktemp("wide") / "press", WIDE)
+
+
+@pytest.fixture(scope="module")
+def long_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fitted(tmp_path_factory.mktemp("long") / "press", LONG)
+
+
+class Run:
+    """Engines one after the other in the same folder, as after a kill."""
+
+    def __init__(self, store: ServerStore, model: Path, folder: Path, given: LiveSettings) -> None:
+        self.store, self._model, self._folder, self._given = store, model, folder, given
+        self.engine: LiveEngine | None = None
+
+    def close(self) -> None:
+        if self.engine is not None:
+            self.engine.close()
+
+    def start(self) -> LiveEngine:
+        self.close()
+        self.metrics = LiveMetrics()
+        registry = Registry(self.store, {"press": self._model}, self._folder / "models", most_rows=1)
+        self.engine = LiveEngine(self.store, registry, self._given, self._folder / "live", self.metrics)
+        self.engine.recover()
+        return self.engine
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"indubio_live_{name}_total", labels) or 0.0
+
+
+@pytest.fixture
+def run(sqlite_store: ServerStore, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    runs: list[Run] = []
+
+    def made(model: Path, given: LiveSettings) -> Run:
+        runs.append(Run(sqlite_store, model, tmp_path, given))
+        return runs[-1]
+
+    yield made
+    for one in runs:
+        one.close()
+
+
+def received(entries: list[JournalEntry], *, again: bool = False) -> list[Received]:
+    return [Received(one.arrived, one.packet, 1, again, one.topic, one.payload) for one in entries]
+
+
+def in_parts(sequence: list, size: int):
+    return (sequence[first : first + size] for first in range(0, len(sequence), size))
+
+
+def assert_as_assessed(store: ServerStore, expected: dict) -> None:
+    """Every window is in the store once, with the numbers of `Detector.assess`, to the bit."""
+    cases = store.read(lambda c: chosen_cases(c, EVERYTHING))
+    keys = [(case.machine, case.external_id) for case in cases]
+    assert len(keys) == len(set(keys))
+    missing = expected.keys() - set(keys)
+    assert len(missing) <= 2 * len({machine for machine, _ in expected}), "only the end of a recording may be open"
+    latest = {machine: max(start for m, start in keys if m == machine) for machine, _ in keys}
+    assert all(start > latest[machine] for machine, start in missing)
+    assert set(keys) <= expected.keys()
+    for case in cases:
+        there = expected[case.machine, case.external_id]
+        assert (case.verdict, case.reason, case.notes) == (there["verdict"], there["reason"], there["notes"])
+        for name in NUMBERS:
+            number = getattr(case, name)
+            assert (np.nan if number is None else number) == pytest.approx(there[name], rel=0, abs=0, nan_ok=True), name
+
+
+def test_rows_sent_out_of_order_and_twice_give_the_verdicts_of_the_file_to_the_bit(run, wide_model):
+    rows = recording(4, 300)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    sent = entries(wide_messages(shuffled(rows, within=0.45)))
+    for part in in_parts(received(sent), 37):
+        engine.round(part)
+    assert_as_assessed(one.store, assessed(wide_model, rows))
+    assert one.count("late_values") + one.count("duplicate_values") > 0
+
+
+def test_values_of_sensors_give_the_verdicts_of_the_export_to_the_bit(run, long_model):
+    rows = long_recording(recording(3, 200))
+    sent = []
+    for row in shuffled(rows, within=0.4).to_dict("records"):
+        body = {"x": row["value"], "t": row["time"].value // 1000, "q": row["quality"]}
+        sent.append((f"plant/{row['machine']}/{row['tag']}", json.dumps(body).encode()))
+    one = run(long_model, settings([LONG_TOPIC], control_share=1.0))
+    engine = one.start()
+    for part in in_parts(received(entries(iter(sent))), 61):
+        engine.round(part)
+    assert_as_assessed(one.store, assessed(long_model, rows))
+    assert one.count("bad", kind="bad_quality") > 0
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["from the journal", "from snapshots"])
+def test_what_is_killed_at_any_moment_goes_on_and_doubles_nothing(store, tmp_path, wide_model, kept):
+    rows = recording(4, 300)
+    whole = Run(store, wide_model, tmp_path, settings([WIDE_TOPIC], control_share=1.0))
+    sent = received(entries(wide_messages(shuffled(rows, within=0.45))))
+    for number, part in enumerate(in_parts(sent, 53)):
+        engine = whole.start()  # the one before was killed: its memory is gone
+        engine.round(part)
+        if kept and number % 3 == 0:
+            engine.snapshot()
+    whole.close()
+    assert_as_assessed(whole.store, assessed(wide_model, rows))
+    events = whole.store.read(lambda c: alarm_history(c))
+    assert [(event.machine, event.kind) for event in reversed(events)].count(("m1", "raised")) == 1
+    assert whole.store.read(verify).findings == ()
+    told = [
+        (record["machine"], record["start"])
+        for entry in whole.store.read(lambda c: list(audit_entries(c)))
+        if entry.kind == "verdicts"
+        for record in entry.content["records"]
+    ]
+    assert len(told) == len(set(told))
+
+
+def test_messages_that_the_broker_sends_again_are_taken_once_though_they_have_no_time(run, wide_model):
+    topic = {"topic": "plant/{machine}", "values": "v"}
+    rows = recording(1, 30)
+    sent = entries(wide_messages(rows), apart=0.1)
+    one = run(wide_model, settings([topic]))
+    one.start().round(received(sent))
+    engine = one.start()
+    engine.round(received(sent, again=True))
+    assert one.count("redelivered") == len(sent)
+    assert one.count("messages") == 0
+
+
+BAD = {
+    "not_json": (b"{", b"\xff", b"[" * 5000, b'{"t": NaN}', b""),
+    "no_values": (b'{"t": "2026-03-01T00:00:00Z"}', b'{"t": "2026-03-01T00:00:00Z", "v": [1, 2]}'),
+    "bad_time": (
+        b"7",
+        b"null",
+        b'"text"',
+        b'{"t": 5, "v": {"flow": 1}}',
+        b'{"v": {"flow": 1}}',
+        b'{"t": "yesterday", "v": {"flow": 1}}',
+    ),
+    "skewed_clock": (b'{"t": "2027-03-01T00:00:00Z", "v": {"flow": 1}}', b'{"t": "1970-01-01", "v": {"flow": 1}}'),
+    "no_known_sensor": (b'{"t": "2026-03-01", "v": {"weight": 1}}', b'{"t": "2026-03-01", "v": {}}'),
+    "not_a_number": (b'{"t": "2026-03-01", "v": {"flow": "1"}}', b'{"t": "2026-03-01", "v": {"flow": true}}'),
+    "too_large": (
+        b'{"t": "2026-03-01", "v": {"flow": 1e39}}',
+        b'{"t": "2026-03-01", "v": {"flow": -1' + b"0" * 60 + b"}}",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_message_is_counted_by_its_kind_and_stops_nothing(run, wide_model, kind):
+    one = run(wide_model, settings([WIDE_TOPIC], ordering={"behind": 1e6}))
+    engine = one.start()
+    engine.round(received(entries(("plant/m0", body) for body in BAD[kind])))
+    assert one.count("bad", kind=kind) == len(BAD[kind])
+    engine.round(received(entries(wide_messages(recording(1, 60)))))
+    assert one.store.read(lambda c: list(audit_entries(c)))[-1].kind == "verdicts"
+
+
+def test_a_skewed_clock_may_be_replaced_by_the_time_of_arrival(run, wide_model):
+    given = settings([WIDE_TOPIC], ordering={"behind": 60.0, "skewed": "arrival"}, control_share=1.0)
+    one = run(wide_model, given)
+    sent = entries(wide_messages(recording(1, 60)), apart=0.1)  # a day old when they come
+    one.start().round(received(sent))
+    starts = [case.external_id for case in one.store.read(lambda c: chosen_cases(c, EVERYTHING))]
+    assert starts
+    assert all(start.startswith("2026-03-02T00:00:0") for start in starts)
+
+
+def test_a_pause_begins_new_windows(run, wide_model):
+    rows = recording(1, 100)
+    rows.loc[53:, "time"] += pd.Timedelta(hours=2)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    one.start().round(received(entries(wide_messages(rows))))
+    starts = sorted(case.external_id for case in one.store.read(lambda c: chosen_cases(c, EVERYTHING)))
+    expected = [time.isoformat() for time in rows["time"]]
+    assert starts[:9] == [expected[place] for place in range(0, 45, 5)]
+    assert starts[9] == expected[53]
+
+
+def test_groups_are_cut_as_in_a_file_with_their_column(run, tmp_path):
+    rows = recording(2, 130)
+    rows["machine"] = rows["machine"] + "/" + (rows.groupby("machine").cumcount() // 33).astype(str)  # cycles of 33
+    reading = replace(LONG, layout=replace(LONG.layout, quality=None))
+    model = fitted(tmp_path / "press", reading)
+    long = long_recording(rows)
+    sent = []
+    for row in shuffled(long, within=0.4).to_dict("records"):
+        machine, cycle = row["machine"].split("/")
+        body = {"m": machine, "list": [{"tag": row["tag"], "value": row["value"], "t": row["time"].isoformat()}]}
+        sent.append(("gateway", json.dumps(body | {"cycle": int(cycle)}).encode()))
+    topic = {"topic": "gateway", "machine": "m", "samples": "list", "sensor": "tag", "time": "t", "group": "cycle"}
+    one = run(model, settings([topic], control_share=1.0))
+    one.start().round(received(entries(sent)))
+    expected = {(key.split("/")[0], start): row for (key, start), row in assessed(model, long).items()}
+    assert_as_assessed(one.store, expected)
+
+
+def test_a_model_of_rows_gives_a_verdict_for_every_complete_set_of_sensors(run, tmp_path):
+    rows = recording(1, 50).fillna(0.0)
+    detector = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=2))
+    detector.fit(recording(2, 100, fault=False).fillna(0.0)[list(SENSORS)])
+    save(detector, tmp_path / "press")
+    one = run(tmp_path / "press", settings([{"topic": "{machine}/{sensor}", "time": "t"}], control_share=1.0))
+    sent = [
+        (f"m0/{name}", json.dumps({"t": row["time"].isoformat(), "value": row[name]}).encode())
+        for number, row in enumerate(rows.to_dict("records"))
+        for name in SENSORS
+        if (number, name) != (7, "flow")  # one sensor says nothing once, and this model takes no missing values
+    ]
+    one.start().round(received(entries(sent)))
+    found = {case.external_id: case for case in one.store.read(lambda c: chosen_cases(c, EVERYTHING))}
+    sure = rows[rows["time"] <= rows["time"].max() - pd.Timedelta(seconds=0.5)].drop(index=7)
+    assert sorted(found) == [time.isoformat() for time in sure["time"]]
+    expected = detector.assess(sure[list(SENSORS)])
+    assert [found[time.isoformat()].probability for time in sure["time"]] == expected.probability.tolist()
+    assert one.count("unusable_windows") == 1
+
+
+def test_a_database_that_fails_is_waited_for_and_nothing_is_lost(run, wide_model):
+    rows = recording(2, 200)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    sent = received(entries(wide_messages(shuffled(rows, within=0.4))))
+    engine.round(sent[:200])
+
+    def renamed(first: str, second: str) -> None:
+        one.store.write(lambda c: c.execute(text(f"ALTER TABLE {first} RENAME TO {second}")) and None)
+
+    renamed("live_machines", "gone")
+    back = threading.Timer(1.2, renamed, ["gone", "live_machines"])
+    back.start()
+    engine.round(sent[200:])
+    back.join()
+    assert_as_assessed(one.store, assessed(wide_model, rows))
+
+
+def test_a_process_that_ends_while_the_database_fails_leaves_the_messages_in_the_journal(run, wide_model):
+    rows = recording(2, 200)
+    one = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    one.store.write(lambda c: c.execute(text("ALTER TABLE live_machines RENAME TO gone")) and None)
+    engine.ended.set()
+    with pytest.raises(EndedError):
+        engine.round(received(entries(wide_messages(rows))))
+    one.store.write(lambda c: c.execute(text("ALTER TABLE gone RENAME TO live_machines")) and None)
+    one.start()
+    assert_as_assessed(one.store, assessed(wide_model, rows))
+
+
+def test_a_second_process_in_the_same_folder_is_refused(run, wide_model):
+    one = run(wide_model, settings([WIDE_TOPIC]))
+    one.start()
+    other = run(wide_model, settings([WIDE_TOPIC]))
+    with pytest.raises(ConfigError, match="another `indubio live` works here"):
+        other.start()
+
+
+def test_a_referral_budget_marks_what_is_beyond_it(run, wide_model):
+    rows = recording(1, 300)
+    rows.loc[rows.index % 10 < 9, "flow"] = np.nan  # gaps in every window: all are referred
+    rows.loc[rows.index % 40 < 30, "flow"] = np.nan
+    one = run(wide_model, settings([WIDE_TOPIC], referrals_per_hour=4))
+    engine = one.start()
+    for part in in_parts(received(entries(wide_messages(rows))), 50):
+        engine.round(part)
+    cases = one.store.read(lambda c: chosen_cases(c, EVERYTHING))
+    assert len(cases) > 4
+    assert sum(not case.overflow for case in cases) == 4
+    assert one.count("referral_overflow") == len(cases) - 4
