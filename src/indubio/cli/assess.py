@@ -53,8 +53,13 @@ def assess(
     ] = None,
     passed: Annotated[
         list[str] | None,
-        typer.Option("--pass", help="Column of the file to pass through, such as a label; repeatable."),
+        typer.Option("--pass", help="Column of the file to pass through, of a window its first value; repeatable."),
     ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Label column to pass on as 0 and 1, for `evaluate`; of a window, 1 if any sample is."),
+    ] = None,
+    anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
     top: Annotated[int, typer.Option(min=0, help="So many top features of each anomaly and referral; 0 for none.")] = 3,
     fdr: Annotated[
         float | None,
@@ -146,6 +151,8 @@ def assess(
             as_json=as_json,
             format=out_format.value if out_format else None,
             passed=tuple(passed or ()),
+            label=label,
+            anomaly_values=tuple(anomaly) if anomaly else None,
             top=top,
             contributions=contributions,
             shard_rows=shard_rows,
@@ -167,7 +174,7 @@ def assess(
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = assessor.reading(path, tuple(passed or ()))
+        reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None)
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)

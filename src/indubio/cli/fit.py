@@ -30,11 +30,17 @@ def fit(
         str | None, typer.Option(help="Feature columns, with commas; default: all others.", rich_help_panel=DATA)
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", help="Column passed through; repeatable.", rich_help_panel=DATA)
+        list[str] | None,
+        typer.Option(
+            "--id", help="Column passed through, of a window its first value; repeatable.", rich_help_panel=DATA
+        ),
     ] = None,
     time: Annotated[str | None, typer.Option(help="Time column, passed through.", rich_help_panel=DATA)] = None,
     label: Annotated[
-        str | None, typer.Option(help="Label column; rows that are anomalies are left out.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            help="Label column; rows that are anomalies, and windows with any, are left out.", rich_help_panel=DATA
+        ),
     ] = None,
     anomaly: Annotated[
         list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).", rich_help_panel=DATA)
@@ -255,7 +261,7 @@ def fit(
         "seed": seed,
         "data": _images(size, colour, roles | cut)
         if are_images(source)
-        else _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
+        else _windows(roles, tag, value, quality, window, step, rate, gaps, longest_gap)
         if window is not None
         else {"table": roles},
     }
@@ -425,9 +431,7 @@ def _roles(
 
 
 def _windows(
-    time: str | None,
-    group: str | None,
-    columns: str | None,
+    roles: "Mapping[str, Any]",
     tag: str | None,
     value: str | None,
     quality: str | None,
@@ -437,8 +441,13 @@ def _windows(
     gaps: str | None,
     longest_gap: float | None,
 ) -> dict[str, Any]:
+    from indubio.errors import ConfigError
+
+    if roles["categorical"] is not None:
+        raise ConfigError("--categorical is for tables, and windows are of numbers: pass such a column as --id.")
     long = {"kind": "long", "tag": tag, "value": value, "quality": quality}
-    layout = {"time": time, "group": group, "sensors": _listed(columns)} | (long if tag else {"kind": "wide"})
+    beside = {name: roles[name] for name in ("time", "group", "ids", "label", "anomaly_values")}
+    layout = {"sensors": roles["columns"]} | beside | (long if tag else {"kind": "wide"})
     windowing = {"length": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap}
     return {"layout": layout, "windowing": windowing}
 

@@ -36,6 +36,12 @@ class Reading(Settings):
         if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
             raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
 
+    @property
+    def label(self) -> str | None:
+        """The label column; None without one."""
+        columns = self.table or self.layout
+        return None if columns is None else columns.label
+
     def read(self, source: Any) -> Table | Windows | Images:
         """All rows, windows or images of the source, in memory."""
         if self.images is not None:
@@ -69,10 +75,16 @@ class Reading(Settings):
 
     def for_new_data(self, source: Any) -> "Reading":
         """The same for data to judge, which need not have the label column."""
-        if self.table is None or self.table.label is None:
+        label = self.label
+        if label is None:
             return self
-        there = all(self.table.label in file.schema.names for file in opened(source))
-        return self if there else replace(self, table=replace(self.table, label=None))
+        if all(label in file.schema.names for file in opened(source)):
+            return self
+        without: dict[str, Any] = {"label": None, "anomaly_values": None}
+        if self.table is not None:
+            return replace(self, table=replace(self.table, **without))
+        assert self.layout is not None
+        return replace(self, layout=replace(self.layout, **without))
 
 
 def reading_for(
@@ -95,11 +107,18 @@ def reading_for(
         anomaly: its values that mean anomaly.
     """
     reading = known or Reading(table=Roles(columns=schema.names))
-    if not passed and label is None:
-        return reading.for_new_data(source)
-    if reading.table is None:
-        raise ConfigError("windows and images take no --pass and no --label: they say where they came from.")
-    table = replace(reading.table, ids=(*reading.table.ids, *passed))
+    if reading.images is not None:
+        if passed or label is not None:
+            raise ConfigError("images take no --pass and no --label: they say where they came from.")
+        return reading
+    columns = reading.table or reading.layout
+    assert columns is not None
+    more: dict[str, Any] = {"ids": (*columns.ids, *passed)}
     if label is not None:
-        table = replace(table, label=label, anomaly_values=tuple(anomaly) if anomaly else None)
-    return replace(reading, table=table).for_new_data(source)
+        more |= {"label": label, "anomaly_values": tuple(anomaly) if anomaly else None}
+    more["ids"] = tuple(name for name in dict.fromkeys(more["ids"]) if name != (label or columns.label))
+    if isinstance(columns, Roles):
+        found = replace(reading, table=replace(columns, **more))
+    else:
+        found = replace(reading, layout=replace(columns, sensors=schema.names, **more))
+    return found if label is not None else found.for_new_data(source)

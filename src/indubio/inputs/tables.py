@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
+from indubio.inputs.labels import AnomalyValues, anomaly_labels
 from indubio.inputs.schema import Categories
+from indubio.io.arrow_columns import Place
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
 
@@ -105,7 +107,7 @@ class Roles(Settings):
     time: str | None = None
     group: str | None = None
     label: str | None = None
-    anomaly_values: tuple[str | int | float | bool, ...] | None = None
+    anomaly_values: AnomalyValues | None = None
     categorical: tuple[str, ...] | dict[str, tuple[str, ...] | None] = ()
 
     @property
@@ -152,28 +154,21 @@ class Roles(Settings):
             group=self.group,
         )
 
-    def labels(self, table: pa.Table, where: str = "the table") -> Bool[np.ndarray, " rows"]:
-        """The label column as True for an anomaly."""
+    def labels(
+        self, table: pa.Table, where: str = "the table", place: Place | None = None
+    ) -> Bool[np.ndarray, " rows"]:
+        """The label column as True for an anomaly.
+
+        Args:
+            table: with the column.
+            where: it is from, for error messages.
+            place: where a row is, for error messages; None numbers the rows.
+        """
+        assert self.label is not None
         if self.label not in table.column_names:
             raise DataError(f"{where} has no column {quoted([self.label])}; it has {quoted(table.column_names)}.")
-        values = table.column(self.label)
-        if values.null_count:
-            row = int(np.argmax(values.is_null().to_numpy()))
-            raise DataError(f'{where}: label column "{self.label}" has {values.null_count} gaps (first: row {row}).')
-        if self.anomaly_values is not None:
-            named = {str(value) for value in self.anomaly_values}
-            return np.array([str(value) in named for value in values.to_pylist()])
-        if pa.types.is_boolean(values.type):
-            return np.asarray(values.to_numpy())
-        known = {0: False, 1: True, "0": False, "1": True, "false": False, "true": True}
-        texts = [value.lower() if isinstance(value, str) else value for value in values.to_pylist()]
-        other = [value for value in dict.fromkeys(texts) if value not in known]
-        if other:
-            raise DataError(
-                f'{where}: label column "{self.label}" must hold 0 and 1, but has {quoted(other[:5])}. '
-                "Say which values mean anomaly with `anomaly_values`."
-            )
-        return np.array([known[value] for value in texts], dtype=bool)
+        column = table.column(self.label).combine_chunks()
+        return anomaly_labels(column, self.label, self.anomaly_values, place or (lambda row: f"{where}: row {row}"))
 
 
 def read_table(source: Any, **roles: Any) -> Table:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
+from indubio.inputs.labels import anomaly_labels
 from indubio.inputs.recordings.layouts import Long, Wide
 from indubio.inputs.recordings.sampling import Piece
 from indubio.io.arrow_columns import Place, first_null, is_text, numbers, plain, times
@@ -83,7 +84,8 @@ class Reader:
     def _columns(self) -> list[str]:
         layout = self._layout
         named = [layout.tag, layout.value, layout.quality] if isinstance(layout, Long) else self._sensors
-        return [name for name in (layout.group, layout.time, *named) if name is not None]
+        beside = (*layout.ids, layout.label)
+        return list(dict.fromkeys(name for name in (layout.group, layout.time, *named, *beside) if name is not None))
 
     def _types(self, source: Source) -> dict[str, pa.DataType | None]:
         """The columns, and as what to read them from a CSV file: what its first block holds need not go on."""
@@ -92,7 +94,13 @@ class Reader:
         for name in self._columns:
             if name == layout.time and layout.time_format is None:
                 types[name] = _time_in_csv(known[name])
-            elif name in (layout.time, layout.group) or isinstance(layout, Long):
+            elif name == layout.label:
+                types[name] = None
+            elif (
+                isinstance(layout, Long)
+                or name in (layout.time, layout.group)
+                or (name in layout.ids and name not in self._sensors)
+            ):
                 types[name] = pa.string()  # part numbers keep their leading zeros, values may be text where bad
             else:
                 types[name] = pa.bool_() if pa.types.is_boolean(known[name]) else pa.float64()
@@ -132,6 +140,7 @@ class Reader:
             values, sensor, unusable = _long(batch, self._layout, self._sensors, place)
         else:
             values, sensor, unusable = _wide(batch, self._sensors, place)
+        labelled, passed = self._beside(batch, place)
         all_usable = not unusable.any()
         self._any_usable = self._any_usable or all_usable or not np.isnan(values).all()
         changes = np.flatnonzero(group[1:] != group[:-1]) + 1
@@ -151,7 +160,21 @@ class Reader:
                 bad=_per_sensor(unusable[part] & (not all_usable), own, len(self._sensors)),
                 place=partial(place, first=start),
                 name=source.name,
+                labelled=None if labelled is None else labelled[part],
+                passed=None if passed is None else passed.slice(start, stop - start),
             )
+
+    def _beside(self, batch: pa.RecordBatch, place: Place) -> tuple[Bool[np.ndarray, " rows"] | None, pa.Table | None]:
+        """Which rows are labelled as anomalies, and the columns to pass through."""
+        layout = self._layout
+        labelled = (
+            None
+            if layout.label is None
+            else anomaly_labels(batch.column(layout.label), layout.label, layout.anomaly_values, place)
+        )
+        if not layout.ids:
+            return labelled, None
+        return labelled, pa.table({name: plain(batch.column(name)) for name in dict.fromkeys(layout.ids)})
 
     def _groups(self, batch: pa.RecordBatch, place: Place) -> tuple[Int[np.ndarray, " rows"], list[Any]]:
         """The number of each row's group, by appearance in the batch, and the ids of the groups."""

@@ -23,7 +23,7 @@ def sensor_names(sources: Sequence[Source], layout: Wide | Long) -> tuple[str, .
 
 def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     first, *others = sources
-    named = [name for name in (layout.time, layout.group) if name is not None]
+    named = [name for name in (layout.time, layout.group, layout.label, *layout.ids) if name is not None]
     first.require(named)
     found = _numeric(first, named)
     _refuse_spoilt(first, named)
