@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-FAILED_ON = 3  # exit code when --fail-on found what it looked for
-QUARANTINED = 4  # exit code when workers put files aside that cannot be assessed
 
 
 class FailOn(StrEnum):
@@ -90,7 +88,7 @@ def assess(
         PointsBy, typer.Option(help="The mean of the windows' scores, or of what the time step adds to each.")
     ] = PointsBy.SCORE,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help=f"Exit with code {FAILED_ON} when there is such a verdict, or drift.")
+        FailOn | None, typer.Option(help=f"Exit with code {ExitCode.FOUND} when there is such a verdict, or drift.")
     ] = None,
     processes: Annotated[
         int | None,
@@ -112,14 +110,13 @@ def assess(
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext
 
-    from rich.console import Console
-
     from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
+    from indubio.cli.terminal import terminal
     from indubio.inputs.images import are_images
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
@@ -158,9 +155,9 @@ def assess(
             shard_rows=shard_rows,
         )
         if outcome.quarantined:
-            raise typer.Exit(QUARANTINED)
+            raise typer.Exit(ExitCode.INCOMPLETE)
         if fail_on is not None and _found(outcome.verdicts, False, fail_on):
-            raise typer.Exit(FAILED_ON)
+            raise typer.Exit(ExitCode.FOUND)
         return
     assessor = Assessor.load(model)
     verdicts: Counter[str] = Counter()
@@ -199,13 +196,13 @@ def assess(
         typer.echo(json_text(summary | {"out": out, "drift": drift or drifted}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
-        console = Console(stderr=True)
-        console.print(f"{summary['examples']} examples: {words}.", highlight=False)
+        console = terminal(stderr=True)
+        console.print(f"{summary['examples']} examples: {words}.")
         told = [line for known in (selecting, recording) if known is not None for line in known.words()]
         for line in (*told, f"Drift: {drifted}."):
-            console.print(line, highlight=False, soft_wrap=True, markup=False)
+            console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
-        raise typer.Exit(FAILED_ON)
+        raise typer.Exit(ExitCode.FOUND)
 
 
 def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:

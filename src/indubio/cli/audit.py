@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.server_options import DATABASE, STATE, opened
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 audit = typer.Typer(
     help="The server's audit trail: verified, exported, its head to keep elsewhere.", no_args_is_help=True
 )
-TAMPERED = 4  # exit code when the trail is not whole
 
 
 @audit.command("verify")
@@ -65,7 +65,7 @@ def verified(
         words = ", ".join(f"{count} {name}" for name, count in summary.items())
         typer.echo(f"{words}: {'NOT whole' if findings else 'whole'}.")
     if findings:
-        raise typer.Exit(TAMPERED)
+        raise typer.Exit(ExitCode.INCOMPLETE)
 
 
 @audit.command("export")

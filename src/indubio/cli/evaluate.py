@@ -42,9 +42,8 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
-    from rich.console import Console
-
     from indubio import evaluation
+    from indubio.cli.terminal import terminal
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
@@ -68,10 +67,10 @@ def evaluate(
         told = {name: result.to_dict() for name, result in results.items()}
         typer.echo(json_text(told | ({"cost": cost} if cost else {})))
         return
-    Console().print(_table(results))
+    terminal().print(_table(results))
     if cost:
         amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
-        Console().print(f"Cost an example: {amounts}.", highlight=False, soft_wrap=True)
+        terminal().print(f"Cost an example: {amounts}.", soft_wrap=True)
 
 
 def _costs(

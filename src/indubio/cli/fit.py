@@ -456,8 +456,8 @@ def _tell(
     detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
     import numpy as np
-    from rich.console import Console
 
+    from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.images import Images
@@ -487,14 +487,13 @@ def _tell(
     if as_json:
         typer.echo(json_text(told))
         return
-    console = Console()
+    console = terminal()
     what = "windows" if cut is not None else "images" if isinstance(data, Images) else "rows"
     size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
         f"{'' if spectra is None else f', {spectra.count} features each'}"
         f"{', streamed' if streamed else ''}; saved to {out}.",
-        highlight=False,
         soft_wrap=True,
     )
     reference = detector.reference_
@@ -502,33 +501,29 @@ def _tell(
         console.print(
             f"Calibrated on {reference.examples} {what} that the draws have not seen; "
             f"the smallest p-value is {1 / (reference.fewest + 1):.2g}.",
-            highlight=False,
             soft_wrap=True,
         )
     else:
-        console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
+        console.print("Calibrated on its training scores: there are no p-values.", soft_wrap=True)
     console.print(
         f"It would call {own} of the {detector.n_reference_} {what} that it compares with anomalies "
         f"({own / detector.n_reference_:.1%}).",
-        highlight=False,
         soft_wrap=True,
     )
     if told["left_out_of_calibration"]:
         console.print(
             f"{told['left_out_of_calibration']} {what} were left out of calibration as likely anomalies.",
-            highlight=False,
             soft_wrap=True,
         )
     if listed is not None:
         console.print(
             f"Suspects are in {listed}: fill in its column `bad`, and fit again with --labelled.",
-            highlight=False,
             soft_wrap=True,
         )
     if told["read"]:
-        console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)
+        console.print(f"Read: {told['read']}.", soft_wrap=True)
     if detector.findings_:
-        console.print("Before you rely on it:", style="bold", highlight=False)
+        console.print("Before you rely on it:", style="bold")
     for finding in detector.findings_:
         text = f"- {finding.what} {finding.follows} {finding.flags}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)

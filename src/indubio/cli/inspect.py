@@ -15,10 +15,9 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Column, Table
 
+    from indubio.cli.terminal import terminal
     from indubio.io.json_text import json_text
     from indubio.storage import load, read_manifest
 
@@ -29,13 +28,13 @@ def inspect(
 
         typer.echo(json_text(dataclasses.asdict(manifest)))
         return
-    console = Console()
+    console = terminal()
     for title, rows in _sections(manifest, detector).items():
         table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, value in rows.items():
-            table.add_row(escape(name), escape(value))
-        console.print(f"[bold]{title}[/]")
-        console.print(table, highlight=False)
+            table.add_row(name, value)
+        console.print(title, style="bold")
+        console.print(table)
 
 
 def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:
