@@ -117,6 +117,7 @@ def assess(
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
+    from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.images import are_images
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
@@ -172,6 +173,7 @@ def assess(
         beside as recording,
     ):
         reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None)
+        tell_unused(path, reading, known=True)
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)

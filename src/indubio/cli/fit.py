@@ -86,6 +86,9 @@ def fit(
     rate: Annotated[
         float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
     ] = None,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Sort each file by group and time first.", rich_help_panel=WINDOWS)
+    ] = False,
     gaps: Annotated[str | None, typer.Option(help="error, leave, hold or linear.", rich_help_panel=WINDOWS)] = None,
     longest_gap: Annotated[
         float | None, typer.Option(help="Longest gap to bridge, in seconds.", rich_help_panel=WINDOWS)
@@ -224,6 +227,7 @@ def fit(
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
+    from indubio.cli.unused_columns import tell_unused
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
@@ -261,7 +265,7 @@ def fit(
         "seed": seed,
         "data": _images(size, colour, roles | cut)
         if are_images(source)
-        else _windows(roles, tag, value, quality, window, step, rate, gaps, longest_gap)
+        else _windows(roles, tag, value, quality, window, step, rate, gaps, longest_gap, sort)
         if window is not None
         else {"table": roles},
     }
@@ -280,6 +284,7 @@ def fit(
     listed: Path | None = None
     with named_source(source) as path:
         reading = reading.resolved(path)
+        tell_unused(path, reading, known=False)
         data = _data(path, reading, stream, buffer)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
@@ -440,6 +445,7 @@ def _windows(
     rate: float | None,
     gaps: str | None,
     longest_gap: float | None,
+    sort: bool,
 ) -> dict[str, Any]:
     from indubio.errors import ConfigError
 
@@ -447,6 +453,7 @@ def _windows(
         raise ConfigError("--categorical is for tables, and windows are of numbers: pass such a column as --id.")
     long = {"kind": "long", "tag": tag, "value": value, "quality": quality}
     beside = {name: roles[name] for name in ("time", "group", "ids", "label", "anomaly_values")}
+    beside["ordered"] = False if sort else None
     layout = {"sensors": roles["columns"]} | beside | (long if tag else {"kind": "wide"})
     windowing = {"length": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap}
     return {"layout": layout, "windowing": windowing}

@@ -5,6 +5,7 @@ go wrong on the command line; a test walks all messages and finds each name in o
 """
 
 import re
+from shlex import quote
 
 FLAGS = {
     "anomaly_score": "--score",
@@ -24,7 +25,6 @@ FLAGS = {
     "group": "--group",
     "groups": "--group",
     "ids": "--id",
-    "keep_sums": "--keep-sums",
     "label": "--label",
     "length": "--window",
     "likelihood": "--likelihood",
@@ -41,7 +41,6 @@ FLAGS = {
     "scaling": "--scaling",
     "seed": "--seed",
     "sensors": "--columns",
-    "share": "--run-share",
     "smallest_group": "--smallest-group",
     "spectra": "--spectra",
     "step": "--step",
@@ -54,8 +53,8 @@ FLAGS = {
     "value": "--value",
     "workers": "--workers",
 }
-SWITCHES = {"spectra=False": "--no-spectra", "overwrite=True": "--overwrite"}
-_NAMED = re.compile(r'`?\b(?P<name>[a-z_]+)=(?P<value>"[a-z_]+"|True|False)`?|`(?P<bare>[a-z_]+)`')
+SWITCHES = {"spectra=False": "--no-spectra", "overwrite=True": "--overwrite", "ordered=False": "--sort"}
+_NAMED = re.compile(r'`?\b(?P<name>[a-z_]+)=(?P<value>"[^"]+"|True|False)`?|`(?P<bare>[a-z_]+)`')
 
 
 def with_flags(message: str) -> str:
@@ -67,6 +66,6 @@ def with_flags(message: str) -> str:
             return switch
         if name not in FLAGS or found["value"] in ("True", "False"):
             return found[0]
-        return FLAGS[name] if found["bare"] else f"{FLAGS[name]} {found['value'].strip(chr(34))}"
+        return FLAGS[name] if found["bare"] else f"{FLAGS[name]} {quote(found['value'][1:-1])}"
 
     return _NAMED.sub(flag, message)

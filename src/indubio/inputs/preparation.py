@@ -16,6 +16,7 @@ from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
+from indubio.io.arrow_columns import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,12 +52,14 @@ class Rows:
         names: of the features, sensors or channels, where they have names.
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
+        place: where the i-th is, for error messages; None numbers them.
     """
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
     beside: Beside = NOTHING
+    place: Place | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -143,7 +146,7 @@ class Intake:
             spectra: what makes features of windows; None takes them as they are.
             rate: samples per second of windows, where it is known.
         """
-        require_finite(rows.values, rows.names, missing_allowed=missing != "error")
+        require_finite(rows.values, rows.names, missing_allowed=missing != "error", place=rows.place)
         middle = None if missing == "error" else medians(rows.values)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
         features, fitted = rows.values, None
@@ -185,7 +188,7 @@ class Intake:
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
-        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
+        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error", place=rows.place)
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)

@@ -118,7 +118,7 @@ def reading_for(
         more |= {"label": label, "anomaly_values": tuple(anomaly) if anomaly else None}
     more["ids"] = tuple(name for name in dict.fromkeys(more["ids"]) if name != (label or columns.label))
     if isinstance(columns, Roles):
-        found = replace(reading, table=replace(columns, **more))
+        found = replace(reading, table=replace(columns, columns=schema.names, **more))
     else:
         found = replace(reading, layout=replace(columns, sensors=schema.names, **more))
     return found if label is not None else found.for_new_data(source)

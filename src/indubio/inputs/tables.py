@@ -12,6 +12,7 @@ from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
 from indubio.inputs.labels import AnomalyValues, anomaly_labels
+from indubio.inputs.row_places import RowPlaces
 from indubio.inputs.schema import Categories
 from indubio.io.arrow_columns import Place
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
@@ -29,6 +30,7 @@ class Table:
         labels: True for an anomaly, where there are labels.
         time: which of the columns that are passed through is the time.
         group: which of them names the group that an example is calibrated with.
+        places: where each row is, for error messages; None numbers the rows.
     """
 
     features: pa.Table
@@ -37,6 +39,7 @@ class Table:
     labels: Bool[np.ndarray, " rows"] | None = None
     time: str | None = None
     group: str | None = None
+    places: RowPlaces | None = None
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -49,6 +52,7 @@ class Table:
             features=self.features.filter(mask),
             passed=None if self.passed is None else self.passed.filter(mask),
             labels=None if self.labels is None else self.labels[chosen],
+            places=None if self.places is None else self.places.select(np.flatnonzero(chosen)),
         )
 
     @classmethod
@@ -64,6 +68,7 @@ class Table:
             labels=np.concatenate(labels) if labels else None,
             time=first.time,
             group=first.group,
+            places=RowPlaces.concatenated([part.places for part in parts]),
         )
 
     def inliers(self) -> "Table":
@@ -133,8 +138,14 @@ class Roles(Settings):
             return None
         return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
 
-    def part(self, table: pa.Table, where: str = "the table") -> Table:
-        """The table with its columns divided by role: features, columns to pass through, labels."""
+    def part(self, table: pa.Table, where: str = "the table", places: "RowPlaces | None" = None) -> Table:
+        """The table with its columns divided by role: features, columns to pass through, labels.
+
+        Args:
+            table: all columns.
+            where: it is from, for error messages.
+            places: where each row is, for error messages.
+        """
         names = table.column_names
         asked = [*(self.columns or ()), *self.passed, *([self.label] if self.label else []), *self.categorical]
         unknown = [name for name in dict.fromkeys(asked) if name not in names]
@@ -149,9 +160,10 @@ class Roles(Settings):
             features=table.select(features),
             categorical=given,
             passed=table.select(list(self.passed)) if self.passed else None,
-            labels=None if self.label is None else self.labels(table, where),
+            labels=None if self.label is None else self.labels(table, where, places),
             time=self.time,
             group=self.group,
+            places=places,
         )
 
     def labels(
@@ -197,5 +209,7 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+    first = 0
     for table in file.tables(types, rows_at_once):
-        yield roles.part(table, file.name)
+        yield roles.part(table, file.name, RowPlaces.of(file, first, table.num_rows))
+        first += table.num_rows

@@ -1,6 +1,7 @@
 """How a recording lies in its columns: wide, one column per sensor, or long, one row per value.
 
-The rows are in order of group, then time; with `ordered=False` each file is read whole and sorted first. Times are
+The rows of a group are in order of time; groups may take turns. With `ordered=False` each file is read whole and sorted
+first. Times are
 seconds, time stamps, or text. Without a group column each file is one group; with one, a group may go on
 from one file to the next.
 """

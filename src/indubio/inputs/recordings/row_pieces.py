@@ -1,6 +1,7 @@
 """From the columns of a source to pieces: rows of one group, with times and values as numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -43,6 +44,20 @@ class Reader:
     def time_type(self) -> pa.DataType:
         """The type of the time stamps, or of the sample numbers where there are none."""
         return self._clock or pa.int64()
+
+    def group_sizes(self) -> dict[Hashable, int] | None:
+        """How many rows every group has, so that its end is known where groups take turns; None without groups."""
+        name = self._layout.group
+        if name is None:
+            return None
+        sizes: Counter[Hashable] = Counter()
+        for source in self._sources:
+            first = 0
+            for batch in source.batches({name: pa.string()}):
+                group, ids = self._groups(batch, partial(_place_after, source, first))
+                sizes.update(dict(zip(ids, np.bincount(group, minlength=len(ids)).tolist(), strict=True)))
+                first += batch.num_rows
+        return dict(sizes)
 
     def pieces(self) -> Iterator[Piece]:
         """All rows in order; of a file without rows an empty piece."""
@@ -204,6 +219,10 @@ class Reader:
             time_format=self._layout.time_format,
         )
         return stamps
+
+
+def _place_after(source: Source, first: int, row: int) -> str:
+    return source.place(first + row)
 
 
 def _wide(batch: pa.RecordBatch, sensors: Sequence[str], place: Place) -> Values:
