@@ -168,7 +168,7 @@ def test_rows_have_no_runs_and_workers_give_none(folder):
     )
     assert "are for windows of a recording" in " ".join(refused.stderr.split())
     refused = run("fit", folder / "rows.csv", "-o", folder / "no", "--spectra", code=1)
-    assert "`spectra` are of windows" in " ".join(refused.stderr.split())
+    assert "--spectra are of windows" in " ".join(refused.stderr.split())
     refused = run(
         "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "out", "--workers", "1",
         "--per-run", folder / "r.csv", code=2,

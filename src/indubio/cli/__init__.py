@@ -21,9 +21,11 @@ def main() -> None:
             raise
         from rich.text import Text
 
+        from indubio.cli.config_file import ConfigFileError
         from indubio.cli.flag_names import with_flags
         from indubio.cli.terminal import terminal
 
-        said = Text.assemble((f"{type(error).__name__}:", "bold red"), " ", with_flags(str(error)))
+        told = str(error) if isinstance(error, ConfigFileError) else with_flags(str(error))
+        said = Text.assemble((f"{type(error).__name__}:", "bold red"), " ", told)
         terminal(stderr=True).print(said, soft_wrap=True)
         raise SystemExit(ExitCode.FAILED) from None

@@ -118,6 +118,7 @@ def assess(
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
     from indubio.cli.unused_columns import tell_unused
+    from indubio.errors import DataError
     from indubio.inputs.images import are_images
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
@@ -173,7 +174,6 @@ def assess(
         beside as recording,
     ):
         reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None)
-        tell_unused(path, reading, known=True)
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
@@ -186,6 +186,9 @@ def assess(
                 if recording is not None:
                     recording.see(part, found)
                 count(len(found))
+        if not verdicts.total():
+            raise DataError(f"{source}: there are no rows.")
+        tell_unused(path, reading, known=True)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     summary: dict[str, Any] = {"examples": verdicts.total()} | {

@@ -121,7 +121,7 @@ def _configured(paths: list[Path]) -> "dict[str, Detector]":
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         raise ConfigError(f"--config: files need different names, got {quoted(stems)}: tables name detectors by them.")
-    return {path.stem: detector_of(read_config(path), str(path)) for path in paths}
+    return {path.stem: detector_of(read_config(path), path) for path in paths}
 
 
 def _chosen(against: str | None, names: list[str]) -> str:

@@ -55,6 +55,11 @@ def evaluate(
             f"{source}: none of {', '.join(UNCERTAINTY_COLUMNS)} is there. Name a column by --uncertainty."
         )
     labels = Roles(label=label, anomaly_values=tuple(anomaly) if anomaly else None).labels(table, str(source))
+    if labels.all() or not labels.any():
+        raise DataError(
+            f'{source}: all {len(labels)} rows have one label in "{label}": nothing can be told apart. Name the value '
+            "that means anomaly by --anomaly, or give rows of both kinds."
+        )
     called = _numbers(table, probability) >= threshold if probability else _numbers(table, prediction)
     results = {
         name: evaluation.evaluate(

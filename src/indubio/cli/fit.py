@@ -269,6 +269,10 @@ def fit(
         if window is not None
         else {"table": roles},
     }
+    if window is None and not given.get("data", {}).get("windowing") and not are_images(source):
+        lost = {**cut, "value": value, "quality": quality, "sort": sort or None, "sampling_rate": sampling_rate}
+        if named := [f"--{name.replace('_', '-')}" for name, one in lost.items() if one is not None]:
+            raise ConfigError(f"{', '.join(named)}: for windows of a recording. Pass --window too, or leave it out.")
     if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
         raise ConfigError(
             f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
@@ -277,15 +281,16 @@ def fit(
     if not are_images(source) and (size is not None or colour is not None):
         raise ConfigError(f"--size and --colour are for images (.png, .jpg, .jpeg), and {source} holds none.")
     settings = merged(given, flags)
-    detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    detector, reading = detector_of(settings, config), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
     listed: Path | None = None
     with named_source(source) as path:
         reading = reading.resolved(path)
-        tell_unused(path, reading, known=False)
         data = _data(path, reading, stream, buffer)
+        if columns is None:
+            tell_unused(path, reading, known=False)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands

@@ -54,7 +54,9 @@ FLAGS = {
     "workers": "--workers",
 }
 SWITCHES = {"spectra=False": "--no-spectra", "overwrite=True": "--overwrite", "ordered=False": "--sort"}
-_NAMED = re.compile(r'`?\b(?P<name>[a-z_]+)=(?P<value>"[^"]+"|True|False)`?|`(?P<bare>[a-z_]+)`')
+_NAMED = re.compile(
+    r'`?\b(?P<name>[a-z_]+)=(?P<value>"[^"]+"|True|False)`?|`(?:data\.[a-z]+\.)?(?P<bare>[a-z_]+)(?:\.kind)?`'
+)
 
 
 def with_flags(message: str) -> str:

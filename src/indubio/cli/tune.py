@@ -61,7 +61,7 @@ def tune(
         "data": {"table": _roles(columns, ids, time, None, label, anomaly, categorical)},
     }
     settings = merged(read_config(config), flags)
-    detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    detector, reading = detector_of(settings, config), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
     sample = sampled(ExampleStream(source, reading), rows, seed)

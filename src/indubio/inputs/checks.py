@@ -48,7 +48,7 @@ def require_finite(
         raise DataError(f"{_where(infinite, 'infinity (inf)', names, place)}. Remove them or replace them by numbers.")
     missing = np.isnan(rows)
     if missing.any() and not missing_allowed:
-        raise DataError(f'{_where(missing, "NaN", names, place)}. Drop them or pass missing="median".')
+        raise DataError(f'{_where(missing, "NaN", names, place)}. Drop them, or fit with missing="median" or "refer".')
 
 
 def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Place | None) -> str:

@@ -95,7 +95,15 @@ class ExampleStream:
     def read(self) -> NamedExamples:
         """All of it, in memory; good examples only."""
         data = self.reading.read(self.source)
-        return data if isinstance(data, Images) else data.inliers()
+        if isinstance(data, Images):
+            return data
+        good = data.inliers()
+        if len(data) and not len(good):
+            raise DataError(
+                f"{self.source}: there are no good examples to learn from: all {len(data)} are labelled as anomalies. "
+                "Look at `label` and `anomaly_values`."
+            )
+        return good
 
     @cached_property
     def units(self) -> Sequence[Source]:

@@ -4,6 +4,7 @@ A bad value is never scored silently: it is an error, or it is filled in and not
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -67,7 +68,12 @@ class Rows:
     def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
         """The rows at these places, without what came beside them."""
         unseen = None if self.unseen is None else self.unseen[places]
-        return Rows(values=self.values[places], names=self.names, unseen=unseen)
+        place = None if self.place is None else partial(_place_of, self.place, places)
+        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place)
+
+
+def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
+    return place(int(places[row]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

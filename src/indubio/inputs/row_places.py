@@ -19,11 +19,6 @@ class RowPlaces:
 
     parts: tuple[tuple[Source, range | Int[np.ndarray, " rows"]], ...]
 
-    @classmethod
-    def of(cls, source: Source, first: int, count: int) -> "RowPlaces":
-        """Some rows of a source."""
-        return cls(((source, range(first, first + count)),))
-
     def __call__(self, row: int) -> str:
         """Where a row is, as a person would look it up."""
         for source, rows in self.parts:

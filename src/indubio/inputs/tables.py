@@ -14,7 +14,8 @@ from indubio.errors import ConfigError, DataError, quoted
 from indubio.inputs.labels import AnomalyValues, anomaly_labels
 from indubio.inputs.row_places import RowPlaces
 from indubio.inputs.schema import Categories
-from indubio.io.arrow_columns import Place
+from indubio.inputs.spoilt_numbers import refuse_spoilt
+from indubio.io.arrow_columns import Place, is_text
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
 
@@ -209,7 +210,11 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+    beside = {*roles.passed, roles.label, *roles.categorical}
+    text = [name for name in wanted if is_text(file.schema.field(name).type) and name not in beside]
+    if text:
+        refuse_spoilt(file, text, "name the column in `categorical` or `ids`")
     first = 0
     for table in file.tables(types, rows_at_once):
-        yield roles.part(table, file.name, RowPlaces.of(file, first, table.num_rows))
+        yield roles.part(table, file.name, RowPlaces(((file, range(first, first + table.num_rows)),)))
         first += table.num_rows

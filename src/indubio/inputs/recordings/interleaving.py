@@ -34,6 +34,7 @@ def require_one_machine(source: Source, layout: Wide | Long) -> None:
     ]
     keys = [layout.time, *([layout.tag] if isinstance(layout, Long) else [])]
     wanted = list(dict.fromkeys([*names, *(key for key in keys if key is not None)]))
+    source.require(wanted)
     batch = next(source.batches(dict.fromkeys(wanted)), None) if names else None
     if batch is None or batch.num_rows < 8:
         return

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indubio.errors import DataError, quoted
 from indubio.inputs.recordings.layouts import Long, Wide
+from indubio.inputs.spoilt_numbers import refuse_spoilt
 from indubio.io.arrow_columns import is_number, is_text, plain
 from indubio.io.sources import Source, natural_order
 
-NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 LISTED = 20  # names in an error message
 
 
@@ -26,7 +25,8 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     named = [name for name in (layout.time, layout.group, layout.label, *layout.ids) if name is not None]
     first.require(named)
     found = _numeric(first, named)
-    _refuse_spoilt(first, named)
+    text = [field.name for field in first.schema if is_text(field.type) and field.name not in named]
+    refuse_spoilt(first, text, "say which columns are `sensors`")
     if not found:
         raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
     for other in others:
@@ -39,23 +39,6 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
 
 def _numeric(source: Source, named: Sequence[str]) -> tuple[str, ...]:
     return tuple(field.name for field in source.schema if is_number(field.type) and field.name not in named)
-
-
-def _refuse_spoilt(source: Source, named: Sequence[str]) -> None:
-    """A sensor with a word among its numbers is a column of text to Arrow: it must not get lost for that."""
-    text = [field.name for field in source.schema if is_text(field.type) and field.name not in named]
-    batch = next(source.batches(dict.fromkeys(text, pa.string())), None) if text else None
-    if batch is None:
-        return
-    for name in text:
-        column = plain(batch.column(name))
-        spelled = pc.match_substring_regex(column, NUMBER)
-        if 2 * (pc.sum(spelled).as_py() or 0) > len(column) - column.null_count and not pc.all(spelled).as_py():
-            row = pc.index(spelled, False).as_py()
-            raise DataError(
-                f'{source.place(row)}: column "{name}" holds {column[row].as_py()!r} among numbers. '
-                "Replace it, or say which columns are `sensors`."
-            )
 
 
 def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:

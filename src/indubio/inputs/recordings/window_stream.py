@@ -101,7 +101,7 @@ def _check_time(layout: Wide | Long, windowing: Windowing) -> None:
     if isinstance(layout, Long) and windowing.rate is None:
         raise ConfigError("`rate` must be set for a long recording: every tag has its own time stamps.")
     if layout.time is None and (windowing.rate is not None or windowing.longest_gap is not None):
-        raise ConfigError("`rate` and `longest_gap` need a time column: name it in Wide(time=...).")
+        raise ConfigError("`rate` and `longest_gap` need a time column: name it by `time`.")
 
 
 def _streamed(
