@@ -105,6 +105,19 @@ def test_an_empty_file_is_called_empty(folder, tmp_path):
     assert told.stderr.strip().endswith("empty.csv: the file is empty.")
 
 
+def test_a_title_over_a_sheet_is_refused_with_the_flag_that_leaves_it_out(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    book = openpyxl.Workbook()
+    for row in (["Prüfstand 3"], [], list(NAMES), *rows_of(20, 1)):
+        book.active.append(row)
+    book.save(tmp_path / "titled.xlsx")
+    arguments = ("fit", tmp_path / "titled.xlsx", "-o", tmp_path / "model", "--id", "teil")
+    told = run(*arguments, code=1).stderr
+    assert told.strip().endswith("Pass --skip-lines 2.")
+    run(*arguments, "--skip-lines", "2")
+
+
 def test_results_as_excel_and_compressed(folder, tmp_path):
     for name in ("found.xlsx", "found.csv.gz"):
         run("assess", folder / "new" / "plain.csv", "-m", folder / "model", "-o", tmp_path / name)

@@ -43,15 +43,16 @@ def listed(
         plain = [{"name": k.name, "role": k.role, "made": k.at.isoformat(), "in_use": k.revoked is None} for k in known]
         typer.echo(json_text({"keys": plain}))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from indubio.cli.terminal import terminal
 
     table = Table("name", "role", "made", "revoked")
     for key in known:
         table.add_row(
             key.name, key.role, f"{key.at:%Y-%m-%d %H:%M}", f"{key.revoked:%Y-%m-%d %H:%M}" if key.revoked else ""
         )
-    Console().print(table)
+    terminal().print(table)
 
 
 @keys.command("revoke")
