@@ -132,8 +132,12 @@ def test_workers_read_a_folder_of_such_files_as_one_process_does(folder, tmp_pat
     for number in range(3):
         content = (folder / "new" / "semicolon.csv").read_bytes()
         (tmp_path / "in" / f"run{number}.csv").write_bytes(content)
-    run("assess", tmp_path / "in", "-m", folder / "model", "-o", tmp_path / "out", "--workers", "2", "--format", "csv")
-    shards = sorted((tmp_path / "out").glob("*.csv"))
+    for workers in ("1", "2"):
+        out = ("-o", tmp_path / workers, "--workers", workers, "--format", "csv")
+        run("assess", tmp_path / "in", "-m", folder / "model", *out)
+    shards = sorted(path.name for path in (tmp_path / "2").glob("*.csv"))
     assert len(shards) == 3
+    assert shards == sorted(path.name for path in (tmp_path / "1").glob("*.csv"))
     for shard in shards:
-        assert arrow_csv.read_csv(shard).equals(arrow_csv.read_csv(folder / "plain.csv"))
+        assert (tmp_path / "2" / shard).read_bytes() == (tmp_path / "1" / shard).read_bytes()
+        assert arrow_csv.read_csv(tmp_path / "2" / shard).equals(arrow_csv.read_csv(folder / "plain.csv"))

@@ -244,3 +244,37 @@ def test_workers_pass_labels_and_columns_of_windows_too(labelled):
     run("assess", folder / "new", *options, "--workers", "1", "--format", "csv", "-o", folder / "batch")
     (made,) = (folder / "batch").glob("*.csv")
     assert made.read_text() == (folder / "alone.csv").read_text()
+
+
+def test_machines_that_take_turns_in_a_file_of_semicolons_are_judged_as_apart(tmp_path):
+    """Two machines of a kind, each in its own phase; of the new rows of B the second half is broken."""
+
+    def machines(rows: int, seed: int, broken: int = 0) -> pd.DataFrame:
+        random, time = np.random.default_rng(seed), np.arange(rows)
+        one, two = (
+            pd.DataFrame({"zeit": time, "maschine": name, "druck": np.sin(time / 2 + phase)})
+            for name, phase in (("A", 0), ("B", 2))
+        )
+        two.loc[rows - broken :, "druck"] *= -3
+        both = pd.concat([one, two]).sort_values("zeit", kind="stable", ignore_index=True)
+        return both.assign(druck=(both["druck"] + 0.1 * random.normal(size=2 * rows)).round(4))
+
+    good, new = machines(640, 1), machines(160, 2, broken=80)
+    for name, frame in (("good", good), ("new", new)):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, sep=";", decimal=",")
+        frame.sort_values(["maschine", "zeit"]).to_csv(tmp_path / f"{name}_apart.csv", index=False)
+    cut = ("--window", "16", "--time", "zeit")
+    told = run("fit", tmp_path / "good.csv", "-o", tmp_path / "mixed", *cut, code=1).stderr.splitlines()
+    assert len(told) == 2, "how the file is read, and the error"
+    assert "--group maschine" in told[1]
+    found = {}
+    for name in ("", "_apart"):
+        run("fit", tmp_path / f"good{name}.csv", "-o", tmp_path / f"model{name}", *cut, "--group", "maschine")
+        out = tmp_path / f"found{name}.csv"
+        run("assess", tmp_path / f"new{name}.csv", "-m", tmp_path / f"model{name}", "-o", out)
+        found[name] = pd.read_csv(out)
+    pd.testing.assert_frame_equal(found[""].drop(columns="file"), found["_apart"].drop(columns="file"))
+    broken = (found[""]["group"] == "B") & (found[""]["start"] >= 80)
+    assert broken.sum() == 5
+    assert (found[""]["verdict"][broken] == "ANOMALY").all()
+    assert found[""]["nll"][broken].min() > found[""]["nll"][~broken].max()
