@@ -59,15 +59,16 @@ def fill(state: Path, model: Path) -> None:
     from indubio.server.store.cases import cases_waiting
     from indubio.server.store.drift_states import keep_drift
     from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
-    from indubio.server.store.keys import Role, add_key, close_session, keys_in_use, open_session, revoke_key
+    from indubio.server.store.keys import Role, add_key, keys_in_use, revoke_key
     from indubio.server.store.reviews import claim, comment_on, review, undo
+    from indubio.server.store.sessions import Person, close_session, open_person_session, open_session
 
     settings = ServerSettings(alarm=AlarmRule(raise_at=2, of=3), control_share=0.5, referrals_per_hour=4)
     with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
         secrets = {
             name: store.write(lambda c, n=name: add_key(c, n, Role.ADMIN, actor="ops")) for name in ("ada", "bob")
         }
-        store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="ops"))
+        store.write(lambda c: add_key(c, "line 3", Role.SCORER, sites=["hamburg"], actor="ops"))
         service = Service(store, {"press": model}, state, settings)
         client = TestClient(build_app(service), base_url="http://127.0.0.1:8080", headers={"x-api-key": secrets["ada"]})
         with client:
@@ -83,6 +84,10 @@ def fill(state: Path, model: Path) -> None:
         keys = {key.name: key for key in store.read(keys_in_use).values()}
         sessions = [store.write(lambda c, n=n: open_session(c, keys[n])) for n in ("ada", "bob", "bob")]
         store.write(lambda c: close_session(c, sessions[0]))
+        carla = Person(
+            name="carla", issuer="https://login", subject="7", role=Role.REVIEWER, sites=frozenset({"hamburg"})
+        )
+        store.write(lambda c: open_person_session(c, carla, provider="rules", id_token="t"))
         store.write(lambda c: revoke_key(c, "line 3", actor="ada"))
         cases = store.read(lambda c: cases_waiting(c, limit=6))
         for number, case in enumerate(cases[:4]):

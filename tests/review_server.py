@@ -13,6 +13,7 @@ import numpy as np
 import uvicorn
 
 from indubio.server.http.app import build_app
+from indubio.server.plant import PlantFile
 from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
@@ -31,28 +32,52 @@ class Running:
     store: ServerStore
     service: Service
 
-    def assess(self, rows: np.ndarray, machine: str = "press-1") -> None:
+    def assess(self, rows: np.ndarray, machine: str | list[str] = "press-1", *, key: str = "line") -> httpx.Response:
         """Score rows as a machine would."""
+        answer = self.asked(rows, machine, key=key)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    def asked(self, rows: np.ndarray, machine: str | list[str], *, key: str) -> httpx.Response:
+        """Ask for verdicts with somebody's key; the answer, whatever it is."""
         names = self.service.registry.model().model.input.schema.names
         plain = [dict(zip(names, np.moveaxis(row, -1, 0).tolist(), strict=True)) for row in rows]
-        headers = {"X-API-Key": self.keys["line"]}
-        answer = httpx.post(
-            f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers, timeout=120
-        )
-        assert answer.status_code == 200, answer.text
+        headers = {"X-API-Key": self.keys[key]}
+        return httpx.post(f"{self.url}/assess", json={"rows": plain, "machine": machine}, headers=headers, timeout=120)
 
 
 @contextlib.contextmanager
-def running(detector, folder: Path, *, training: Path | None = None, **settings) -> Iterator[Running]:
-    """Serve a detector as "press"."""
+def running(
+    detector,
+    folder: Path,
+    *,
+    training: Path | None = None,
+    plant: Path | None = None,
+    login=None,
+    sites=None,
+    **settings,
+) -> Iterator[Running]:
+    """Serve a detector as "press"; `sites` has more people, each with a role and sites."""
     save(detector, folder / "press")
     with ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store:
         keys = {
             name: store.write(lambda c, name=name, role=role: add_key(c, name, role, actor="test"))
             for name, role in PEOPLE.items()
         }
+        for name, (role, theirs) in (sites or {}).items():
+            keys[name] = store.write(
+                lambda c, name=name, role=role, theirs=theirs: add_key(c, name, role, sites=theirs, actor="test")
+            )
         known = {} if training is None else {"press": training}
-        service = Service(store, {"press": folder / "press"}, folder / "state", ServerSettings(**settings), known)
+        service = Service(
+            store,
+            {"press": folder / "press"},
+            folder / "state",
+            ServerSettings(**settings),
+            known,
+            plant=PlantFile(plant),
+            login=login,
+        )
         server = uvicorn.Server(uvicorn.Config(build_app(service), port=0, log_config=None, ws="none"))
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -1,6 +1,5 @@
 """What to train and how to read, from a TOML file and flags; flags win."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from indubio.configuration import detector_from_plain, from_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs.reading import Reading
+from indubio.io.toml_file import read_toml
 from indubio.settings import refuse_unknown
 
 DEEPEST = 20  # tables and lists within each other; the settings have five
@@ -23,31 +23,7 @@ class ConfigFileError(ConfigError):
 
 def read_config(path: Path | None) -> dict[str, Any]:
     """The configuration in a TOML file; none gives an empty one."""
-    if path is None:
-        return {}
-    try:
-        with path.open("rb") as file:
-            config = tomllib.load(file)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}.") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: {TOO_DEEP}") from None
-    if _depth(config) > DEEPEST:
-        raise ConfigError(f"{path}: {TOO_DEEP}")
-    return config
-
-
-def _depth(config: dict[str, Any]) -> int:
-    """How many tables and lists are within each other; without recursion, for that is what runs out."""
-    depth = 0
-    layer: list[dict[str, Any] | list[Any]] = [config]
-    while layer:
-        depth += 1
-        inside = [value for one in layer for value in (one.values() if isinstance(one, dict) else one)]
-        layer = [value for value in inside if isinstance(value, dict | list)]
-    return depth
+    return {} if path is None else read_toml(path)
 
 
 def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

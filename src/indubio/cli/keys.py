@@ -16,6 +16,9 @@ keys = typer.Typer(
 def add(
     name: Annotated[str, typer.Argument(help="Who gets the key; the audit trail calls them so.")],
     role: Annotated[RoleChoice, typer.Option(help="scorer: assess; reviewer: label; admin: everything.")],
+    site: Annotated[
+        list[str] | None, typer.Option(help="Only for machines of this site of the plant; repeatable. None: all sites.")
+    ] = None,
     db: Annotated[str | None, DATABASE] = None,
     state: Annotated[Path, STATE] = Path("indubio-state"),
 ) -> None:
@@ -23,7 +26,7 @@ def add(
     with opened(db, state) as store:
         from indubio.server.store.keys import Role, add_key
 
-        typer.echo(store.write(lambda c: add_key(c, name, Role(role.value), actor=who())))
+        typer.echo(store.write(lambda c: add_key(c, name, Role(role.value), sites=site or None, actor=who())))
 
 
 @keys.command("list")
@@ -40,17 +43,30 @@ def listed(
 
         known = store.read(all_keys)
     if as_json:
-        plain = [{"name": k.name, "role": k.role, "made": k.at.isoformat(), "in_use": k.revoked is None} for k in known]
+        plain = [
+            {
+                "name": key.name,
+                "role": key.role,
+                "sites": None if key.sites is None else sorted(key.sites),
+                "made": key.at.isoformat(),
+                "in_use": key.revoked is None,
+            }
+            for key in known
+        ]
         typer.echo(json_text({"keys": plain}))
         return
     from rich.table import Table
 
     from indubio.cli.terminal import terminal
 
-    table = Table("name", "role", "made", "revoked")
+    table = Table("name", "role", "sites", "made", "revoked")
     for key in known:
         table.add_row(
-            key.name, key.role, f"{key.at:%Y-%m-%d %H:%M}", f"{key.revoked:%Y-%m-%d %H:%M}" if key.revoked else ""
+            key.name,
+            key.role,
+            "all" if key.sites is None else ", ".join(sorted(key.sites)),
+            f"{key.at:%Y-%m-%d %H:%M}",
+            f"{key.revoked:%Y-%m-%d %H:%M}" if key.revoked else "",
         )
     terminal().print(table)
 
@@ -67,3 +83,17 @@ def revoke(
 
         store.write(lambda c: revoke_key(c, name, actor=who()))
     typer.echo(f"{name}: revoked.", err=True)
+
+
+@keys.command("logout")
+def logout(
+    name: Annotated[str, typer.Argument(help="Name of a key, or oidc:NAME for a person who logs in without one.")],
+    db: Annotated[str | None, DATABASE] = None,
+    state: Annotated[Path, STATE] = Path("indubio-state"),
+) -> None:
+    """End all sessions of somebody at once; a key can still be used, and a person can log in again."""
+    with opened(db, state) as store:
+        from indubio.server.store.sessions import end_sessions
+
+        ended = store.write(lambda c: end_sessions(c, name, actor=who()))
+    typer.echo(f"{name}: {ended} sessions ended.", err=True)

@@ -8,6 +8,7 @@ import typer
 from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, opened
 
 if TYPE_CHECKING:
+    from indubio.server.oidc_login import OidcLogin
     from indubio.server.server_settings import AlarmRule
 
 
@@ -72,6 +73,12 @@ def serve(
     anchor_url: Annotated[
         str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
     ] = None,
+    plant: Annotated[
+        Path | None, typer.Option(help="TOML file that says which machines stand in which line of which site.")
+    ] = None,
+    oidc: Annotated[
+        Path | None, typer.Option(help="TOML file of a provider that people log in with, beside the keys.")
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
 ) -> None:
@@ -81,7 +88,8 @@ def serve(
         from indubio.server.server_settings import ServerSettings
         from indubio.server.store.keys import count_keys
 
-        if not is_loopback(host) and not store.read(count_keys):
+        login = None if oidc is None else _login(oidc)
+        if not is_loopback(host) and login is None and not store.read(count_keys):
             raise typer.BadParameter(
                 f"without a key the server listens on this machine only, not at {host}. Make one first: "
                 "indubio keys add NAME --role admin."
@@ -107,17 +115,32 @@ def serve(
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr
         from indubio.server.http.process import configured, run
+        from indubio.server.plant import PlantFile
         from indubio.server.service import Service
 
         log_to_stderr()
         sources = model_sources(model)
         pinned = _named("--sha256", sha256 or [], sources)
-        service = Service(store, sources, state, settings, _training(training or [], sources), pinned)
+        trained_on = _training(training or [], sources)
+        service = Service(store, sources, state, settings, trained_on, pinned, plant=PlantFile(plant), login=login)
         try:
             pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
             run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
         finally:
             service.close()
+
+
+def _login(path: Path) -> "OidcLogin":
+    from indubio.errors import MissingExtraError
+
+    try:
+        import authlib  # noqa: F401
+        import httpx2  # noqa: F401
+    except ImportError:
+        raise MissingExtraError('logging in by OIDC needs the oidc extra: pip install "indubio[oidc]".') from None
+    from indubio.server.oidc_login import OidcLogin
+
+    return OidcLogin.read(path)
 
 
 def model_sources(given: list[str]) -> dict[str, Path]:

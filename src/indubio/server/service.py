@@ -6,25 +6,32 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indubio import __version__
 from indubio.errors import StoreError
 from indubio.server.api.model_inputs import ExampleBatch
 from indubio.server.http.error_answers import RefusalError
 from indubio.server.http.metrics import Metrics
+from indubio.server.models.alarm_rules import HOUR
 from indubio.server.models.batching import Batcher, Result
 from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.recorder import ExampleOrigin, Recorder
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.plant import Plant, PlantFile
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
 from indubio.server.store.alarms import ringing
 from indubio.server.store.anchors import AnchorPlaces
 from indubio.server.store.audit_trail import append, head
-from indubio.server.store.cases import count_waiting, oldest_waiting
+from indubio.server.store.cases import Filters, Status, count_by_machine, oldest_waiting
 from indubio.server.store.clock import now
 from indubio.server.store.jobs import interrupt_jobs
+from indubio.server.store.keys import keys_in_use
 from indubio.server.store.private_files import private_folder, warn_of_others
+
+if TYPE_CHECKING:
+    from indubio.server.oidc_login import OidcLogin
 
 log = logging.getLogger("indubio.server")
 ANCHOR = "audit.anchor"
@@ -42,6 +49,8 @@ class Service:
         settings: how the server behaves.
         training: training data of models, by name, for training them anew.
         pinned: the sha256 that the source of a model must have, by name.
+        plant: which machines stand in which line of which site; None for no plant.
+        login: lets people log in without a key; None where they need one.
     """
 
     def __init__(
@@ -52,7 +61,11 @@ class Service:
         settings: ServerSettings | None = None,
         training: Mapping[str, Path] | None = None,
         pinned: Mapping[str, str] | None = None,
+        *,
+        plant: PlantFile | None = None,
+        login: "OidcLogin | None" = None,
     ) -> None:
+        self.plant_file, self.login = plant or PlantFile(), login
         self.store, self.state = store, state
         self.training = dict(training or {})
         self.closing: list[Callable[[], None]] = []
@@ -61,9 +74,12 @@ class Service:
         warn_of_others(state)
         files = [state / ANCHOR, *([] if self.settings.anchor_file is None else [Path(self.settings.anchor_file)])]
         self._anchors = AnchorPlaces(files, self.settings.anchor_url)
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.plant_file)
         self.registry = Registry(store, sources, state / "models", most_rows=self.settings.most_rows, pinned=pinned)
         store.write(interrupt_jobs)
+        if self.plant.lines:
+            self._note_plant()
+        self._warn_of_unknown_sites()
         store.write(lambda c: append(c, "started", {"indubio": __version__, "models": self.registry.names}))
         self.recorder = Recorder(store, self.settings, self.metrics.overflow.inc)
         active = [self.registry.model(name) for name in self.registry.names]
@@ -93,6 +109,11 @@ class Service:
         return batcher.submit(examples, origins, top)
 
     @property
+    def plant(self) -> Plant:
+        """Which machines stand where, as the file has it now."""
+        return self.plant_file.plant
+
+    @property
     def ready(self) -> bool:
         """Whether requests for verdicts are answered."""
         return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
@@ -102,17 +123,28 @@ class Service:
 
         Without a database the queue is not known (NaN), and all else is told: that is when somebody looks.
         """
+        referred = Filters(since=now() - HOUR, verdict="REFER")
         try:
-            waiting, oldest, rings = self.store.read(lambda c: (count_waiting(c), oldest_waiting(c), len(ringing(c))))
+            waiting, oldest, hour, rings = self.store.read(
+                lambda c: (
+                    count_by_machine(c, status=Status.WAITING),
+                    oldest_waiting(c),
+                    count_by_machine(c, referred) if self.plant.lines else {},
+                    ringing(c),
+                )
+            )
         except StoreError:
             self.metrics.waiting.set(math.nan)
             self.metrics.oldest.set(math.nan)
             self.metrics.ringing.set(math.nan)
             self.metrics.database.set(0)
         else:
-            self.metrics.waiting.set(waiting)
+            self.metrics.waiting.set(sum(waiting.values()))
+            self.metrics.count_lines(self.metrics.line_waiting, waiting)
+            self.metrics.count_lines(self.metrics.line_referred, hour)
+            self.metrics.count_lines(self.metrics.line_ringing, dict.fromkeys(rings, 1))
             self.metrics.oldest.set(0 if oldest is None else (now() - oldest).total_seconds())
-            self.metrics.ringing.set(rings)
+            self.metrics.ringing.set(len(rings))
             self.metrics.database.set(not self.recorder.failing)
         return self.metrics.rendered()
 
@@ -137,6 +169,25 @@ class Service:
         except Exception:
             log.exception("the last audit entry could not be written")
         self.recorder.close()
+
+    def refresh_plant(self) -> None:
+        """Follow a change of the plant file."""
+        if self.plant_file.refresh():
+            self._note_plant()
+            self._warn_of_unknown_sites()
+
+    def _note_plant(self) -> None:
+        """Add an entry to the audit trail: who may see what depends on where machines stand."""
+        lines = {line.place: [str(one) for one in line.machines] for line in self.plant.lines}
+        self.store.write(lambda c: append(c, "plant read", {"lines": lines}))
+
+    def _warn_of_unknown_sites(self) -> None:
+        """A key for a site that the plant has not opens nothing; most likely one of the two is misspelt."""
+        for key in self.store.read(keys_in_use).values():
+            if unknown := (key.sites or frozenset()) - set(self.plant.sites):
+                log.warning(
+                    "a key names sites that the plant has not", extra={"key": key.name, "sites": sorted(unknown)}
+                )
 
     def _anchor_again(self) -> None:
         pause = ANCHOR_EVERY

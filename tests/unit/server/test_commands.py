@@ -9,12 +9,14 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from indubio.cli.app import app
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, NotFoundError
 from indubio.server.store import ServerStore
 from indubio.server.store.anchors import write_anchor
 from indubio.server.store.audit_trail import Head
 from indubio.server.store.keys import hashed, keys_in_use
 from indubio.server.store.reviews import review
+from indubio.server.store.sessions import open_session, session_owner
+from tests.served import table_model
 from tests.stored_cases import assessed, stored
 
 
@@ -44,6 +46,37 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)["keys"][0]["in_use"] is False
     head = run("audit", "head", "--state", tmp_path).stdout.strip()
     assert run("audit", "verify", "--state", tmp_path, "--head", head).exit_code == 0
+
+
+def test_a_key_can_be_for_some_sites_and_its_sessions_can_be_ended(tmp_path: Path) -> None:
+    sites = ("--site", "hamburg", "--site", "berlin")
+    secret = run("keys", "add", "hanna", "--role", "reviewer", *sites, "--state", tmp_path).stdout.strip()
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+        key = store.read(keys_in_use)[hashed(secret)]
+        assert key.sites == {"hamburg", "berlin"}
+        cookie = store.write(lambda c: open_session(c, key))
+    assert json.loads(run("keys", "list", "--json", "--state", tmp_path).stdout)["keys"][0]["sites"] == sorted(
+        key.sites
+    )
+    assert "berlin, hamburg" in run("keys", "list", "--state", tmp_path).stdout
+    assert "1 sessions ended" in run("keys", "logout", "hanna", "--state", tmp_path).stderr
+    with ServerStore(f"sqlite:///{tmp_path / 'indubio.sqlite'}") as store:
+        assert store.read(lambda c: session_owner(c, cookie)) is None
+        assert hashed(secret) in store.read(keys_in_use)
+    unknown = run("keys", "logout", "nobody", "--state", tmp_path)
+    assert isinstance(unknown.exception, NotFoundError)
+    head = run("audit", "head", "--state", tmp_path).stdout.strip()
+    assert run("audit", "verify", "--state", tmp_path, "--head", head).exit_code == 0
+
+
+@pytest.mark.parametrize("option", ["--plant", "--oidc"])
+def test_a_file_that_cannot_be_used_is_told_before_anything_is_served(tmp_path: Path, option: str) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("sites = 3")
+    table_model(tmp_path / "model")
+    served = run("serve", "--model", tmp_path / "model", "--state", tmp_path / "state", option, broken)
+    assert isinstance(served.exception, ConfigError)
+    assert str(served.exception).startswith(f"{broken}: ")
 
 
 def test_verify_says_whole_or_what_was_done_with_exit_code_4(state: Path) -> None:

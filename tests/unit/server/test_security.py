@@ -17,7 +17,8 @@ from indubio.server.http.logs import JsonLines
 from indubio.server.http.rate_limits import Buckets
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
-from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, open_session, revoke_key
+from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, revoke_key
+from indubio.server.store.sessions import open_session
 from tests.served import row, serving, table_model
 
 BODY = {"rows": [row()]}

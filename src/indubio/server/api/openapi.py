@@ -14,8 +14,8 @@ from indubio.server.server_settings import ServerSettings
 REFUSALS = {
     "400": "What was sent cannot be used; the message says where and why.",
     "401": "A key is needed.",
-    "403": "The key's role is not enough, or the request comes from elsewhere.",
-    "404": "There is no such model, version or case.",
+    "403": "The key's role or its sites are not enough, or the request comes from elsewhere.",
+    "404": "There is no such model, version, case or site.",
     "405": "There is no such method here.",
     "408": "The body came too slowly.",
     "409": "It does not go with what is there.",
@@ -47,6 +47,12 @@ RESULT = {
         },
         "id": TEXT,
     },
+}
+SITE = {
+    "name": "site",
+    "in": "query",
+    "description": "Only machines of this site, or of this line: hamburg or hamburg/press.",
+    "schema": TEXT,
 }
 MODEL = {
     "type": "object",
@@ -90,7 +96,7 @@ def document(registry: Registry, settings: ServerSettings) -> dict[str, Any]:
         "/v2/health/live": _get("The process answers.", open_to_all=True),
         "/v2/health/ready": _get("Requests are answered.", open_to_all=True),
         "/models": _get("The models and their active versions."),
-        "/alarms": _get("The machines whose alarm rings, and the latest events."),
+        "/alarms": _get("The machines whose alarm rings, and the latest events.", query=SITE),
         "/metrics": _get("For Prometheus.", kind="text/plain"),
         "/cases/{reference}": _get("What became of an example that was kept.", "reference"),
         "/v2/repository/index": {"post": _operation("The models.", {"type": "array"}, None)},
@@ -145,11 +151,18 @@ def _inputs(loaded: Loaded) -> dict[str, Any]:
 
 
 def _get(
-    summary: str, parameter: str | None = None, *, kind: str = "application/json", open_to_all: bool = False
+    summary: str,
+    parameter: str | None = None,
+    *,
+    query: dict[str, Any] | None = None,
+    kind: str = "application/json",
+    open_to_all: bool = False,
 ) -> dict[str, Any]:
     operation = _operation(summary, {} if kind == "application/json" else TEXT, None, kind=kind)
     if parameter is not None:
         operation["parameters"] = [{"name": parameter, "in": "path", "required": True, "schema": TEXT}]
+    if query is not None:
+        operation["parameters"] = [query]
     if open_to_all:
         operation["security"] = []
     return {"get": operation}

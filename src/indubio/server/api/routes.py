@@ -15,11 +15,11 @@ from indubio.server.api.openapi import document
 from indubio.server.api.verdict_requests import addressed_model, verdict_endpoints
 from indubio.server.http.answers import Answer
 from indubio.server.http.error_answers import decoded
-from indubio.server.http.gate import require
+from indubio.server.http.gate import require, require_everywhere
 from indubio.server.http.request_bodies import read_body
 from indubio.server.service import Service
 from indubio.server.store.alarms import alarm_history, ringing
-from indubio.server.store.cases import case_by_reference
+from indubio.server.store.cases import Filters, case_by_reference
 from indubio.server.store.keys import Role
 from indubio.server.store.reviews import counting, history, verdict_of_people
 from indubio.server.store.versions import Version, activation_history
@@ -115,7 +115,7 @@ class Api:
 
     async def load(self, request: Request) -> Answer:
         """Read a model's folder again; new content becomes the active version."""
-        actor = require(request.state.actor, Role.ADMIN)
+        actor = require(request.state.actor, Role.ADMIN, everywhere=True)
         name = request.path_params["name"]
         loaded = await anyio.to_thread.run_sync(lambda: self._service.registry.reload(name, by=actor.name))
         return Answer.json({"name": loaded.name, "version": str(loaded.version)})
@@ -128,15 +128,16 @@ class Api:
 
     async def model(self, request: Request) -> Answer:
         """List a model's versions, and who activated which."""
-        require(request.state.actor, Role.SCORER)
+        actor = require(request.state.actor, Role.SCORER)
         loaded = self._service.registry.model(request.path_params["name"])
         known = await anyio.to_thread.run_sync(self._service.registry.known, loaded.name)
         done = await self._read(lambda c: activation_history(c, loaded.name))
-        return Answer.json({"active": loaded.version, "versions": list(map(_without_path, known)), "activations": done})
+        shown = [_shown(one, everywhere=actor.everywhere) for one in known]
+        return Answer.json({"active": loaded.version, "versions": shown, "activations": done})
 
     async def activate(self, request: Request) -> Answer:
         """Make a version the active one."""
-        actor = require(request.state.actor, Role.ADMIN)
+        actor = require(request.state.actor, Role.ADMIN, everywhere=True)
         name = request.path_params["name"]
         self._service.registry.model(name)
         body = await read_body(
@@ -152,26 +153,30 @@ class Api:
     async def case(self, request: Request) -> Answer:
         """Say what became of an example that was kept."""
         reference = request.path_params["reference"]
+        seen = Filters(machines=self._service.plant.patterns(request.state.actor.sites))
 
         def read(connection: Any) -> dict[str, Any]:
-            case = case_by_reference(connection, reference)
+            case = case_by_reference(connection, reference, seen)
             said = counting(history(connection, case.id)).get(case.id, {})
             label = verdict_of_people(list(said.values()))
             return {"case": case.reference, "verdict": case.verdict, "status": case.status, "label": label}
 
         return Answer.json(await self._read(read))
 
-    async def alarms(self, request: Request) -> Answer:  # noqa: ARG002
-        """List the machines that ring, the latest alarms, and drift."""
-        now_ringing, events = await self._read(lambda c: (ringing(c), alarm_history(c)))
-        drift = [
+    async def alarms(self, request: Request) -> Answer:
+        """List the machines that ring, the latest alarms, and drift; `site` chooses a site or a line of one."""
+        actor = request.state.actor
+        seen = self._service.plant.patterns(actor.sites, request.query_params.get("site"))
+        now_ringing, events = await self._read(lambda c: (ringing(c, seen), alarm_history(c, machines=seen)))
+        drift = [  # of all that a model scores, whatever the site
             {"model": one.loaded.name, "version": one.loaded.version} | one.drift.to_plain()
-            for one in self._service.drift.watched()
+            for one in (self._service.drift.watched() if actor.everywhere else ())
         ]
         return Answer.json({"ringing": now_ringing, "events": events, "drift": drift})
 
-    async def metrics(self, request: Request) -> Answer:  # noqa: ARG002
-        """Give the metrics in the format of Prometheus."""
+    async def metrics(self, request: Request) -> Answer:
+        """Give the metrics in the format of Prometheus; they are of all sites."""
+        require_everywhere(request.state.actor)
         text = await anyio.to_thread.run_sync(self._service.measured)
         return Answer(text, headers=[(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
 
@@ -183,6 +188,12 @@ class Api:
         return await anyio.to_thread.run_sync(self._service.store.read, function)
 
 
-def _without_path(known: Version) -> dict[str, Any]:
-    """A version as answers show it: without the path of its files, which is nobody's business."""
-    return {name: value for name, value in known.__dict__.items() if name != "path"}
+def _shown(known: Version, *, everywhere: bool) -> dict[str, Any]:
+    """A version as answers show it: without the path of its files, which is nobody's business.
+
+    Args:
+        known: the version.
+        everywhere: show too how it did on the cases of all sites.
+    """
+    hidden = ("path",) if everywhere else ("path", "evaluation")
+    return {name: value for name, value in known.__dict__.items() if name not in hidden}

@@ -4,7 +4,7 @@ A `VerdictEndpoint` is a plain ASGI application, without Starlette's request and
 what was measured.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio.to_thread
@@ -23,6 +23,7 @@ from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.models.batching import Result
 from indubio.server.models.recorder import ExampleOrigin
 from indubio.server.models.registry import Loaded, Registry
+from indubio.server.plant import Plant
 from indubio.server.service import Service
 from indubio.server.store.keys import Role
 
@@ -75,6 +76,7 @@ async def assess(service: Service, actor: Actor, loaded: Loaded, headers: Reques
     machine = "" if request.machine is msgspec.UNSET else request.machine
     ids = None if request.ids is msgspec.UNSET else request.ids
     origins = example_origins(len(examples), machine, ids, actor.name)
+    require_own_machines(service.plant, actor, origins)
     top = TOP if request.top is msgspec.UNSET else request.top
     result = await service.assess(loaded, examples, origins, top)
     return Answer(msgspec.json.encode(_assessed(result, ids)))
@@ -87,6 +89,7 @@ async def infer(service: Service, actor: Actor, loaded: Loaded, headers: Request
     wanted = tensors.wanted_outputs(request)
     machine = decoded(msgspec.convert, request.parameters["machine"], Name) if "machine" in request.parameters else ""
     origins = example_origins(len(examples), machine, None, actor.name)
+    require_own_machines(service.plant, actor, origins)
     return _inferred(await service.assess(loaded, examples, origins), request.id, wanted)
 
 
@@ -124,6 +127,17 @@ def example_origins(count: int, machine: Any, ids: list[str] | None, by: str) ->
         for place, name in enumerate({machine} if isinstance(machine, str) and what == "machine" else given):
             require_printable(name or "", f"$.{what}[{place}]")
     return [ExampleOrigin(machine=one, external_id=name, by=by) for one, name in zip(machines, names, strict=True)]
+
+
+def require_own_machines(plant: Plant, actor: Actor, origins: Sequence[ExampleOrigin]) -> None:
+    """Refuse rows of machines that are not of the actor's sites, and rows without a machine."""
+    if actor.sites is None:
+        return
+    for machine in {origin.machine for origin in origins}:
+        if plant.site_of(machine) not in actor.sites:
+            whose = f"{machine!r} is none of them" if machine else "say in `machine` which one a row comes from"
+            sites = ", ".join(sorted(actor.sites))
+            raise RefusalError(403, f"{actor.name!r} may score for the machines of {sites} only: {whose}.")
 
 
 def verdict_endpoints(service: Service) -> tuple[VerdictEndpoint, VerdictEndpoint]:

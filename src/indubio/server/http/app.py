@@ -25,7 +25,7 @@ def build_app(service: Service) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:  # noqa: ARG001 - Starlette passes it
-        refreshing = asyncio.create_task(_refresh(gate))
+        refreshing = asyncio.create_task(_refresh(gate, service))
         yield
         refreshing.cancel()
 
@@ -35,14 +35,16 @@ def build_app(service: Service) -> ASGIApp:
         service.store,
         service.metrics,
         service.settings,
+        provider=None if service.login is None else service.login.rules,
     )
     return gate
 
 
-async def _refresh(gate: Gate) -> None:
+async def _refresh(gate: Gate, service: Service) -> None:
     while True:
         await asyncio.sleep(REFRESH)
-        try:
-            await anyio.to_thread.run_sync(gate.refresh)
-        except Exception:
-            log.exception("the keys could not be read again")
+        for refresh, what in ((gate.refresh, "keys"), (service.refresh_plant, "plant")):
+            try:
+                await anyio.to_thread.run_sync(refresh)
+            except Exception:
+                log.exception("the %s could not be read again", what)

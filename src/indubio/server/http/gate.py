@@ -27,11 +27,13 @@ from indubio.server.http.request_bodies import RequestHeaders
 from indubio.server.http.trusted_proxies import PROXIED, TrustedProxies, neighbourhood, peer
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
-from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use, session_key
+from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use
+from indubio.server.store.sessions import SessionOwner, session_owner
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
-OPEN_PATHS = {"/v2", *HEALTH_PATHS, "/login", "/"}
+PROVIDER, CALLBACK = "/login/oidc", "/login/callback"  # to the provider that people log in with, and back
+OPEN_PATHS = {"/v2", *HEALTH_PATHS, "/login", PROVIDER, CALLBACK, "/"}
 OPEN_FOLDERS = "/static/", "/review"  # the pages send whoever has not logged in to /login
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 FAILURES = 1.0, 20.0  # wrong keys per second and address, and how many at once
@@ -56,22 +58,49 @@ COMMON_HEADERS = [*SECURITY_HEADERS, NO_STORE]
 
 @dataclass(frozen=True)
 class Actor:
-    """Who sent a request: the name of the key, and its role."""
+    """Who sent a request.
+
+    Args:
+        name: of the key or the person, as the audit trail has it.
+        role: what they may do.
+        sites: whose machines it is for; None for all.
+    """
 
     name: str
     role: Role
+    sites: frozenset[str] | None = None
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all sites are open, and with them what is for all: models, metrics, machines of no site."""
+        return self.sites is None
 
 
 LOCAL = Actor("local", Role.ADMIN)
 
 
-def require(actor: Actor | None, role: Role) -> Actor:
-    """Refuse an actor whose role is not enough; returns the others."""
+def require(actor: Actor | None, role: Role, *, everywhere: bool = False) -> Actor:
+    """Refuse an actor whose role is not enough; returns the others.
+
+    Args:
+        actor: who asks.
+        role: what is needed.
+        everywhere: refuse those who are for some sites only, too.
+    """
     if actor is None:
         raise RefusalError(401, "this needs a key: Authorization: Bearer KEY.", www_authenticate="Bearer")
     if not actor.role.may(role):
         raise RefusalError(403, f"this needs a key with the role {role}, and {actor.name!r} has {actor.role}.")
+    if everywhere:
+        require_everywhere(actor)
     return actor
+
+
+def require_everywhere(actor: Actor) -> None:
+    """Refuse an actor who is for some sites only: this concerns all of them."""
+    if actor.sites is not None:
+        sites = ", ".join(sorted(actor.sites))
+        raise RefusalError(403, f"this is for all sites, and {actor.name!r} is for {sites} only.")
 
 
 class WrongKeys:
@@ -94,10 +123,20 @@ class Gate:
         store: knows keys and sessions.
         metrics: counts requests.
         settings: rates, proxies, and whether every request is logged.
+        provider: the rules for people who log in without a key; None where nobody does.
     """
 
-    def __init__(self, app: ASGIApp, store: ServerStore, metrics: Metrics, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        store: ServerStore,
+        metrics: Metrics,
+        settings: ServerSettings,
+        *,
+        provider: str | None = None,
+    ) -> None:
         self._app, self._store, self._metrics, self._settings = app, store, metrics, settings
+        self._provider = provider
         self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
         self._rates = None if settings.rate is None else Buckets(settings.rate, settings.rate)
         self._wrong_keys = WrongKeys()
@@ -147,7 +186,7 @@ class Gate:
                     del self._under_way[proxied]
         self._count(scope, status, began)
 
-    def _admit(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> None:
+    def _admit(self, scope: Scope, headers: RequestHeaders, session: SessionOwner | None) -> None:
         """Find out who asks, and refuse those who may not or ask too often. What was read is kept in the scope."""
         path, address = scope["path"], peer(scope)
         if "\0" in path or b"%00" in scope["query_string"]:  # databases stumble over it
@@ -161,19 +200,20 @@ class Gate:
             if wait := self._rates.wait(name):
                 raise RefusalError(429, "too many requests.", retry_after=str(math.ceil(wait)))
 
-    async def _session(self, headers: RequestHeaders) -> ApiKey | None:
-        """The key of a browser's session, where no key was sent."""
+    async def _session(self, headers: RequestHeaders) -> SessionOwner | None:
+        """The owner of a browser's session, where no key was sent."""
         cookie = cookie_value(headers, COOKIE) if _secret(headers) is None else None
         if cookie is None:
             return None
-        return await anyio.to_thread.run_sync(self._store.read, lambda c: session_key(c, cookie))
+        provider = self._provider
+        return await anyio.to_thread.run_sync(self._store.read, lambda c: session_owner(c, cookie, provider=provider))
 
-    def _actor(self, scope: Scope, headers: RequestHeaders, session: ApiKey | None) -> Actor | None:
+    def _actor(self, scope: Scope, headers: RequestHeaders, session: SessionOwner | None) -> Actor | None:
         secret = _secret(headers)
         if secret is not None:
             return self._key_actor(scope, secret)
         if session is None:
-            if self._keys:
+            if self._keys or self._provider is not None:
                 return None
             local = PROXIED not in scope and is_loopback(peer(scope))
             if not local or not is_local_name(headers.get(b"host", b"")):
@@ -182,14 +222,14 @@ class Gate:
         origin = headers.get(b"origin")
         if origin is not None and scope["method"] in UNSAFE and origin.partition(b"://")[2] != headers.get(b"host"):
             raise RefusalError(403, "a page of another site may not ask for this.")
-        return LOCAL if session is None else Actor(session.name, session.role)
+        return LOCAL if session is None else Actor(session.name, session.role, session.sites)
 
     def _key_actor(self, scope: Scope, secret: str) -> Actor:
         key = self._keys.get(hashed(secret))
         if key is None:
             self._wrong_keys.refuse(peer(scope))
             raise RefusalError(401, "there is no such key.", www_authenticate="Bearer")
-        return Actor(key.name, key.role)
+        return Actor(key.name, key.role, key.sites)
 
     def _count(self, scope: Scope, status: int, began: float) -> None:
         route = scope["route"].path if "route" in scope else "none"

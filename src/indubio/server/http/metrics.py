@@ -7,15 +7,22 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from indubio.server.plant import PlantFile
+
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MEMORY = 0.999  # of the running means: about the last thousand verdicts
 
 
 class Metrics:
-    """All metrics of one server, in a registry of its own."""
+    """All metrics of one server, in a registry of its own.
 
-    def __init__(self) -> None:
+    Args:
+        plant: its lines are labels, never its machines: anybody who may score can invent those.
+    """
+
+    def __init__(self, plant: PlantFile | None = None) -> None:
+        self._plant = plant or PlantFile()
         self.registry = CollectorRegistry()
         own = self.registry
         self.requests = Counter("indubio_requests", "Requests.", ["route", "status"], registry=own)
@@ -24,6 +31,17 @@ class Metrics:
         )
         self.batches = Histogram("indubio_batch_rows", "Rows scored at once.", ["model"], buckets=SIZES, registry=own)
         self.verdicts = Counter("indubio_verdicts", "Verdicts.", ["model", "verdict", "reason"], registry=own)
+        self.line_verdicts = Counter(
+            "indubio_line_verdicts",
+            "Verdicts by line; site and line are empty for machines of none.",
+            ["site", "line", "verdict"],
+            registry=own,
+        )
+        self.line_waiting = Gauge("indubio_line_cases_waiting", "Cases that wait.", ["site", "line"], registry=own)
+        self.line_referred = Gauge(
+            "indubio_line_referrals_hour", "Referrals of the last hour.", ["site", "line"], registry=own
+        )
+        self.line_ringing = Gauge("indubio_line_alarms_ringing", "Machines that ring.", ["site", "line"], registry=own)
         self.overflow = Counter("indubio_referral_overflow", "Referrals beyond the budget of the hour.", registry=own)
         self.referral_share = Gauge(
             "indubio_referral_share", "Share of REFER, of about the last 1000.", ["model"], registry=own
@@ -48,8 +66,13 @@ class Metrics:
         self._means: dict[str, list[float]] = {}
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
-    def scored(self, model: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    def scored(self, model: str, columns: Mapping[str, Sequence[Any]], machines: Sequence[str]) -> None:
         """Count a batch that was scored."""
+        plant = self._plant.plant
+        if plant.lines:
+            places = map(plant.labels_of, machines)
+            for (place, verdict), count in Counts(zip(places, columns["verdict"], strict=True)).items():
+                self.line_verdicts.labels(*place, verdict).inc(count)
         self.batches.labels(model).observe(len(columns["verdict"]))
         for (verdict, reason), count in Counts(zip(columns["verdict"], columns["reason"], strict=True)).items():
             self.verdicts.labels(model, verdict, reason).inc(count)
@@ -66,6 +89,16 @@ class Metrics:
             series = self._answered[route, status] = self.requests.labels(route, status), self.latency.labels(route)
         series[0].inc()
         series[1].observe(time.perf_counter() - began)
+
+    def count_lines(self, gauge: Gauge, counts: Mapping[str, int]) -> None:
+        """Set a gauge by line, from counts by machine."""
+        plant = self._plant.plant
+        gauge.clear()  # a line may be gone
+        if plant.lines:
+            for place in [("", ""), *((one.site, one.line) for one in plant.lines)]:
+                gauge.labels(*place).set(0)
+            for machine, count in counts.items():
+                gauge.labels(*plant.labels_of(machine)).inc(count)
 
     def rendered(self) -> bytes:
         """All metrics as text for Prometheus."""

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from indubio.server.plant import MachinePattern
 from indubio.server.server_settings import AlarmRule
 from indubio.server.store.alarms import AlarmEvent, keep_last_verdicts, last_verdicts, ringing
 from indubio.server.store.cases import within_budget_since
@@ -43,7 +44,7 @@ class Alarms:
             alarms.windows |= {machine: verdicts for machine, (verdicts, _) in known.items()}
             alarms.ringing |= {machine for machine, (_, rings) in known.items() if rings}
             if new := [machine for machine in some if machine not in known]:  # may ring since before there were windows
-                alarms.ringing |= ringing(connection, new).keys()
+                alarms.ringing |= ringing(connection, [MachinePattern(start=machine) for machine in new]).keys()
         return alarms
 
     def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:

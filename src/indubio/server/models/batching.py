@@ -156,9 +156,10 @@ class Batcher:
             examples = ExampleBatch.joined([one.examples for one in requests])
             origins = [origin for one in requests for origin in one.origins]
             wanted = [one.top for one in requests for _ in one.origins]
-            assessment, top = loaded.model.assess(examples, [origin.machine for origin in origins], wanted)
+            machines = [origin.machine for origin in origins]
+            assessment, top = loaded.model.assess(examples, machines, wanted)
             batch = ScoredBatch(loaded, assessment, examples.inputs, origins, self._settings.control_share)
-            self._metrics.scored(loaded.name, batch.columns)
+            self._metrics.scored(loaded.name, batch.columns, machines)
             self._drift.see(loaded, examples, batch.columns["p_value"])
         except Exception as error:  # noqa: BLE001 - it goes to whoever asked
             if len(requests) == 1:

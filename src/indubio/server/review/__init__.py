@@ -7,7 +7,7 @@
     model_pages     versions of the models, and the jobs that make new ones (see `indubio.server.retraining`)
     import_export   reviews as CSV and as tasks of Label Studio
     status_page     alarms, drift and the referral budget
-    login_pages     logging in with a key
+    login_pages     logging in with a key, or at a provider
     templating      fills in the templates
 
 Pages are rendered on the server. htmx replaces a page's body in place of loading it anew; without scripts all works
@@ -21,6 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from indubio.server.http.gate import CALLBACK, PROVIDER
 from indubio.server.review import (
     import_export,
     insights_page,
@@ -45,6 +46,8 @@ def routes(service: Service) -> list[BaseRoute]:
         Route("/", _start, include_in_schema=False),
         route(context, "/login", login_pages.form, needs=None),
         route(context, "/login", login_pages.log_in, method="POST", needs=None),
+        route(context, PROVIDER, login_pages.to_provider, needs=None),
+        route(context, CALLBACK, login_pages.from_provider, needs=None),
         route(context, "/review/logout", login_pages.log_out, method="POST", needs=None),
         route(context, "/review", queue_pages.queue),
         route(context, "/review/next", queue_pages.next_case),

@@ -21,6 +21,7 @@ from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_request import PageRequest
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
+from indubio.server.store.keys import sites_plain
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
@@ -50,6 +51,7 @@ class ImportedLabel:
 def page(page: PageRequest) -> Response:
     """Show the links for download and the form for upload."""
     taken = page.query.get("taken", "")
+    page.context.plant.chosen_lines(page.actor.sites, page.place)  # an unknown site is told here, not in a download
     return page.render("exchange.html", taken=int(taken) if is_whole_number(taken) else None)
 
 
@@ -88,7 +90,7 @@ def import_labels(page: PageRequest) -> Response:
     def label_cases(connection: Connection) -> None:
         for one in labels:
             try:
-                case = case_by_reference(connection, one.reference)
+                case = case_by_reference(connection, one.reference, page.seen)
             except NotFoundError:
                 raise DataError(f"{one.place}: there is no case {one.reference!r}. Nothing was taken.") from None
             holder = claimed_by(connection, case.id)
@@ -104,8 +106,12 @@ def import_labels(page: PageRequest) -> Response:
 def _exported(
     page: PageRequest, form: Literal["CSV", "Label Studio"]
 ) -> tuple[list[Case], dict[int, dict[str, Review]]]:
-    cases, reviews = page.read(lambda c: (chosen_cases(c), counting(all_reviews(c))))
-    page.write(lambda c: append(c, "exported", {"cases": len(cases), "as": form}, actor=page.reviewer))
+    chosen = page.chosen
+    cases, reviews = page.read(lambda c: (chosen_cases(c, chosen), counting(all_reviews(c, chosen))))
+    body: dict[str, Any] = {"cases": len(cases), "as": form}
+    if chosen.machines is not None:
+        body |= {"sites": sites_plain(page.actor.sites), "site": page.place}
+    page.write(lambda c: append(c, "exported", body, actor=page.reviewer))
     return cases, reviews
 
 

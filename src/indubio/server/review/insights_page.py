@@ -31,7 +31,7 @@ def insights(page: PageRequest) -> Response:
         evidence=labels,
         curves=curves,
         curve=_curve(page, curves) if curves else None,
-        agreement=page.read(agreement),
+        agreement=page.read(lambda c: agreement(c, page.chosen)),
         **_budget(page, labels, name, version),
     )
 
@@ -70,7 +70,7 @@ def other_threshold(page: PageRequest, name: str, version: int | None, share: fl
 
 def _evidence(page: PageRequest, name: str, version: int | None) -> LabelEvidence:
     share = page.context.settings.control_share
-    return page.read(lambda c: evidence(c, name, version=version, control_share=share))
+    return page.read(lambda c: evidence(c, name, version=version, control_share=share, filters=page.chosen))
 
 
 def _rule(page: PageRequest, name: str) -> dict[str, Any]:
@@ -95,7 +95,8 @@ def _budget(page: PageRequest, labels: LabelEvidence, name: str, version: int | 
         "share": share,
         "days": labels.days,
         "estimated": labels.has_control and labels.control_share > 0,
-        "is_admin": page.is_admin,
+        "is_admin": page.is_admin and page.place is None,  # a model is for all sites, and so is its threshold
+        "place": page.place,
         "token": page.token,
         "known": bool(labels.labelled.any()),
     }

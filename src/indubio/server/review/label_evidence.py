@@ -4,7 +4,7 @@ Only cases that were kept can be counted: every referral, and a known share of t
 control. Each control case therefore stands for 1 / share verdicts, and estimates of all verdicts weigh it so.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from indubio.decision import Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
+from indubio.server.store.cases import EVERYTHING, Filters
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
 from indubio.uncertainty import UncertaintyName
@@ -179,7 +180,14 @@ class LabelEvidence:
         )
 
 
-def evidence(connection: Connection, model: str, *, version: int | None, control_share: float) -> LabelEvidence:
+def evidence(
+    connection: Connection,
+    model: str,
+    *,
+    version: int | None,
+    control_share: float,
+    filters: Filters = EVERYTHING,
+) -> LabelEvidence:
     """The kept cases of a model, or of one of its versions.
 
     Args:
@@ -187,12 +195,12 @@ def evidence(connection: Connection, model: str, *, version: int | None, control
         model: its name.
         version: None for all.
         control_share: share of the verdicts other than referrals that is kept.
+        filters: which of its cases.
     """
+    chosen = replace(filters, model=model, version=version)
     wanted = select(*(cases.c[name] for name in COLUMNS)).where(
-        cases.c.model == model, cases.c.reason.not_in(OF_THE_DATA)
+        *chosen.conditions(), cases.c.reason.not_in(OF_THE_DATA)
     )
-    if version is not None:
-        wanted = wanted.where(cases.c.version == version)
     rows = connection.execute(wanted.order_by(cases.c.id)).all()
     said = final_labels(connection)
 

@@ -1,6 +1,7 @@
 """The models page: versions side by side, jobs that make new ones, activation and rollback."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -11,6 +12,7 @@ from indubio.errors import ConfigError
 from indubio.server.http.request_numbers import whole_number
 from indubio.server.review.insights_page import asked_share, other_threshold
 from indubio.server.review.page_request import PageRequest
+from indubio.server.store.cases import Filters
 from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
@@ -44,10 +46,11 @@ def models(page: PageRequest) -> Response:
                     "previous": before[-1] if before else None,
                     "history": past[::-1][:10],
                     "training": name in page.context.jobs.training,
-                    **_labels(connection, name),
+                    **_labels(connection, name, page.seen),
                 }
             )
-        return {"models": shown, "jobs": all_jobs(connection, limit=10)}
+        jobs = all_jobs(connection, limit=10) if page.actor.everywhere else []  # what they tell is of all sites
+        return {"models": shown, "jobs": jobs}
 
     seen = page.read(looked_up)
     response = page.render("models.html", measures=MEASURES, control_share=page.context.settings.control_share, **seen)
@@ -56,10 +59,11 @@ def models(page: PageRequest) -> Response:
     return response
 
 
-def _labels(connection: Connection, name: str) -> dict[str, int]:
+def _labels(connection: Connection, name: str, seen: Filters) -> dict[str, int]:
     """How many cases of a model people called inliers and anomalies, without bad input."""
     said = final_labels(connection)
-    wanted = select(cases.c.id).where(cases.c.model == name, cases.c.reason != Reason.BAD_INPUT.value)
+    chosen = replace(seen, model=name).conditions()
+    wanted = select(cases.c.id).where(*chosen, cases.c.reason != Reason.BAD_INPUT.value)
     labels = [said.get(number) for number in connection.execute(wanted).scalars()]
     return {"inliers": labels.count("I"), "anomalies": labels.count("A")}
 

@@ -1,14 +1,19 @@
 """`PageContext`: what all review pages share."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from indubio.server.models.drift_monitors import DriftMonitors
 from indubio.server.models.registry import Registry
+from indubio.server.plant import Plant, PlantFile
 from indubio.server.retraining.background_jobs import Jobs
 from indubio.server.review.plots import CasePlots
 from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
+
+if TYPE_CHECKING:
+    from indubio.server.oidc_login import OidcLogin
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,6 +27,8 @@ class PageContext:
         drift: whether the data still is like the training data.
         plots: draws cases and curves.
         jobs: makes new versions in the background.
+        plant_file: which machines stand in which line of which site.
+        login: lets people log in without a key; None where they need one.
     """
 
     store: ServerStore
@@ -30,6 +37,8 @@ class PageContext:
     drift: DriftMonitors
     plots: CasePlots
     jobs: Jobs
+    plant_file: PlantFile
+    login: "OidcLogin | None"
 
     @classmethod
     def of(cls, service: Service) -> "PageContext":
@@ -41,9 +50,21 @@ class PageContext:
             drift=service.drift,
             plots=CasePlots(service.registry),
             jobs=Jobs(service.store, service.registry, service.training, service.settings.control_share),
+            plant_file=service.plant_file,
+            login=service.login,
         )
         service.closing.append(context.close)
         return context
+
+    @property
+    def plant(self) -> Plant:
+        """Which machines stand where, as the file has it now."""
+        return self.plant_file.plant
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers come by https although requests do not: a proxy is in between, and the settings say so."""
+        return self.login is not None and self.login.public_url.startswith("https:")
 
     def close(self) -> None:
         """End the jobs and the drawing that run in the background."""

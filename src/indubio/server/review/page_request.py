@@ -21,11 +21,12 @@ from starlette.routing import Route
 
 from indubio.errors import ConfigError, IndubioError, NotFoundError
 from indubio.server.http.error_answers import RefusalError, refusal_of
-from indubio.server.http.gate import COOKIE, cookie_value
+from indubio.server.http.gate import COOKIE, cookie_value, require_everywhere
 from indubio.server.http.request_bodies import read_form
 from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_context import PageContext
 from indubio.server.review.templating import rendered
+from indubio.server.store.cases import Filters
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
 
@@ -52,7 +53,7 @@ class PageRequest:
 
     @property
     def actor(self) -> Any:
-        """Who asks: `name` and `role`; None where nobody is logged in."""
+        """Who asks: `name`, `role` and `sites`; None where nobody is logged in."""
         return self.request.state.actor
 
     @property
@@ -62,8 +63,23 @@ class PageRequest:
 
     @property
     def is_admin(self) -> bool:
-        """Whether models may be changed."""
-        return self.actor is not None and self.actor.role.may(Role.ADMIN)
+        """Whether models may be changed: they are for all sites."""
+        return self.actor is not None and self.actor.role.may(Role.ADMIN) and self.actor.everywhere
+
+    @property
+    def seen(self) -> Filters:
+        """The cases that may be seen: all, or those of some sites."""
+        return Filters(machines=self.context.plant.patterns(self.actor.sites))
+
+    @property
+    def place(self) -> str | None:
+        """The site or line that the address asks for."""
+        return self.query.get("site") or None
+
+    @property
+    def chosen(self) -> Filters:
+        """The cases that may be seen, of the site or line that the address asks for."""
+        return Filters(machines=self.context.plant.patterns(self.actor.sites, self.place))
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -109,7 +125,9 @@ class PageRequest:
         """Fill in a template, with what every page shows."""
         common: dict[str, Any] = {"actor": self.actor, "is_admin": self.is_admin, "token": self.token, "progress": None}
         if self.actor is not None and status < 500:
-            common["progress"] = self.read(progress)
+            common["progress"] = self.read(lambda c: progress(c, self.seen))
+            common["lines"] = self.context.plant.chosen_lines(self.actor.sites)
+            common["place"] = self.place
         common["here"] = self.request.url.path
         return HTMLResponse(rendered(template, **common | values), status_code=status)
 
@@ -155,16 +173,16 @@ def route(
         response = await run_in_threadpool(_guarded, page, handler, needs)
         await page.form.close()
         if fresh is not None:
-            keep(response, VISITOR, fresh, request)
+            keep(response, VISITOR, fresh, page)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return Route(path, answer, methods=[method], name=f"{method} {path}", include_in_schema=False)
 
 
-def keep(response: Response, name: str, value: str, request: Request) -> None:
+def keep(response: Response, name: str, value: str, page: PageRequest) -> None:
     """Set a cookie that scripts cannot read and other sites cannot send."""
-    secure = request.url.scheme == "https"
+    secure = page.context.secure or page.request.url.scheme == "https"
     response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, path="/")
 
 
@@ -183,6 +201,8 @@ def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Respons
             return page.redirect("/login", then=came_for if page.request.method == "GET" else None)
         if not _may(page, needs):
             return _refused(page, 403, f"this needs a key of the role {needs}; yours is {page.actor.role}.")
+        if needs is Role.ADMIN:
+            require_everywhere(page.actor)
         if page.request.method == "POST" and not _comes_from_us(page):
             return _refused(page, 403, "the form was out of date. Go back, load the page again and repeat.")
         return handler(page)

@@ -12,6 +12,7 @@ from indubio.decision import Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.report.words import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
 from indubio.server.http.request_numbers import is_whole_number, whole_number
+from indubio.server.plant import MachinePattern
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.plots import assessment_of
 from indubio.server.store.cases import (
@@ -54,6 +55,8 @@ class QueueView:
         reason: why they were referred; None for all.
         since: from this time on. until: before.
         second: decided cases that this person has not seen, in place of those that wait.
+        site: only of this site, or of this line of one.
+        machines: those that may be seen, of that site.
     """
 
     order: QueueOrder = "age"
@@ -62,10 +65,13 @@ class QueueView:
     since: datetime | None = None
     until: datetime | None = None
     second: bool = False
+    site: str | None = None
+    machines: tuple[MachinePattern, ...] | None = None
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "QueueView":
+    def of(cls, page: PageRequest) -> "QueueView":
         """Read the view from an address; refuse what makes no sense."""
+        query = page.query
         order = query.get("order", "age")
         if order not in ORDERS:
             raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
@@ -79,13 +85,15 @@ class QueueView:
             since=_time(query, "since"),
             until=_time(query, "until"),
             second=query.get("second") == "yes",
+            site=page.place,
+            machines=page.chosen.machines,
         )
 
     @property
     def filters(self) -> Filters:
         """The same as the store takes it."""
         reason = "" if self.reason == CONTROL else self.reason
-        return Filters(machine=self.machine, reason=reason, since=self.since, until=self.until)
+        return Filters(machine=self.machine, reason=reason, since=self.since, until=self.until, machines=self.machines)
 
     @property
     def query(self) -> dict[str, str]:
@@ -93,6 +101,7 @@ class QueueView:
         times = {name: getattr(self, name) for name in ("since", "until")}
         said: dict[str, str | None] = {
             "order": self.order if self.order != "age" else None,
+            "site": self.site,
             "machine": self.machine,
             "reason": self.reason,
             **{name: None if at is None else f"{at:%Y-%m-%dT%H:%M}" for name, at in times.items()},
@@ -120,7 +129,7 @@ class QueueView:
 
 def queue(page: PageRequest) -> Response:
     """Show the cases that wait, with filters."""
-    look = QueueView.of(page.query)
+    look = QueueView.of(page)
     start = whole_number(page.query.get("from", "0"), "from")
 
     def looked_up(connection: Connection) -> dict[str, Any]:
@@ -131,7 +140,7 @@ def queue(page: PageRequest) -> Response:
             listed = cases_waiting(connection, look.order, look.filters, limit=AT_ONCE, offset=start)
             total = count_waiting(connection, look.filters)
         held = {one.id: claimed_by(connection, one.id) for one in listed}
-        return {"cases": listed, "total": total, "held": held, "machines": machines(connection)}
+        return {"cases": listed, "total": total, "held": held, "machines": machines(connection, page.chosen)}
 
     return page.render(
         "queue.html",
@@ -139,6 +148,7 @@ def queue(page: PageRequest) -> Response:
         reasons=REASONS,
         start=start,
         at_once=AT_ONCE,
+        place_of=page.context.plant.place_of,
         **page.read(looked_up),
         **_last_action(page),
     )
@@ -146,17 +156,17 @@ def queue(page: PageRequest) -> Response:
 
 def next_case(page: PageRequest) -> Response:
     """Claim the first case that nobody else holds, and go there."""
-    look = QueueView.of(page.query)
+    look = QueueView.of(page)
     return _show_claimed(page, look, lambda c: look.first(c, page.reviewer))
 
 
 def one_case(page: PageRequest) -> Response:
     """Show a case with its plot. Looking at a case that waits claims it, and gives back the one held before."""
-    look, number = QueueView.of(page.query), page.number("case")
-    holder = page.write(lambda c: _claim_shown(c, number, page.reviewer))
+    look, number = QueueView.of(page), page.number("case")
+    holder = page.write(lambda c: _claim_shown(c, number, page))
 
     def looked_up(connection: Connection) -> dict[str, Any]:
-        case = case_by_id(connection, number)
+        case = case_by_id(connection, number, page.seen)
         said = history(connection, number)
         mine = counting(said).get(number, {}).get(page.reviewer)
         return {
@@ -184,6 +194,7 @@ def one_case(page: PageRequest) -> Response:
         doubt=doubt_in_words(assessment, 0),
         novelty="" if case.reason == Reason.UNFAMILIAR else novelty_in_words(assessment, 0),
         level=level_in_words,
+        stands=page.context.plant.place_of(case.machine),
         probability=percent(case.probability),
         reason=REASONS.get(case.reason or CONTROL, case.reason),
         **shown,
@@ -193,13 +204,18 @@ def one_case(page: PageRequest) -> Response:
 
 def label(page: PageRequest) -> Response:
     """Label a case, and go on with the next."""
-    look, number, said = QueueView.of(page.query), page.number("case"), page.text("label")
+    look, number, said = QueueView.of(page), page.number("case"), page.text("label")
     if said not in LABELS:
         raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {said!r}.")
-    page.write(lambda c: review(c, number, page.reviewer, said, page.text("comment").strip()))  # type: ignore[arg-type]
+
+    def labelled(connection: Connection) -> None:
+        case_by_id(connection, number, page.seen)
+        review(connection, number, page.reviewer, said, page.text("comment").strip())  # type: ignore[arg-type]
+
+    page.write(labelled)
 
     def following(connection: Connection) -> Case | None:
-        case = case_by_id(connection, number)
+        case = case_by_id(connection, number, page.seen)
         return look.beside(connection, case, page.reviewer) or look.first(connection, page.reviewer)
 
     return _show_claimed(page, look, following, said=f"{said}{number}")
@@ -207,16 +223,21 @@ def label(page: PageRequest) -> Response:
 
 def comment(page: PageRequest) -> Response:
     """Keep a comment without a label."""
-    look, number = QueueView.of(page.query), page.number("case")
-    page.write(lambda c: comment_on(c, number, page.reviewer, page.text("comment").strip()))
+    look, number, words = QueueView.of(page), page.number("case"), page.text("comment").strip()
+
+    def commented(connection: Connection) -> None:
+        case_by_id(connection, number, page.seen)
+        comment_on(connection, number, page.reviewer, words)
+
+    page.write(commented)
     return page.redirect(f"/review/cases/{number}", **look.query, said=f"C{number}")
 
 
 def undo_label(page: PageRequest) -> Response:
     """Undo the last label of this person, and show its case again."""
-    look = QueueView.of(page.query)
+    look = QueueView.of(page)
     try:
-        undone = page.write(lambda c: undo(c, page.reviewer))
+        undone = page.write(lambda c: undo(c, page.reviewer, filters=page.seen))
     except NotFoundError:
         return page.redirect("/review", **look.query, said="Z0")
     return page.redirect(f"/review/cases/{undone.case_id}", **look.query, said=f"Z{undone.case_id}")
@@ -244,11 +265,12 @@ def _show_claimed(
     raise ConflictError("others are taking cases faster than they can be given out. Try again.")
 
 
-def _claim_shown(connection: Connection, number: int, reviewer: str) -> str | None:
+def _claim_shown(connection: Connection, number: int, page: PageRequest) -> str | None:
     """Claim a case that waits and give back all others; the name of who holds it, where somebody else does."""
+    case, reviewer = case_by_id(connection, number, page.seen), page.reviewer
     others = delete(claims).where(claims.c.reviewer == reviewer, claims.c.case_id != number)
     connection.execute(others)
-    if case_by_id(connection, number).status == Status.DECIDED:
+    if case.status == Status.DECIDED:
         return None
     try:
         claim(connection, number, reviewer)

@@ -9,7 +9,7 @@
     verification    looks for tampering: `expected_rows`, `expected_seals` and `version_files` are what it compares with
     anchors         heads of the trail, kept elsewhere; `time_stamps` has them stamped
     clock           the time
-    cases, reviews, versions, keys, jobs, alarms, drift_states    functions of a connection
+    cases, reviews, versions, keys, sessions, jobs, alarms, drift_states    functions of a connection
 
 Whoever writes to a table of `row_seals.SEALED_TABLES` adds an entry in the same transaction that names the rows, after
 they were written: `append(connection, "key added", body, rows={keys: [number]})`. A row that no entry names is a

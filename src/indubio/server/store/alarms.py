@@ -7,7 +7,9 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, insert, select, text
 
+from indubio.server.plant import MachinePattern
 from indubio.server.store.audit_trail import append
+from indubio.server.store.cases import of_machines
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import alarm_events, alarm_windows, alarms
 
@@ -63,19 +65,35 @@ def keep_last_verdicts(connection: Connection, windows: Mapping[str, str]) -> No
     _keep_window.run(connection, rows)
 
 
-def ringing(connection: Connection, machines: Sequence[str] | None = None) -> dict[str, datetime]:
-    """The machines that ring, all or of these, and since when."""
+def ringing(connection: Connection, machines: Sequence[MachinePattern] | None = None) -> dict[str, datetime]:
+    """The machines that ring, all or some, and since when."""
     wanted = select(alarms).where(alarms.c.ringing).order_by(alarms.c.since)
     if machines is not None:
-        wanted = wanted.where(alarms.c.machine.in_(machines))
+        wanted = wanted.where(of_machines(alarms.c.machine, machines))
     return {row.machine: row.since for row in connection.execute(wanted)}
 
 
-def alarm_history(connection: Connection, *, machine: str | None = None, limit: int = 100) -> list[AlarmEvent]:
-    """The latest events, the newest first."""
+def alarmed_machines(connection: Connection, machines: Sequence[MachinePattern] | None = None) -> list[str]:
+    """The machines that ring or once rang, all or some."""
+    wanted = select(alarms.c.machine).order_by(alarms.c.machine)
+    if machines is not None:
+        wanted = wanted.where(of_machines(alarms.c.machine, machines))
+    return list(connection.execute(wanted).scalars())
+
+
+def alarm_history(
+    connection: Connection,
+    *,
+    machine: str | None = None,
+    machines: Sequence[MachinePattern] | None = None,
+    limit: int = 100,
+) -> list[AlarmEvent]:
+    """The latest events, the newest first: of all machines, of one, or of some."""
     wanted = select(alarm_events).order_by(alarm_events.c.id.desc()).limit(limit)
     if machine is not None:
         wanted = wanted.where(alarm_events.c.machine == machine)
+    if machines is not None:
+        wanted = wanted.where(of_machines(alarm_events.c.machine, machines))
     return [
         AlarmEvent(machine=row.machine, kind=row.kind, anomalies=row.anomalies, of=row.of, at=row.at)
         for row in connection.execute(wanted)

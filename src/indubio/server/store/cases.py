@@ -8,9 +8,24 @@ from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, and_, false, func, insert, not_, or_, select, tuple_
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    false,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    tuple_,
+)
 
 from indubio.errors import NotFoundError
+from indubio.server.plant import MachinePattern
 from indubio.server.store.clock import now
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
@@ -104,6 +119,7 @@ class Filters:
         since: assessed at this time or later.
         until: assessed before.
         overflow: only those within (False) or beyond (True) the referral budget.
+        machines: only those of machines that are meant here; what somebody may not see is left out so.
     """
 
     model: str | None = None
@@ -114,6 +130,7 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     overflow: bool | None = None
+    machines: tuple[MachinePattern, ...] | None = None
 
     def conditions(self) -> list[Any]:
         """The filters as conditions on the table."""
@@ -123,10 +140,28 @@ class Filters:
             conditions.append(cases.c.at >= self.since)
         if self.until is not None:
             conditions.append(cases.c.at < self.until)
+        if self.machines is not None:
+            conditions.append(of_machines(cases.c.machine, self.machines))
         return conditions
 
 
 EVERYTHING = Filters()
+
+
+def of_machines(column: Column[str], patterns: Sequence[MachinePattern]) -> ColumnElement[bool]:
+    """The condition that a column names one of these machines, the same as `MachinePattern.matches`."""
+    whole = [one.start for one in patterns if one.end is None]
+    return or_(column.in_(whole), *(_matches(column, one.start, one.end) for one in patterns if one.end is not None))
+
+
+def _matches(column: Column[str], start: str, end: str) -> ColumnElement[bool]:
+    # LIKE knows no difference between small and capital letters in SQLite, and > goes by the language in PostgreSQL.
+    length = func.length(column)
+    return and_(
+        length >= max(1, len(start) + len(end)),
+        func.substr(column, 1, len(start)) == start,
+        func.substr(column, length - (len(end) - 1)) == end,
+    )
 
 
 def case_rows(connection: Connection, kept: Sequence[Assessed], audit: int) -> list[dict[str, Any]]:
@@ -153,17 +188,18 @@ def add_cases(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         _add.run(connection, rows)
 
 
-def case_by_id(connection: Connection, case_id: int) -> Case:
-    """Read one case by its number."""
-    row = connection.execute(select(cases).where(cases.c.id == case_id)).one_or_none()
+def case_by_id(connection: Connection, case_id: int, filters: Filters = EVERYTHING) -> Case:
+    """Read one case by its number; one that the filters leave out is not there."""
+    row = connection.execute(select(cases).where(cases.c.id == case_id, *filters.conditions())).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no case {case_id}.")
     return _case(row)
 
 
-def case_by_reference(connection: Connection, reference: str) -> Case:
-    """Read one case by the reference that the answer gave."""
-    row = connection.execute(select(cases).where(cases.c.reference == reference)).one_or_none()
+def case_by_reference(connection: Connection, reference: str, filters: Filters = EVERYTHING) -> Case:
+    """Read one case by the reference that the answer gave; one that the filters leave out is not there."""
+    wanted = select(cases).where(cases.c.reference == reference, *filters.conditions())
+    row = connection.execute(wanted).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no case {reference!r}.")
     return _case(row)
@@ -257,15 +293,16 @@ def second_opinions(
     return [_case(row) for row in connection.execute(wanted.order_by(cases.c.id.desc()).limit(limit))]
 
 
-def machines(connection: Connection) -> list[str]:
+def machines(connection: Connection, filters: Filters = EVERYTHING) -> list[str]:
     """The machines that kept cases came from."""
-    return list(connection.execute(select(cases.c.machine).distinct().order_by(cases.c.machine)).scalars())
+    wanted = select(cases.c.machine).where(*filters.conditions()).distinct()
+    return list(connection.execute(wanted.order_by(cases.c.machine)).scalars())
 
 
-def oldest_waiting(connection: Connection) -> datetime | None:
+def oldest_waiting(connection: Connection, filters: Filters = EVERYTHING) -> datetime | None:
     """When the oldest waiting case was assessed."""
-    wanted = select(cases.c.at).where(cases.c.status == Status.WAITING).order_by(cases.c.at).limit(1)
-    return connection.execute(wanted).scalar_one_or_none()
+    wanted = select(cases.c.at).where(cases.c.status == Status.WAITING, *filters.conditions())
+    return connection.execute(wanted.order_by(cases.c.at).limit(1)).scalar_one_or_none()
 
 
 def within_budget_since(connection: Connection, since: datetime) -> int:
@@ -274,10 +311,14 @@ def within_budget_since(connection: Connection, since: datetime) -> int:
     return int(connection.execute(wanted.select_from(cases)).scalar_one())
 
 
-def referred_since(connection: Connection, since: datetime) -> int:
-    """How many cases were referred from this time on."""
-    wanted = select(func.count()).select_from(cases).where(cases.c.at >= since, cases.c.verdict == "REFER")
-    return int(connection.execute(wanted).scalar_one())
+def count_by_machine(
+    connection: Connection, filters: Filters = EVERYTHING, *, status: Status | None = None
+) -> dict[str, int]:
+    """How many cases each machine has."""
+    wanted = select(cases.c.machine, func.count()).where(*filters.conditions()).group_by(cases.c.machine)
+    if status is not None:
+        wanted = wanted.where(cases.c.status == status)
+    return {row.machine: row[1] for row in connection.execute(wanted)}
 
 
 def _waiting(filters: Filters, reviewer: str | None, at: datetime) -> Select[Any]:

@@ -22,6 +22,7 @@ from indubio.server.store.tables import (
     jobs,
     keys,
     model_versions,
+    people,
 )
 
 COLUMNS: dict[Table, tuple[str, ...]] = {
@@ -31,6 +32,7 @@ COLUMNS: dict[Table, tuple[str, ...]] = {
     alarm_events: ("machine", "kind", "anomalies", "of", "at"),
     alarms: ("machine", "ringing", "since"),
     keys: ("name", "role", "hash", "at", "revoked"),
+    people: ("name", "issuer", "subject", "at"),
 }
 JSON = ("rule_content", "evaluation", "parameters", "result")
 Columns = tuple[Any, ...]
@@ -55,6 +57,8 @@ class ExpectedRows:
                 self._add(seq, alarm_events, said | when | {"kind": kind.removeprefix("alarm ")})
                 rings = {"ringing": kind == "alarm raised", "since": at}
                 self._changing[alarms][said["machine"]] = seq, {**said, **rings}
+            case "person added":
+                self._add(seq, people, said | when)
             case "job started":
                 open_yet = {"status": "running", "result": None, "finished": None}
                 self._changing[jobs][said["job"]] = seq, said | when | open_yet | {"id": said["job"], "by": actor}

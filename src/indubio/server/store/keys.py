@@ -1,4 +1,4 @@
-"""API keys, shown once and kept only as a hash; and the sessions of people who logged in with one.
+"""API keys, shown once and kept only as a hash.
 
 A key is 256 random bits, so its sha256 gives nothing away and cannot be guessed: the slow hashes that passwords need
 would only make every request slow.
@@ -6,19 +6,23 @@ would only make every request slow.
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.server.store.audit_trail import SYSTEM, append
+from indubio.server.plant import require_place
+from indubio.server.store.audit_trail import append
 from indubio.server.store.clock import now
 from indubio.server.store.tables import keys, sessions
 
 PREFIX = "indubio_"
-SESSION = timedelta(hours=12)
+PERSON = "oidc:"  # the names of people who log in without a key begin so, and those of keys never
 LONGEST_NAME = 200
 
 
@@ -44,6 +48,7 @@ class ApiKey:
         role: what it is for.
         at: when it was made.
         revoked: when it was taken back.
+        sites: whose machines it is for; None for all.
     """
 
     id: int
@@ -51,20 +56,32 @@ class ApiKey:
     role: Role
     at: datetime
     revoked: datetime | None
+    sites: frozenset[str] | None = None
 
 
-def add_key(connection: Connection, name: str, role: Role, *, actor: str) -> str:
-    """Make a key; returns its secret, which is never shown again."""
+def add_key(connection: Connection, name: str, role: Role, *, sites: Iterable[str] | None = None, actor: str) -> str:
+    """Make a key; returns its secret, which is never shown again.
+
+    Args:
+        connection: to write with.
+        name: who gets it.
+        role: what it is for.
+        sites: whose machines it is for; None for all.
+        actor: who makes it.
+    """
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in ("system", "local"):
         raise ConfigError(f"a key's name must be 1 to {LONGEST_NAME} printable characters, not system or local.")
+    if name.startswith(PERSON):
+        raise ConfigError(f"a key's name must not begin with {PERSON!r}: people who log in without a key are named so.")
+    listed = sites_plain(sites)
     if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
         raise ConflictError(f"there is a key named {name!r} already, perhaps a revoked one. Choose another name.")
     secret = PREFIX + secrets.token_urlsafe(32)
     at = now()
-    columns = {"name": name, "role": role, "hash": hashed(secret), "at": at}
-    number = connection.execute(insert(keys).returning(keys.c.id), columns).scalar_one()
     body = {"name": name, "role": role, "hash": hashed(secret)}
-    append(connection, "key added", body, actor=actor, at=at, rows={keys: [number]})
+    columns = body | {"at": at, "sites": sites_text(listed)}
+    number = connection.execute(insert(keys).returning(keys.c.id), columns).scalar_one()
+    append(connection, "key added", body | {"sites": listed}, actor=actor, at=at, rows={keys: [number]})
     return secret
 
 
@@ -75,19 +92,19 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
         raise NotFoundError(f"there is no key named {name!r} in use.")
     at = now()
     connection.execute(update(keys).where(keys.c.id == there.id).values(revoked=at))
-    ended = _ended(connection, sessions.c.key_id == there.id)
+    ended = ended_sessions(connection, sessions.c.key_id == there.id)
     append(connection, "key revoked", {"name": name}, actor=actor, at=at, rows={keys: [there.id], sessions: ended})
 
 
 def all_keys(connection: Connection) -> list[ApiKey]:
     """Read every key, revoked ones too."""
-    return [_key(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
+    return [key_of(row) for row in connection.execute(select(keys).order_by(keys.c.id))]
 
 
 def keys_in_use(connection: Connection) -> dict[str, ApiKey]:
     """Read the keys that are not revoked, by the hash of their secret."""
     rows = connection.execute(select(keys).where(keys.c.revoked.is_(None)))
-    return {row.hash: _key(row) for row in rows}
+    return {row.hash: key_of(row) for row in rows}
 
 
 def count_keys(connection: Connection) -> int:
@@ -101,38 +118,36 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def open_session(connection: Connection, key: ApiKey, *, lasts: timedelta = SESSION) -> str:
-    """Open a session; returns the secret for its cookie."""
-    secret = secrets.token_urlsafe(32)
-    at = now()
-    ended = _ended(connection, sessions.c.until <= at)
-    connection.execute(insert(sessions), {"hash": hashed(secret), "key_id": key.id, "until": at + lasts})
-    append(connection, "logged in", {}, actor=key.name, at=at, rows={sessions: [*ended, hashed(secret)]})
-    return secret
+def sites_plain(sites: Iterable[str] | None) -> list[str] | None:
+    """Sites as the audit trail has them: sorted, checked, None for all."""
+    if sites is None:
+        return None
+    listed = sorted({require_place(site, "site") for site in sites})
+    if not listed:
+        raise ConfigError("`sites` must name at least one site, or be left out for all.")
+    return listed
 
 
-def session_key(connection: Connection, secret: str) -> ApiKey | None:
-    """Read the key of a session; None where the session has ended."""
-    wanted = (
-        select(keys)
-        .join(sessions, sessions.c.key_id == keys.c.id)
-        .where(sessions.c.hash == hashed(secret), sessions.c.until > now(), keys.c.revoked.is_(None))
+def sites_text(listed: list[str] | None) -> str | None:
+    """Sites as a column keeps them."""
+    return None if listed is None else msgspec.json.encode(listed).decode()
+
+
+def sites_of(text: str | None) -> frozenset[str] | None:
+    """Sites as a column keeps them, back again."""
+    if text is None:
+        return None
+    plain: Any = msgspec.json.decode(text)
+    return frozenset(plain)
+
+
+def key_of(row: Row[Any]) -> ApiKey:
+    """A row of the table as a key."""
+    return ApiKey(
+        id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked, sites=sites_of(row.sites)
     )
-    row = connection.execute(wanted).one_or_none()
-    return None if row is None else _key(row)
 
 
-def close_session(connection: Connection, secret: str) -> None:
-    """End a session: somebody logs out."""
-    key = session_key(connection, secret)
-    if ended := _ended(connection, sessions.c.hash == hashed(secret)):
-        append(connection, "logged out", {}, actor=SYSTEM if key is None else key.name, rows={sessions: ended})
-
-
-def _ended(connection: Connection, which: ColumnElement[bool]) -> list[str]:
-    """Remove sessions; their keys, for the audit entry that says so."""
+def ended_sessions(connection: Connection, which: ColumnElement[bool]) -> list[str]:
+    """Remove sessions; their hashes, for the audit entry that says so."""
     return list(connection.execute(delete(sessions).where(which).returning(sessions.c.hash)).scalars())
-
-
-def _key(row: Row[tuple[object, ...]]) -> ApiKey:
-    return ApiKey(id=row.id, name=row.name, role=Role(row.role), at=row.at, revoked=row.revoked)

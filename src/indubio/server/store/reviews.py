@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.server.store.audit_trail import append, locked_head
-from indubio.server.store.cases import Case, Status, case_by_id
+from indubio.server.store.cases import EVERYTHING, Case, Filters, Status, case_by_id
 from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
 
@@ -125,14 +125,30 @@ def comment_on(
     return _added(connection, _locked(connection, case_id), reviewer, "commented", comment=comment, at=at or now())
 
 
-def undo(connection: Connection, reviewer: str, case_id: int | None = None, *, at: datetime | None = None) -> Review:
-    """Take back the last review of this person, or the last one of a case; the review that was taken back."""
+def undo(
+    connection: Connection,
+    reviewer: str,
+    case_id: int | None = None,
+    *,
+    filters: Filters = EVERYTHING,
+    at: datetime | None = None,
+) -> Review:
+    """Take back the last review of this person, or the last one of a case; the review that was taken back.
+
+    Args:
+        connection: to write with.
+        reviewer: who.
+        case_id: the case; None for any that the filters leave in.
+        filters: which cases.
+        at: now.
+    """
     undone = select(reviews.c.withdraws).where(reviews.c.withdraws.is_not(None))
     mine = select(reviews).where(
         reviews.c.reviewer == reviewer, reviews.c.label.is_not(None), reviews.c.id.not_in(undone)
     )
     if case_id is not None:
         mine = mine.where(reviews.c.case_id == case_id)
+    mine = mine.where(*_of_cases(filters))
     last = connection.execute(mine.order_by(reviews.c.id.desc()).limit(1)).one_or_none()
     if last is None:
         raise NotFoundError("there is nothing to undo.")
@@ -148,9 +164,16 @@ def history(connection: Connection, case_id: int) -> list[Review]:
     return [Review(**row._mapping) for row in rows]
 
 
-def all_reviews(connection: Connection) -> list[Review]:
-    """Read everything that was said of any case, in order."""
-    return [Review(**row._mapping) for row in connection.execute(select(reviews).order_by(reviews.c.id))]
+def all_reviews(connection: Connection, filters: Filters = EVERYTHING) -> list[Review]:
+    """Read everything that was said of any case, or of some, in order."""
+    wanted = select(reviews).where(*_of_cases(filters)).order_by(reviews.c.id)
+    return [Review(**row._mapping) for row in connection.execute(wanted)]
+
+
+def _of_cases(filters: Filters) -> list[Any]:
+    """The condition that a review is of one of these cases; none where all are meant."""
+    conditions = filters.conditions()
+    return [reviews.c.case_id.in_(select(cases.c.id).where(*conditions))] if conditions else []
 
 
 def counting(actions: Iterable[Review]) -> dict[int, dict[str, Review]]:
@@ -248,12 +271,14 @@ class ReviewProgress:
     today: dict[str, int]
 
 
-def progress(connection: Connection, *, at: datetime | None = None) -> ReviewProgress:
+def progress(connection: Connection, filters: Filters = EVERYTHING, *, at: datetime | None = None) -> ReviewProgress:
     """Count what waits, what is decided, and who said what."""
     states = connection.execute(
-        select(cases.c.status, cases.c.overflow, func.count()).group_by(cases.c.status, cases.c.overflow)
+        select(cases.c.status, cases.c.overflow, func.count())
+        .where(*filters.conditions())
+        .group_by(cases.c.status, cases.c.overflow)
     ).all()
-    said = [one for by_case in counting(all_reviews(connection)).values() for one in by_case.values()]
+    said = [one for by_case in counting(all_reviews(connection, filters)).values() for one in by_case.values()]
     day_ago = (at or now()) - timedelta(days=1)
     return ReviewProgress(
         waiting=sum(count for status, _, count in states if status == Status.WAITING),
@@ -291,11 +316,11 @@ class Agreement:
     disagreed: tuple[int, ...]
 
 
-def agreement(connection: Connection) -> Agreement:
-    """Measure how far reviewers agree."""
+def agreement(connection: Connection, filters: Filters = EVERYTHING) -> Agreement:
+    """Measure how far reviewers agree, on all cases or some."""
     votes = {
         case_id: [one.label for one in said.values() if one.label in DECIDING]
-        for case_id, said in counting(all_reviews(connection)).items()
+        for case_id, said in counting(all_reviews(connection, filters)).items()
     }
     shared = {case_id: labels for case_id, labels in votes.items() if len(labels) > 1}
     if not shared:

@@ -29,13 +29,26 @@ from indubio.server.store.tables import (
     jobs,
     keys,
     model_versions,
+    people,
     reviews,
     sessions,
 )
 
 Row = Mapping[str, Any]
 Touched = Mapping[Table, Iterable[Any]]
-SEALED_TABLES = (model_versions, activations, keys, sessions, jobs, alarms, alarm_events, drift_states, cases, reviews)
+SEALED_TABLES = (
+    model_versions,
+    activations,
+    keys,
+    people,
+    sessions,
+    jobs,
+    alarms,
+    alarm_events,
+    drift_states,
+    cases,
+    reviews,
+)
 SETTLED = ("waiting", "decided")  # the status of a case
 AT_ONCE = 500
 

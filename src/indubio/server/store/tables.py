@@ -142,13 +142,29 @@ keys = Table(
     Column("hash", String(64), nullable=False, unique=True),
     Column("at", Moment, nullable=False),
     Column("revoked", Moment),
+    Column("sites", Text),  # a list in JSON; NULL for all
+)
+
+people = Table(
+    "people",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("at", Moment, nullable=False),
 )
 
 sessions = Table(
     "sessions",
     metadata,
     Column("hash", String(64), primary_key=True),
-    Column("key_id", Number, ForeignKey("keys.id"), nullable=False),
+    Column("key_id", Number, ForeignKey("keys.id")),  # of who logged in with a key; the rest is NULL then
+    Column("person_id", Number, ForeignKey("people.id")),
+    Column("provider", String(64)),
+    Column("role", String(10)),
+    Column("sites", Text),
+    Column("id_token", Text),
     Column("until", Moment, nullable=False),
 )
 
