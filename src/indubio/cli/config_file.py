@@ -12,8 +12,6 @@ from indubio.inputs.reading import Reading
 from indubio.io.toml_file import read_toml
 from indubio.settings import refuse_unknown
 
-DEEPEST = 20  # tables and lists within each other; the settings have five
-TOO_DEEP = f"tables and lists are nested too deeply: a configuration has at most {DEEPEST} within each other."
 DATA = "data"  # the part of a configuration that says how files are read
 
 
