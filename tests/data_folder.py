@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder with odds/, zema/ and strath/; a test that needs it is skipped where there is none."""
+    """The folder with odds/, zema/, strath/ and skab/; a test that needs it is skipped where there is none."""
     named = os.environ.get("INDUBIO_DATA")
     if not named:
         pytest.skip("INDUBIO_DATA does not name a folder with the real data")

@@ -322,6 +322,7 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
             X,
             features=X.features.take(rows),
             passed=None if X.passed is None else X.passed.take(rows),
+            places=None,
             labels=None if X.labels is None else X.labels[places],
         )
     if hasattr(X, "iloc"):

@@ -105,6 +105,19 @@ def test_an_empty_file_is_called_empty(folder, tmp_path):
     assert told.stderr.strip().endswith("empty.csv: the file is empty.")
 
 
+def test_a_title_over_a_sheet_is_refused_with_the_flag_that_leaves_it_out(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    book = openpyxl.Workbook()
+    for row in (["Prüfstand 3"], [], list(NAMES), *rows_of(20, 1)):
+        book.active.append(row)
+    book.save(tmp_path / "titled.xlsx")
+    arguments = ("fit", tmp_path / "titled.xlsx", "-o", tmp_path / "model", "--id", "teil")
+    told = run(*arguments, code=1).stderr
+    assert told.strip().endswith("Pass --skip-lines 2.")
+    run(*arguments, "--skip-lines", "2")
+
+
 def test_results_as_excel_and_compressed(folder, tmp_path):
     for name in ("found.xlsx", "found.csv.gz"):
         run("assess", folder / "new" / "plain.csv", "-m", folder / "model", "-o", tmp_path / name)
@@ -119,8 +132,12 @@ def test_workers_read_a_folder_of_such_files_as_one_process_does(folder, tmp_pat
     for number in range(3):
         content = (folder / "new" / "semicolon.csv").read_bytes()
         (tmp_path / "in" / f"run{number}.csv").write_bytes(content)
-    run("assess", tmp_path / "in", "-m", folder / "model", "-o", tmp_path / "out", "--workers", "2", "--format", "csv")
-    shards = sorted((tmp_path / "out").glob("*.csv"))
+    for workers in ("1", "2"):
+        out = ("-o", tmp_path / workers, "--workers", workers, "--format", "csv")
+        run("assess", tmp_path / "in", "-m", folder / "model", *out)
+    shards = sorted(path.name for path in (tmp_path / "2").glob("*.csv"))
     assert len(shards) == 3
+    assert shards == sorted(path.name for path in (tmp_path / "1").glob("*.csv"))
     for shard in shards:
-        assert arrow_csv.read_csv(shard).equals(arrow_csv.read_csv(folder / "plain.csv"))
+        assert (tmp_path / "2" / shard).read_bytes() == (tmp_path / "1" / shard).read_bytes()
+        assert arrow_csv.read_csv(tmp_path / "2" / shard).equals(arrow_csv.read_csv(folder / "plain.csv"))

@@ -71,7 +71,7 @@ def test_images_of_another_size_are_an_error_that_names_the_file(folder, tmp_pat
         (("--colour", "blue"), "colour"),
         (("--stream",), "images are held in memory"),
         (("--id", "part", "--longest-gap", "3"), "--id, --longest-gap: for tables and recordings"),
-        (("--spectra",), "`spectra` are of windows"),
+        (("--spectra",), "--spectra are of windows"),
     ],
 )
 def test_flags_that_make_no_sense_for_images_are_refused(folder, tmp_path, flags, message):

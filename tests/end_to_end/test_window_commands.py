@@ -168,7 +168,7 @@ def test_rows_have_no_runs_and_workers_give_none(folder):
     )
     assert "are for windows of a recording" in " ".join(refused.stderr.split())
     refused = run("fit", folder / "rows.csv", "-o", folder / "no", "--spectra", code=1)
-    assert "`spectra` are of windows" in " ".join(refused.stderr.split())
+    assert "--spectra are of windows" in " ".join(refused.stderr.split())
     refused = run(
         "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "out", "--workers", "1",
         "--per-run", folder / "r.csv", code=2,
@@ -192,3 +192,89 @@ def test_a_batch_on_workers_has_the_same_scores(folder):
     )
     (made,) = (folder / "batch").glob("*.csv")
     np.testing.assert_array_equal(pd.read_csv(made)["nll"], pd.read_csv(folder / "found.csv")["nll"])
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """Recordings with a label, a serial number and a remark; the model is fitted on all but what is labelled bad."""
+    folder = tmp_path_factory.mktemp("labelled")
+    for name, runs, seed, faulty in (("old", 12, 1, (3,)), ("new", 4, 2, (2,))):
+        frame = recording(runs, seed, faulty)
+        frame["fault"] = (frame["run"].isin(faulty) & (frame["time"] >= 0.32)).astype(int)
+        frame["serial"] = [f"{number:03}" for number in frame["run"]]
+        frame["remark"] = "by hand"
+        (folder / name).mkdir()
+        frame.to_csv(folder / name / f"{name}.csv", index=False)
+    cut = ("--window", "64", "--time", "time", "--group", "run", "--draws", "3")
+    told = run(
+        "fit", folder / "old", "-o", folder / "model", *cut, "--label", "fault", "--id", "serial", "--suspects", "3"
+    )
+    return folder, told
+
+
+def test_windows_with_rows_labelled_bad_are_left_out_of_training(labelled):
+    folder, told = labelled
+    assert "115 windows of 64 x 2 values" in told.stdout  # 12 runs of 10, less the 5 of the faulty half
+    assert "5 windows left out that hold samples labelled as anomalies" in told.stdout
+    suspects = pd.read_csv(folder / "model-suspects.csv", dtype=str)
+    assert set(suspects["serial"]) <= {f"{number:03}" for number in range(12)}
+    suspects.assign(bad="1").to_csv(folder / "said.csv", index=False)
+    cut = ("--window", "64", "--time", "time", "--group", "run", "--draws", "3", "--label", "fault", "--id", "serial")
+    again = run("fit", folder / "old", "-o", folder / "again", *cut, "--labelled", folder / "said.csv", "--json")
+    assert json.loads(again.stdout)["examples"] == 112
+
+
+def test_labels_and_columns_of_windows_go_to_evaluate_and_the_report(labelled):
+    folder, _ = labelled
+    run("assess", folder / "new", "-m", folder / "model", "--pass", "remark", "-o", folder / "found.csv")
+    found = pd.read_csv(folder / "found.csv", dtype={"serial": str})
+    assert (found["fault"] == ((found["group"] == 2) & (found["end"] >= 0.32))).all()
+    assert found["serial"].tolist() == [f"{group:03}" for group in found["group"]]
+    assert set(found["remark"]) == {"by hand"}
+    told = run("evaluate", folder / "found.csv", "--label", "fault", "--json")
+    assert json.loads(told.stdout)["total"]["auroc_base"] > 0.9
+    run("report", folder / "new", "-m", folder / "model", "--pass", "remark", "-o", folder / "page.html")
+    assert "normal (35)" in (folder / "page.html").read_text()
+
+
+def test_workers_pass_labels_and_columns_of_windows_too(labelled):
+    folder, _ = labelled
+    options = ("-m", folder / "model", "--pass", "remark", "--label", "fault", "--anomaly", "1")
+    run("assess", folder / "new", *options, "-o", folder / "alone.csv")
+    run("assess", folder / "new", *options, "--workers", "1", "--format", "csv", "-o", folder / "batch")
+    (made,) = (folder / "batch").glob("*.csv")
+    assert made.read_text() == (folder / "alone.csv").read_text()
+
+
+def test_machines_that_take_turns_in_a_file_of_semicolons_are_judged_as_apart(tmp_path):
+    """Two machines of a kind, each in its own phase; of the new rows of B the second half is broken."""
+
+    def machines(rows: int, seed: int, broken: int = 0) -> pd.DataFrame:
+        random, time = np.random.default_rng(seed), np.arange(rows)
+        one, two = (
+            pd.DataFrame({"zeit": time, "maschine": name, "druck": np.sin(time / 2 + phase)})
+            for name, phase in (("A", 0), ("B", 2))
+        )
+        two.loc[rows - broken :, "druck"] *= -3
+        both = pd.concat([one, two]).sort_values("zeit", kind="stable", ignore_index=True)
+        return both.assign(druck=(both["druck"] + 0.1 * random.normal(size=2 * rows)).round(4))
+
+    good, new = machines(640, 1), machines(160, 2, broken=80)
+    for name, frame in (("good", good), ("new", new)):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, sep=";", decimal=",")
+        frame.sort_values(["maschine", "zeit"]).to_csv(tmp_path / f"{name}_apart.csv", index=False)
+    cut = ("--window", "16", "--time", "zeit")
+    told = run("fit", tmp_path / "good.csv", "-o", tmp_path / "mixed", *cut, code=1).stderr.splitlines()
+    assert len(told) == 2, "how the file is read, and the error"
+    assert "--group maschine" in told[1]
+    found = {}
+    for name in ("", "_apart"):
+        run("fit", tmp_path / f"good{name}.csv", "-o", tmp_path / f"model{name}", *cut, "--group", "maschine")
+        out = tmp_path / f"found{name}.csv"
+        run("assess", tmp_path / f"new{name}.csv", "-m", tmp_path / f"model{name}", "-o", out)
+        found[name] = pd.read_csv(out)
+    pd.testing.assert_frame_equal(found[""].drop(columns="file"), found["_apart"].drop(columns="file"))
+    broken = (found[""]["group"] == "B") & (found[""]["start"] >= 80)
+    assert broken.sum() == 5
+    assert (found[""]["verdict"][broken] == "ANOMALY").all()
+    assert found[""]["nll"][broken].min() > found[""]["nll"][~broken].max()

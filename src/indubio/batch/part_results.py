@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from indubio.export import OnnxModel
 from indubio.export.file_digest import check_pinned
+from indubio.inputs.images import Images
 from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
-from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
@@ -74,15 +74,24 @@ class Assessor:
         """Whether rows are examples, so that a file can be cut anywhere."""
         return self._known is None or self._known.table is not None
 
-    def reading(self, source: Any, passed: tuple[str, ...], file_format: FileFormat | None = None) -> Reading:
+    def reading(
+        self,
+        source: Any,
+        passed: tuple[str, ...],
+        label: str | None = None,
+        anomaly_values: tuple[str, ...] | None = None,
+        file_format: FileFormat | None = None,
+    ) -> Reading:
         """How files are read for this model.
 
         Args:
             source: the files.
             passed: columns to pass through to the output.
+            label: column of labels to pass on as 0 and 1, where it is not the one the model knows.
+            anomaly_values: its values that mean anomaly.
             file_format: what is asked of the files; the rest is found out.
         """
-        return reading_for(self._known, self.schema, source, passed, file_format=file_format)
+        return reading_for(self._known, self.schema, source, passed, label, anomaly_values, file_format)
 
     def files(self, source: Any, file_format: FileFormat | None) -> list[Source]:
         """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
@@ -107,8 +116,9 @@ class Assessor:
             from indubio.explain import explained_table
 
             found, table = explained_table(self.scorer, part, top=top, contributions=contributions)
-        if isinstance(part, Table) and part.labels is not None and reading.table is not None:
-            table = table.append_column(reading.table.label, pa.array(part.labels.astype("int8")))
+        labels = None if isinstance(part, Images) else part.labels
+        if labels is not None and reading.label is not None and reading.label not in table.column_names:
+            table = table.append_column(reading.label, pa.array(labels.astype("int8")))
         return found, table
 
 

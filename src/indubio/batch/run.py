@@ -28,7 +28,15 @@ from indubio.workers import Workers, ended_its_workers
 
 T = TypeVar("T")
 Item = TypeVar("Item")
-OPTIONS = ("format", "passed", "top", "contributions", "shard_rows")  # that the files of results depend on
+OPTIONS = (
+    "format",
+    "passed",
+    "label",
+    "anomaly_values",
+    "top",
+    "contributions",
+    "shard_rows",
+)  # that the files of results depend on
 DEADLY = Refused("every worker that took it died: it may need more memory than they have.")
 WRITE_EVERY = 1.0  # seconds between two manifests, or more where writing one takes long
 WRITING_SHARE = 20  # a manifest is written for at most one part in so many of the time
@@ -43,7 +51,9 @@ class Batch(Settings):
         model: folder of a model, or an exported ONNX file.
         out: folder of results, path or URL.
         format: of the files in it.
-        passed: columns to pass through, such as a label.
+        passed: columns to pass through, such as a serial number.
+        label: column of labels to pass on as 0 and 1, where it is not the one the model knows.
+        anomaly_values: its values that mean anomaly; None takes 1 and true.
         top: so many top features of each anomaly and referral.
         contributions: also a column per feature: what it adds to the score, and its spread.
         shard_rows: rows of a Parquet file that are one piece of work, and one file of results.
@@ -56,6 +66,8 @@ class Batch(Settings):
     out: str
     format: Literal["csv", "parquet", "jsonl"] = "parquet"
     passed: tuple[str, ...] = ()
+    label: str | None = None
+    anomaly_values: tuple[str, ...] | None = None
     top: NotNegativeInt = 3
     contributions: bool = False
     shard_rows: AtLeastOne = SHARD_ROWS
@@ -112,12 +124,23 @@ def run_batch(
         )
     files = _files(_absolute(batch.source), assessor, batch.file_format)
     folder = OutFolder(_absolute(batch.out))
-    made_by = {"model": sent.digest} | {name: getattr(batch, name) for name in OPTIONS}
-    manifest = BatchManifest.opened(folder, made_by | {"passed": list(batch.passed)} | _asked(batch.file_format))
+    given = {name: getattr(batch, name) for name in OPTIONS}
+    plain = {name: list(one) if isinstance(one, tuple) else one for name, one in given.items() if one is not None}
+    manifest = BatchManifest.opened(folder, {"model": sent.digest} | plain | _asked(batch.file_format))
     folder.clear()
     manifest.keep(folder.sizes())
     manifest.write(folder)  # a target that cannot be written to is found now
-    order = BatchOrder(uuid.uuid4().hex, sent, folder, batch.format, batch.passed, batch.top, batch.contributions)
+    order = BatchOrder(
+        key=uuid.uuid4().hex,
+        model=sent,
+        out=folder,
+        format=batch.format,
+        passed=batch.passed,
+        top=batch.top,
+        contributions=batch.contributions,
+        label=batch.label,
+        anomaly_values=batch.anomaly_values,
+    )
     with _executor(order, workers, executor) as pool, _saving(manifest, folder) as save:
         known = _looked(pool, files, assessor, manifest)
         wanted = shards(known, batch.shard_rows, assessor.grouped_by)

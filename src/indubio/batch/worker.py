@@ -35,6 +35,8 @@ class BatchOrder:
         passed: columns to pass through.
         top: so many top features of each anomaly and referral.
         contributions: also what every feature adds to the score.
+        label: column of labels to pass on; None for the one the model knows.
+        anomaly_values: its values that mean anomaly.
     """
 
     key: str
@@ -44,6 +46,8 @@ class BatchOrder:
     passed: tuple[str, ...]
     top: int
     contributions: bool
+    label: str | None
+    anomaly_values: tuple[str, ...] | None
 
     @cached_property
     def assessor(self) -> Assessor:
@@ -124,7 +128,7 @@ def _tables(order: BatchOrder, shard: Shard) -> Iterator[tuple[pa.Table, dict[st
     assessor = order.assessor
     try:
         sources = list(shard.sources)
-        reading = assessor.reading(sources, order.passed)
+        reading = assessor.reading(sources, order.passed, order.label, order.anomaly_values)
         for part in reading.stream(sources):
             found, table = assessor.assessed(part, reading, top=order.top, contributions=order.contributions)
             yield table, {name: int(np.count_nonzero(found.verdict == name)) for name in Verdict}

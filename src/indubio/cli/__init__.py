@@ -3,6 +3,8 @@
 import sys
 
 from indubio.cli.app import app
+from indubio.cli.exit_codes import ExitCode
+from indubio.cli.interruption import interruptible
 from indubio.errors import IndubioError
 
 
@@ -12,11 +14,18 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
-        app()
+        with interruptible():
+            app()
     except IndubioError as error:
         if debug:
             raise
-        from rich.console import Console
+        from rich.text import Text
 
-        Console(stderr=True).print(f"[bold red]{type(error).__name__}:[/] {error}", highlight=False, soft_wrap=True)
-        raise SystemExit(1) from None
+        from indubio.cli.config_file import ConfigFileError
+        from indubio.cli.flag_names import with_flags
+        from indubio.cli.terminal import terminal
+
+        told = str(error) if isinstance(error, ConfigFileError) else with_flags(str(error))
+        said = Text.assemble((f"{type(error).__name__}:", "bold red"), " ", told)
+        terminal(stderr=True).print(said, soft_wrap=True)
+        raise SystemExit(ExitCode.FAILED) from None

@@ -25,6 +25,7 @@ from indubio.cli import (
     serve,
     tune,
 )
+from indubio.cli.exit_codes import exit_codes
 
 app = typer.Typer(
     name="indubio",
@@ -32,6 +33,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    epilog=exit_codes(),
 )
 
 app.command("demo")(demo.demo)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-FAILED_ON = 3  # exit code when --fail-on found what it looked for
-QUARANTINED = 4  # exit code when workers put files aside that cannot be assessed
 
 
 class FailOn(StrEnum):
@@ -61,8 +59,13 @@ def assess(
     ] = None,
     passed: Annotated[
         list[str] | None,
-        typer.Option("--pass", help="Column of the file to pass through, such as a label; repeatable."),
+        typer.Option("--pass", help="Column of the file to pass through, of a window its first value; repeatable."),
     ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Label column to pass on as 0 and 1, for `evaluate`; of a window, 1 if any sample is."),
+    ] = None,
+    anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
     separator: Separator = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
@@ -99,7 +102,7 @@ def assess(
         PointsBy, typer.Option(help="The mean of the windows' scores, or of what the time step adds to each.")
     ] = PointsBy.SCORE,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help=f"Exit with code {FAILED_ON} when there is such a verdict, or drift.")
+        FailOn | None, typer.Option(help=f"Exit with code {ExitCode.FOUND} when there is such a verdict, or drift.")
     ] = None,
     processes: Annotated[
         int | None,
@@ -121,8 +124,6 @@ def assess(
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext
 
-    from rich.console import Console
-
     from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
@@ -130,6 +131,9 @@ def assess(
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
+    from indubio.cli.terminal import terminal
+    from indubio.cli.unused_columns import tell_unused
+    from indubio.errors import DataError
     from indubio.inputs.images import are_images
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
@@ -162,6 +166,8 @@ def assess(
             as_json=as_json,
             format=out_format.value if out_format else None,
             passed=tuple(passed or ()),
+            label=label,
+            anomaly_values=tuple(anomaly) if anomaly else None,
             top=top,
             contributions=contributions,
             shard_rows=shard_rows,
@@ -169,9 +175,9 @@ def assess(
             file_format=asked,
         )
         if outcome.quarantined:
-            raise typer.Exit(QUARANTINED)
+            raise typer.Exit(ExitCode.INCOMPLETE)
         if fail_on is not None and _found(outcome.verdicts, False, fail_on):
-            raise typer.Exit(FAILED_ON)
+            raise typer.Exit(ExitCode.FOUND)
         return
     assessor = Assessor.load(model, sha256=sha256)
     verdicts: Counter[str] = Counter()
@@ -185,7 +191,7 @@ def assess(
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = assessor.reading(path, tuple(passed or ()), asked)
+        reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
         tell_files(reading.files(path))
         with counter("assessed") as count:
             for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
@@ -199,6 +205,9 @@ def assess(
                 if recording is not None:
                     recording.see(part, found)
                 count(len(found))
+        if not verdicts.total():
+            raise DataError(f"{source}: there are no rows.")
+        tell_unused(path, reading, known=True)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     summary: dict[str, Any] = {"examples": verdicts.total()} | {
@@ -211,13 +220,13 @@ def assess(
         typer.echo(json_text(summary | {"out": out, "drift": drift or drifted}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
-        console = Console(stderr=True)
-        console.print(f"{summary['examples']} examples: {words}.", highlight=False)
+        console = terminal(stderr=True)
+        console.print(f"{summary['examples']} examples: {words}.")
         told = [line for known in (selecting, recording) if known is not None for line in known.words()]
         for line in (*told, f"Drift: {drifted}."):
-            console.print(line, highlight=False, soft_wrap=True, markup=False)
+            console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
-        raise typer.Exit(FAILED_ON)
+        raise typer.Exit(ExitCode.FOUND)
 
 
 def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:

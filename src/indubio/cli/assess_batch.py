@@ -13,7 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_options import tell_files
+from indubio.cli.terminal import terminal
 from indubio.io.json_text import json_text
 from indubio.io.sources import opened
 from indubio.workers import Workers
@@ -21,7 +23,6 @@ from indubio.workers import Workers
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks
 MOST_WORKERS = 16  # shown, the slowest first
 MOST_REASONS = 10  # shown; the manifest has all
-INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 
 
 def assess_batch(
@@ -54,7 +55,7 @@ def assess_batch(
     given = {name: value for name, value in options.items() if value is not None}
     batch = Batch(source=source, model=model, out=out, **given)
     tell_files(opened(source, batch.file_format)[:1])
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     last: list[BatchAdvance] = []
     with _display(console) as show:
 
@@ -66,13 +67,13 @@ def assess_batch(
             found = run_batch(batch, workers, tell=tell)
         except KeyboardInterrupt:
             done = f"{last[0].done} of {last[0].total} shards are done and kept" if last else "nothing was begun"
-            console.print(f"Stopped: {done}. Run the same command again to go on.", highlight=False)
-            raise typer.Exit(INTERRUPTED) from None
+            console.print(f"Stopped: {done}. Run the same command again to go on.")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
     if as_json:
         typer.echo(json_text(asdict(found) | {"examples": found.examples, "out": out}))
     else:
         for line in _words(found, out):
-            console.print(line, highlight=False, soft_wrap=True, markup=False)
+            console.print(line, soft_wrap=True)
     return found
 
 
@@ -103,7 +104,7 @@ def _display(console: Console) -> Iterator[Callable[[BatchAdvance], None]]:
         nonlocal due
         if advance.seconds >= due:
             due = advance.seconds + TELL_EVERY
-            console.print(_line(advance), highlight=False)
+            console.print(_line(advance))
 
     yield tell
 

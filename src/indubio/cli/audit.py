@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.server_options import DATABASE, STATE, opened, require_server
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 audit = typer.Typer(
     help="The server's audit trail: verified, exported, its head to keep elsewhere.", no_args_is_help=True
 )
-TAMPERED = 4  # exit code when the trail is not whole
-UNPROVEN = 5  # exit code when nothing was found, and nothing shows that the end is there
 UNPROVEN_WORDS = "nothing was changed, but the end is not proven: no head that was kept elsewhere was given"
 
 
@@ -79,7 +78,7 @@ def verified(
         words += "" if stamped is None else f", stamped {stamped}"
         typer.echo(f"{words}: {'NOT whole' if findings else UNPROVEN_WORDS if unproven else 'whole'}.")
     if findings or unproven:
-        raise typer.Exit(TAMPERED if findings else UNPROVEN)
+        raise typer.Exit(ExitCode.INCOMPLETE if findings else ExitCode.UNPROVEN)
 
 
 def _database_verified(

@@ -121,7 +121,7 @@ def _configured(paths: list[Path]) -> "dict[str, Detector]":
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         raise ConfigError(f"--config: files need different names, got {quoted(stems)}: tables name detectors by them.")
-    return {path.stem: detector_of(read_config(path), str(path)) for path in paths}
+    return {path.stem: detector_of(read_config(path), path) for path in paths}
 
 
 def _chosen(against: str | None, names: list[str]) -> str:
@@ -133,9 +133,8 @@ def _chosen(against: str | None, names: list[str]) -> str:
 
 
 def _tell(standings: "Standings", chosen: str, written: list[Path], as_json: bool) -> None:
-    from rich.console import Console
-
     from indubio.benchmark import MEASURES, detection_sheet, uncertainty_sheet
+    from indubio.cli.terminal import terminal
     from indubio.io.json_text import json_text
 
     if as_json:
@@ -170,12 +169,12 @@ def _tell(standings: "Standings", chosen: str, written: list[Path], as_json: boo
         }
         typer.echo(json_text(told))
         return
-    console = Console()
+    console = terminal()
     for league, made in (("detection", detection_sheet), ("uncertainty", uncertainty_sheet)):
         if standings.league(league):
             _print(console, made(standings), SHOWN[league])
     for path in written:
-        console.print(str(path), highlight=False, soft_wrap=True)
+        console.print(str(path), soft_wrap=True)
 
 
 def _print(console: "Console", sheet: "Sheet", shown: tuple[str, ...]) -> None:

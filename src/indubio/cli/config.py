@@ -17,6 +17,6 @@ def config(
         typer.echo(default_toml(), nl=False)
         return
     given = read_config(check)
-    detector_of(given, str(check))
+    detector_of(given, check)
     reading_of(given)
     typer.echo(f"{check}: fine.")

@@ -12,9 +12,11 @@ from indubio.inputs.reading import Reading
 from indubio.io.toml_file import read_toml
 from indubio.settings import refuse_unknown
 
-DEEPEST = 20  # tables and lists within each other; the settings have five
-TOO_DEEP = f"tables and lists are nested too deeply: a configuration has at most {DEEPEST} within each other."
 DATA = "data"  # the part of a configuration that says how files are read
+
+
+class ConfigFileError(ConfigError):
+    """A setting in a configuration file has a value it must not have; it goes by its name there, not by a flag."""
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
@@ -36,14 +38,21 @@ def merged(config: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any
     return out
 
 
-def detector_of(config: Mapping[str, Any], where: str = "the configuration") -> Detector:
-    """The unfitted detector that a configuration describes."""
-    for name in config:
-        refuse_unknown(name, (*DETECTOR_KEYS, DATA))
+def detector_of(config: Mapping[str, Any], file: Path | None = None) -> Detector:
+    """The unfitted detector that a configuration describes.
+
+    Args:
+        config: what the file and the flags say.
+        file: it is from; None where there are flags only.
+    """
     try:
+        for name in config:
+            refuse_unknown(name, (*DETECTOR_KEYS, DATA))
         return detector_from_plain({name: value for name, value in config.items() if name != DATA})
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        if file is None:
+            raise
+        raise ConfigFileError(f"{file}: {error}") from None
 
 
 def reading_of(config: Mapping[str, Any]) -> Reading:

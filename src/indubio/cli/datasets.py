@@ -20,12 +20,13 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
     """List the collections with sizes, sources, licences and whether they are here."""
     if context.invoked_subcommand is not None:
         return
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    from indubio.cli.terminal import terminal
     from indubio.collections import DATASETS, cache_folder, data_folder
 
-    console = Console()
+    console = terminal()
     for name, collection in DATASETS.items():
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         table.add_row("tasks", ", ".join(collection.tasks))
@@ -33,12 +34,12 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
         table.add_row("source", ", ".join(collection.sources))
         table.add_row("licence", collection.licence)
         table.add_row("cite", collection.citation)
-        console.print(f"[bold]{name}[/]  {collection.title}", highlight=False)
-        console.print(table, highlight=False)
+        console.print(Text.assemble((name, "bold"), "  ", collection.title))
+        console.print(table)
         console.print()
     local = data_folder(folder)
-    console.print(f"local folder: {local or 'none (set INDUBIO_DATA)'}", highlight=False, soft_wrap=True)
-    console.print(f"cache: {cache_folder()}", highlight=False, soft_wrap=True)
+    console.print(f"local folder: {local or 'none (set INDUBIO_DATA)'}", soft_wrap=True)
+    console.print(f"cache: {cache_folder()}", soft_wrap=True)
 
 
 @datasets.command("fetch")
@@ -47,18 +48,17 @@ def fetch_dataset(
     folder: Folder = None,
 ) -> None:
     """Download what is not here yet of a collection into the cache, with checksums."""
-    from rich.console import Console
-
+    from indubio.cli.terminal import terminal
     from indubio.collections import DATASETS, fetch, find
 
     if name not in DATASETS:
         raise typer.BadParameter(f"there is no collection {name!r}; there are {', '.join(DATASETS)}.")
-    console = Console()
+    console = terminal()
     files = DATASETS[name].files
     wanted = [file for file in files if find(file, folder) is None]
     for file in wanted:
-        console.print(str(fetch(file, folder=folder)), highlight=False, soft_wrap=True)
-    console.print(f"{name}: {len(files) - len(wanted)} files were here, {len(wanted)} fetched.", highlight=False)
+        console.print(str(fetch(file, folder=folder)), soft_wrap=True)
+    console.print(f"{name}: {len(files) - len(wanted)} files were here, {len(wanted)} fetched.")
 
 
 def _presence(collection: "Collection", folder: Path | None) -> str:

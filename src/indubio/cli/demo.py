@@ -21,15 +21,15 @@ def demo(
 ) -> None:
     """Fit on healthy cases of real data, judge new ones, and show what the uncertainty buys."""
     import numpy as np
-    from rich.console import Console
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
     from indubio.cli.progress import fit_bar
+    from indubio.cli.terminal import terminal
     from indubio.detector import DEFAULT_POSTERIOR, Detector
     from indubio.evaluation import evaluate
 
-    console = Console()
+    console = terminal()
     data = load_breast_cancer()
     benign = data.data[data.target == 1]
     malignant = data.data[data.target == 0]
@@ -37,7 +37,7 @@ def demo(
     test = np.concatenate([unseen, malignant])
     labels = np.repeat([0, 1], [len(unseen), len(malignant)])
     console.print(
-        f"[bold]Breast cancer Wisconsin[/] (comes with scikit-learn), {train.shape[1]} features. "
+        f"Breast cancer Wisconsin (comes with scikit-learn), {train.shape[1]} features. "
         f"Fitted on {len(train)} benign cases only; tested on {len(unseen)} other benign "
         f"and {len(malignant)} malignant ones."
     )
@@ -68,7 +68,7 @@ def demo(
         page = html_report(detector, test, found=found, labels=labels, title="Breast cancer Wisconsin")
         with whole_file(report) as file:
             file.write(page.encode())
-        console.print(f"The report is in {report}.", highlight=False, soft_wrap=True)
+        console.print(f"The report is in {report}.", soft_wrap=True)
 
 
 def _metrics_table(evaluation: "Evaluation") -> "Table":

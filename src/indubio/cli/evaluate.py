@@ -52,10 +52,9 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
-    from rich.console import Console
-
     from indubio import evaluation
     from indubio.cli.file_options import file_format
+    from indubio.cli.terminal import terminal
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
@@ -67,6 +66,11 @@ def evaluate(
             f"{source}: none of {', '.join(UNCERTAINTY_COLUMNS)} is there. Name a column by --uncertainty."
         )
     labels = Roles(label=label, anomaly_values=tuple(anomaly) if anomaly else None).labels(table, str(source))
+    if labels.all() or not labels.any():
+        raise DataError(
+            f'{source}: all {len(labels)} rows have one label in "{label}": nothing can be told apart. Name the value '
+            "that means anomaly by --anomaly, or give rows of both kinds."
+        )
     called = _numbers(table, probability) >= threshold if probability else _numbers(table, prediction)
     results = {
         name: evaluation.evaluate(
@@ -81,12 +85,12 @@ def evaluate(
         plain = {words: asdict(errors) for words, errors in referral.items()}
         typer.echo(json_text(told | ({"cost": cost} if cost else {}) | ({"referral": plain} if plain else {})))
         return
-    Console().print(_table(results))
+    terminal().print(_table(results))
     if referral:
-        Console().print(_bought(**referral), highlight=False, soft_wrap=True)
+        terminal().print(_bought(**referral), soft_wrap=True)
     if cost:
         amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
-        Console().print(f"Cost an example: {amounts}.", highlight=False, soft_wrap=True)
+        terminal().print(f"Cost an example: {amounts}.", soft_wrap=True)
 
 
 def _referral(table: "pa.Table", labels: "np.ndarray", called: "np.ndarray") -> "dict[str, VerdictErrors]":

@@ -11,10 +11,9 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="ONNX file to write.")],
 ) -> None:
     """Write a model as one ONNX graph; `indubio assess --model FILE.onnx` then works without torch."""
-    from rich.console import Console
-
+    from indubio.cli.terminal import terminal
     from indubio.export import export_onnx
     from indubio.storage import load
 
     export_onnx(load(model), out)
-    Console(stderr=True).print(f"{out}: {out.stat().st_size / 1024:.0f} kB.", highlight=False)
+    terminal(stderr=True).print(f"{out}: {out.stat().st_size / 1024:.0f} kB.")

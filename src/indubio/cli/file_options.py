@@ -43,7 +43,6 @@ def file_format(
     sheet: str | None,
 ) -> "FileFormat | None":
     """What the flags ask of files; None for nothing."""
-    from indubio.errors import ConfigError
     from indubio.io.file_format import FileFormat
 
     given: dict[str, Any] = {
@@ -55,11 +54,7 @@ def file_format(
         "sheet": sheet,
     }
     asked = {name: value for name, value in given.items() if value is not None}
-    try:
-        return FileFormat(**asked) if asked else None
-    except ConfigError as error:
-        flag = str(error).replace("`", "--", 1).replace("`", "", 1)
-        raise ConfigError(flag.replace("skip_lines", "skip-lines")) from None
+    return FileFormat(**asked) if asked else None
 
 
 def plain_format(wanted: "FileFormat | None") -> dict[str, Any] | None:
@@ -69,14 +64,15 @@ def plain_format(wanted: "FileFormat | None") -> dict[str, Any] | None:
 
 def tell_files(files: "Sequence[Source]") -> None:
     """Say on stderr how files are read, where it is not the plain way; files that are read alike have one line."""
-    from rich.console import Console
+    from indubio.cli.flag_names import with_flags
+    from indubio.cli.terminal import terminal
 
     said = {file.name: file.said for file in files}
     counts = Counter(line for line in said.values() if line is not None)
     first = {line: name for name, line in reversed(said.items()) if line is not None}
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     for line, count in list(counts.items())[:MOST_TOLD]:
         others = f" and {count - 1} more" if count > 1 else ""
-        console.print(f"{first[line]}{others}: {line}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{first[line]}{others}: {with_flags(line)}", soft_wrap=True)
     if len(counts) > MOST_TOLD:
-        console.print(f"and {len(counts) - MOST_TOLD} other ways of writing.", highlight=False, soft_wrap=True)
+        console.print(f"and {len(counts) - MOST_TOLD} other ways of writing.", soft_wrap=True)

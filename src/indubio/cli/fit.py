@@ -31,11 +31,17 @@ def fit(
         str | None, typer.Option(help="Feature columns, with commas; default: all others.", rich_help_panel=DATA)
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", help="Column passed through; repeatable.", rich_help_panel=DATA)
+        list[str] | None,
+        typer.Option(
+            "--id", help="Column passed through, of a window its first value; repeatable.", rich_help_panel=DATA
+        ),
     ] = None,
     time: Annotated[str | None, typer.Option(help="Time column, passed through.", rich_help_panel=DATA)] = None,
     label: Annotated[
-        str | None, typer.Option(help="Label column; rows that are anomalies are left out.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            help="Label column; rows that are anomalies, and windows with any, are left out.", rich_help_panel=DATA
+        ),
     ] = None,
     anomaly: Annotated[
         list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).", rich_help_panel=DATA)
@@ -87,6 +93,9 @@ def fit(
     rate: Annotated[
         float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
     ] = None,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Sort each file by group and time first.", rich_help_panel=WINDOWS)
+    ] = False,
     gaps: Annotated[str | None, typer.Option(help="error, leave, hold or linear.", rich_help_panel=WINDOWS)] = None,
     longest_gap: Annotated[
         float | None, typer.Option(help="Longest gap to bridge, in seconds.", rich_help_panel=WINDOWS)
@@ -226,6 +235,7 @@ def fit(
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
+    from indubio.cli.unused_columns import tell_unused
     from indubio.configuration import to_plain
     from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
@@ -263,11 +273,15 @@ def fit(
         "seed": seed,
         "data": _images(size, colour, roles | cut)
         if are_images(source)
-        else _windows(time, group, columns, tag, value, quality, window, step, rate, gaps, longest_gap)
+        else _windows(roles, tag, value, quality, window, step, rate, gaps, longest_gap, sort)
         if window is not None
         else {"table": roles},
     }
     flags["data"]["file_format"] = plain_format(file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
+    if window is None and not given.get("data", {}).get("windowing") and not are_images(source):
+        lost = {**cut, "value": value, "quality": quality, "sort": sort or None, "sampling_rate": sampling_rate}
+        if named := [f"--{name.replace('_', '-')}" for name, one in lost.items() if one is not None]:
+            raise ConfigError(f"{', '.join(named)}: for windows of a recording. Pass --window too, or leave it out.")
     if epochs is not None and kind in POSTERIORS and not POSTERIORS[kind].TRAINED:
         raise ConfigError(
             f"--epochs is for posteriors that are trained, and `{kind}` is computed: leave it out, or pass one that is "
@@ -276,7 +290,7 @@ def fit(
     if not are_images(source) and (size is not None or colour is not None):
         raise ConfigError(f"--size and --colour are for images (.png, .jpg, .jpeg), and {source} holds none.")
     settings = merged(given, flags)
-    detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    detector, reading = detector_of(settings, config), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
@@ -285,6 +299,8 @@ def fit(
         reading = reading.resolved(path)
         tell_files(reading.files(path))
         data = _data(path, reading, stream, buffer)
+        if columns is None:
+            tell_unused(path, reading, known=False)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands
@@ -435,9 +451,7 @@ def _roles(
 
 
 def _windows(
-    time: str | None,
-    group: str | None,
-    columns: str | None,
+    roles: "Mapping[str, Any]",
     tag: str | None,
     value: str | None,
     quality: str | None,
@@ -446,9 +460,16 @@ def _windows(
     rate: float | None,
     gaps: str | None,
     longest_gap: float | None,
+    sort: bool,
 ) -> dict[str, Any]:
+    from indubio.errors import ConfigError
+
+    if roles["categorical"] is not None:
+        raise ConfigError("--categorical is for tables, and windows are of numbers: pass such a column as --id.")
     long = {"kind": "long", "tag": tag, "value": value, "quality": quality}
-    layout = {"time": time, "group": group, "sensors": _listed(columns)} | (long if tag else {"kind": "wide"})
+    beside = {name: roles[name] for name in ("time", "group", "ids", "label", "anomaly_values")}
+    beside["ordered"] = False if sort else None
+    layout = {"sensors": roles["columns"]} | beside | (long if tag else {"kind": "wide"})
     windowing = {"length": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap}
     return {"layout": layout, "windowing": windowing}
 
@@ -457,8 +478,8 @@ def _tell(
     detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
     import numpy as np
-    from rich.console import Console
 
+    from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
     from indubio.inputs.images import Images
@@ -488,14 +509,13 @@ def _tell(
     if as_json:
         typer.echo(json_text(told))
         return
-    console = Console()
+    console = terminal()
     what = "windows" if cut is not None else "images" if isinstance(data, Images) else "rows"
     size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
         f"{'' if spectra is None else f', {spectra.count} features each'}"
         f"{', streamed' if streamed else ''}; saved to {out}.",
-        highlight=False,
         soft_wrap=True,
     )
     reference = detector.reference_
@@ -503,33 +523,29 @@ def _tell(
         console.print(
             f"Calibrated on {reference.examples} {what} that the draws have not seen; "
             f"the smallest p-value is {1 / (reference.fewest + 1):.2g}.",
-            highlight=False,
             soft_wrap=True,
         )
     else:
-        console.print("Calibrated on its training scores: there are no p-values.", highlight=False, soft_wrap=True)
+        console.print("Calibrated on its training scores: there are no p-values.", soft_wrap=True)
     console.print(
         f"It would call {own} of the {detector.n_reference_} {what} that it compares with anomalies "
         f"({own / detector.n_reference_:.1%}).",
-        highlight=False,
         soft_wrap=True,
     )
     if told["left_out_of_calibration"]:
         console.print(
             f"{told['left_out_of_calibration']} {what} were left out of calibration as likely anomalies.",
-            highlight=False,
             soft_wrap=True,
         )
     if listed is not None:
         console.print(
             f"Suspects are in {listed}: fill in its column `bad`, and fit again with --labelled.",
-            highlight=False,
             soft_wrap=True,
         )
     if told["read"]:
-        console.print(f"Read: {told['read']}.", highlight=False, soft_wrap=True)
+        console.print(f"Read: {told['read']}.", soft_wrap=True)
     if detector.findings_:
-        console.print("Before you rely on it:", style="bold", highlight=False)
+        console.print("Before you rely on it:", style="bold")
     for finding in detector.findings_:
         text = f"- {finding.what} {finding.follows} {finding.flags}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)

@@ -54,17 +54,17 @@ def _onnx(path: Path) -> dict[str, Any]:
 
 
 def _print(sections: dict[str, dict[str, str]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Column, Table
 
-    console = Console()
+    from indubio.cli.terminal import terminal
+
+    console = terminal()
     for title, rows in sections.items():
         table = Table("name", Column("value", overflow="fold"), show_header=False, box=None, padding=(0, 2, 0, 2))
         for name, value in rows.items():
-            table.add_row(escape(name), escape(value))
-        console.print(f"[bold]{title}[/]")
-        console.print(table, highlight=False)
+            table.add_row(name, value)
+        console.print(title, style="bold")
+        console.print(table)
 
 
 def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:

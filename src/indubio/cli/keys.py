@@ -55,8 +55,9 @@ def listed(
         ]
         typer.echo(json_text({"keys": plain}))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from indubio.cli.terminal import terminal
 
     table = Table("name", "role", "sites", "made", "revoked")
     for key in known:
@@ -67,7 +68,7 @@ def listed(
             f"{key.at:%Y-%m-%d %H:%M}",
             f"{key.revoked:%Y-%m-%d %H:%M}" if key.revoked else "",
         )
-    Console().print(table)
+    terminal().print(table)
 
 
 @keys.command("revoke")

@@ -28,9 +28,8 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
-    from rich.console import Console
-
     from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.terminal import terminal
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import reading_for
     from indubio.inputs.tables import Table
@@ -69,10 +68,9 @@ def learn(
     if as_json:
         typer.echo(json_text(told))
         return
-    Console().print(
+    terminal().print(
         f"Learned from {found.reviewed} labels, {found.anomalies} of anomalies, which are about "
         f"{found.prevalence:.2g} of all; the referral rule is fitted on {len(unlabelled)} recent examples; "
         f"saved to {out}.",
-        highlight=False,
         soft_wrap=True,
     )

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from math import isnan
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,6 +15,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from indubio.cli.terminal import terminal
+
 if TYPE_CHECKING:  # scoring an ONNX model must not import the training
     from indubio.grids import GridAdvance
     from indubio.training.loop import Progress, Report
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # scoring an ONNX model must not import the training
 @contextmanager
 def fit_bar() -> "Iterator[Report]":
     """A callback for `Detector.fit(progress=...)` that draws a bar while the block runs."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -51,7 +52,7 @@ def counter(word: str) -> Iterator[Callable[[int], None]]:
     Args:
         word: what was done to them.
     """
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} examples {task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(word, total=None)
@@ -61,7 +62,7 @@ def counter(word: str) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def cell_bar() -> "Iterator[Callable[[GridAdvance], None]]":
     """A bar over the cells, and one line a cell where nobody is looking."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
@@ -70,6 +71,6 @@ def cell_bar() -> "Iterator[Callable[[GridAdvance], None]]":
             left = "" if advance.cpu_left is None else f"{advance.cpu_left / 60:.0f} min of processor time left"
             bar.update(task, completed=advance.done, total=advance.total, description=left)
             if not console.is_terminal and advance.latest is not None:
-                console.print(f"{advance.done}/{advance.total} {advance.latest.name} {left}", highlight=False)
+                console.print(f"{advance.done}/{advance.total} {advance.latest.name} {left}")
 
         yield tell

@@ -28,10 +28,9 @@ def report(
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
-    from rich.console import Console
-
     from indubio.cli.file_options import file_format, tell_files
     from indubio.cli.standard_input import named_source
+    from indubio.cli.terminal import terminal
     from indubio.inputs.reading import reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
@@ -48,4 +47,4 @@ def report(
     )
     with whole_file(out) as file:
         file.write(page.encode())
-    Console(stderr=True).print(f"{out}: {len(data)} examples, {len(page) / 1024:.0f} kB.", highlight=False)
+    terminal(stderr=True).print(f"{out}: {len(data)} examples, {len(page) / 1024:.0f} kB.")

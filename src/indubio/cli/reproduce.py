@@ -46,9 +46,8 @@ def reproduce(
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
-    from rich.console import Console
-
     from indubio.cli.progress import cell_bar
+    from indubio.cli.terminal import terminal
     from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, sensor_names, write_results
     from indubio.workers import Workers
 
@@ -75,8 +74,8 @@ def reproduce(
             failed = error
     made = experiments(cells, store, ("disagreement",) if disagreement else ())
     written = write_results(made, store, out, figures=figures)
-    console = Console()
+    console = terminal()
     for path in written:
-        console.print(str(path), highlight=False, soft_wrap=True)
+        console.print(str(path), soft_wrap=True)
     if failed is not None:
         raise failed

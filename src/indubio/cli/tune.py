@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from indubio.tuning import Found, Step
-
-INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
 
 
 def tune(
@@ -57,11 +56,10 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Search for an architecture and a learning rate, without labels."""
-    from rich.console import Console
-
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.fit import _roles
+    from indubio.cli.terminal import terminal
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
     from indubio.workers import Workers
@@ -74,23 +72,23 @@ def tune(
         },
     }
     settings = merged(read_config(config), flags)
-    detector, reading = detector_of(settings, str(config) if config else "the flags"), reading_of(settings)
+    detector, reading = detector_of(settings, config), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
     tell_files(reading.files(source))
     sample = sampled(ExampleStream(source, reading), rows, seed)
     where = study or out.with_suffix(".db")
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     try:
         with _bar(console) as tell:
             found = search(detector, sample, where, wanted, hands, tell)
     except KeyboardInterrupt:
-        console.print(f"Stopped: what was tried is kept in {where}. Run the same command again to go on.", markup=False)
+        console.print(f"Stopped: what was tried is kept in {where}. Run the same command again to go on.")
         so_far = best_so_far(detector, sample, where, wanted)
         if so_far is not None:
             _write(so_far, settings, out)
             _tell(so_far, out, as_json)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     _write(found, settings, out)
     _tell(found, out, as_json)
 
@@ -107,8 +105,7 @@ def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
 
 
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
-    from rich.console import Console
-
+    from indubio.cli.terminal import terminal
     from indubio.io.json_text import json_text
 
     if as_json:
@@ -117,7 +114,7 @@ def _tell(found: "Found", out: Path, as_json: bool) -> None:
         best = {"separation": found.judged.separation, "nll": found.judged.nll}
         typer.echo(json_text(told | {"best": best, "given": usual}))
         return
-    console = Console()
+    console = terminal()
     failed = f", {found.failed} could not be trained" if found.failed else ""
     lines = [f"{found.done} settings tried{failed}. The best, in {out}:"]
     lines.append(f"  separation {found.judged.separation:.4f}, held-out NLL {found.judged.nll:.4g}")
@@ -127,7 +124,7 @@ def _tell(found: "Found", out: Path, as_json: bool) -> None:
         )
     lines.append("Separation is of good rows from the same with one column broken: 0.5 is blind, 1 is perfect.")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
 
 
 @contextmanager

@@ -67,13 +67,11 @@ def check_labelled(path: Path, label: str | None) -> list[str]:
         (file,) = opened(path)
         there = list(file.schema.names)
         if label is None:
-            raise DataError(f"{path}: which column holds the labels? Name it by `label` (--label): {quoted(there)}.")
+            raise DataError(f"{path}: which column holds the labels? Name it by `label`: {quoted(there)}.")
         needed = [label]
     missing = [name for name in needed if name not in there]
     if missing:
-        raise DataError(
-            f"{path} has no {quoted(missing)}; it has {quoted(there)}. Name its labels by `label` (--label)."
-        )
+        raise DataError(f"{path} has no {quoted(missing)}; it has {quoted(there)}. Name its labels by `label`.")
     return there
 
 
@@ -103,7 +101,7 @@ def _anomalous(given: np.ndarray, path: Path, anomaly: Sequence[str] | None) -> 
     if not np.isin(given, [0, 1]).all():
         raise DataError(
             f"{path}: labels must be 0 and 1, but there are {quoted(np.unique(given)[:5])}. Say which values mean "
-            "anomaly by `anomaly` (--anomaly)."
+            "anomaly by `anomaly`."
         )
     return given.astype(bool)
 
@@ -126,6 +124,6 @@ def _numbers(features: pa.Table, name: str, path: Path) -> np.ndarray:
         values = pc.cast(features.column(name), pa.float64())
     except pa.ArrowException:
         raise DataError(
-            f"{path}: column {name!r} does not hold numbers. Encode it, or leave it out by `ignore` (--ignore)."
+            f"{path}: column {name!r} does not hold numbers. Encode it, or leave it out by `ignore`."
         ) from None
     return np.asarray(values.to_numpy(), dtype=np.float64)

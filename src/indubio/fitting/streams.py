@@ -208,8 +208,9 @@ def survey(
     sample, trained = [], 0
     for block in told_blocks(stream, report, "reading"):
         with named_errors(block):
-            values = named_rows(block.data, outline.schema).values
-            require_finite(values, outline.schema.encoded_names, missing_allowed=missing != "error")
+            rows = named_rows(block.data, outline.schema)
+            values = rows.values
+            require_finite(values, rows.names, missing_allowed=missing != "error", place=rows.place)
         training = split.is_trained(block.places)
         trained += int(np.count_nonzero(training))
         sample.append(values[training & (split.number(block.places, SAMPLED) < share)])

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import DataError, quoted
+from indubio.io.arrow_columns import Place
 
 
 def require_numbers(frame: Any) -> None:
@@ -26,20 +27,31 @@ def require_numbers(frame: Any) -> None:
 
 
 def require_finite(
-    rows: Float[np.ndarray, "examples ..."], names: Sequence[str] | None, *, missing_allowed: bool
+    rows: Float[np.ndarray, "examples ..."],
+    names: Sequence[str] | None,
+    *,
+    missing_allowed: bool,
+    place: Place | None = None,
 ) -> None:
-    """Refuse infinite values, and missing ones unless they are allowed; say how many and where the first is."""
+    """Refuse infinite values, and missing ones unless they are allowed; say how many and where the first is.
+
+    Args:
+        rows: to look at.
+        names: of the columns.
+        missing_allowed: whether NaN is.
+        place: where the i-th row is; None numbers them.
+    """
     if np.isfinite(rows.sum()):  # one pass and no copy when all is well, which is nearly always
         return
     infinite = np.isinf(rows)
     if infinite.any():
-        raise DataError(f"{_where(infinite, 'infinity (inf)', names)}. Remove them or replace them by numbers.")
+        raise DataError(f"{_where(infinite, 'infinity (inf)', names, place)}. Remove them or replace them by numbers.")
     missing = np.isnan(rows)
     if missing.any() and not missing_allowed:
-        raise DataError(f'{_where(missing, "NaN", names)}. Drop them or pass missing="median".')
+        raise DataError(f'{_where(missing, "NaN", names, place)}. Drop them, or fit with missing="median" or "refer".')
 
 
-def _where(bad: np.ndarray, what: str, names: Sequence[str] | None) -> str:
+def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Place | None) -> str:
     rows = bad.reshape(len(bad), -1).any(axis=1)
     row, *place = np.argwhere(bad)[0]
     if len(place) == 2:
@@ -48,4 +60,5 @@ def _where(bad: np.ndarray, what: str, names: Sequence[str] | None) -> str:
         at = f"pixel {place[0]}, {place[1]}, channel {place[2]}"
     else:
         at = f"column {place[0]}" if names is None else f'column "{names[place[0]]}"'
-    return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: row {row}, {at})"
+    where = f"row {row}" if place_of is None else place_of(int(row))
+    return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: {where}, {at})"

@@ -152,6 +152,10 @@ def _left_out(seen: SeenExamples, columns: list[str]) -> str:
         return "--colour grey"
     if seen.windows:
         return "name the other sensors with --columns"
+    return _as_ids(columns)
+
+
+def _as_ids(columns: list[str]) -> str:
     return " ".join(f"--id {quote(name)}" for name in columns[:LISTED]) + (" ..." if len(columns) > LISTED else "")
 
 
@@ -196,11 +200,14 @@ def _labels(seen: SeenExamples) -> DataFinding | None:
     if not seen.labels:
         return None
     name, *others = seen.labels
-    way_out, flags = "Leave it out.", f"Leave it out: {_left_out(seen, seen.labels)}."
-    if not seen.windows:
-        rest = f" {_left_out(seen, others)}" if others else ""
-        way_out = f'Read it as one: read_table(..., label="{name}").inliers(), or leave it out.'
-        flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
+    rest = f" {_as_ids(others)}" if others else ""
+    read = (
+        f'Wide(..., label="{name}") and windows.inliers()'
+        if seen.windows
+        else f'read_table(..., label="{name}").inliers()'
+    )
+    way_out = f"Read it as one: {read}, or leave it out."
+    flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
     return DataFinding(
         kind="label",
         what=f"{named(seen.labels)}: like a label, but among the features.",
@@ -220,7 +227,7 @@ def _ids(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
         what=f"{named(columns)}: another value in every {'window' if seen.windows else 'row'}, counting up or down, as "
         "of an id, a counter or a time.",
         follows="New examples go on where these end, and look strange for that alone.",
-        way_out="Leave it out." if seen.windows else f"Leave it out, or pass it through: read_table(..., ids=[{ids}]).",
+        way_out=f"Leave it out, or pass it through: {'Wide' if seen.windows else 'read_table'}(..., ids=[{ids}]).",
         flags=f"Leave it out: {_left_out(seen, columns)}.",
         columns=tuple(columns),
     )

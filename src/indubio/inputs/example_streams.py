@@ -19,10 +19,11 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt64
 
 from indubio.errors import ConfigError, DataError
+from indubio.inputs.images import Images
 from indubio.inputs.named_rows import NamedExamples, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.schema import Column, Schema
-from indubio.inputs.tables import Roles, Table, stream_file
+from indubio.inputs.tables import Roles, stream_file
 from indubio.inputs.windows import WindowReport, Windows
 from indubio.io.source_base import ending
 from indubio.io.sources import ROWS_AT_ONCE, FileSource, Source
@@ -95,7 +96,15 @@ class ExampleStream:
     def read(self) -> NamedExamples:
         """All of it, in memory; good examples only."""
         data = self.reading.read(self.source)
-        return data.inliers() if isinstance(data, Table) else data
+        if isinstance(data, Images):
+            return data
+        good = data.inliers()
+        if len(data) and not len(good):
+            raise DataError(
+                f"{self.source}: there are no good examples to learn from: all {len(data)} are labelled as anomalies. "
+                "Look at `label` and `anomaly_values`."
+            )
+        return good
 
     @cached_property
     def units(self) -> Sequence[Source]:
@@ -129,14 +138,16 @@ class ExampleStream:
     def outline(self) -> Outline:
         """What there is, found in one pass."""
         schema, report, examples, shape = None, None, 0, ()
-        for block in self.blocks():
+        for block in (block for unit in range(len(self.units)) for block in self._all_blocks(unit, ROWS_AT_ONCE)):
+            if isinstance(block.data, Windows):
+                shape = block.data.values.shape[1:]
+                report = block.data.report if report is None else report + block.data.report
+            if not len(block.data):
+                continue
             with named_errors(block):
                 found = training_schema(block.data)
                 schema = found if schema is None else _merged(schema, found)
             examples += len(block.data)
-            if isinstance(block.data, Windows):
-                shape = block.data.values.shape[1:]
-                report = block.data.report if report is None else report + block.data.report
         if schema is None:
             raise DataError(f"{self.source}: there are no good examples to learn from.")
         return Outline(schema=schema, examples=examples, shape=shape or (len(schema.encoded_names),), report=report)
@@ -159,16 +170,19 @@ class ExampleStream:
         return sum(_values(file, self.reading.table) for file in self.reading.files(self.source))
 
     def _unit(self, unit: int, rows_at_once: int) -> Iterator[StreamBlock]:
+        return (block for block in self._all_blocks(unit, rows_at_once) if len(block.data))
+
+    def _all_blocks(self, unit: int, rows_at_once: int) -> Iterator[StreamBlock]:
+        """Those without a good example too: what their report says counts."""
         start = 0
         for data in self._parts(self.units[unit], rows_at_once):
             places = np.arange(start, start + len(data), dtype=np.uint64) + np.uint64(unit * UNIT)
             name = partial(self._named, unit, start, isinstance(data, Windows))
             start += len(data)
-            if isinstance(data, Table) and data.labels is not None:
+            if not isinstance(data, Images) and data.labels is not None:
                 good: Bool[np.ndarray, " rows"] = ~data.labels
-                data, places = data.select(good), places[good]
-            if len(data):
-                yield StreamBlock(data=data, places=places, unit=unit, name=name)
+                data, places = data.inliers(), places[good]
+            yield StreamBlock(data=data, places=places, unit=unit, name=name)
 
     def _named(self, unit: int, start: int, windows: bool) -> str:
         return f"{f'window {start}' if windows else self.units[unit].place(start)} and what follows"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.inputs.images import Images
@@ -22,13 +22,18 @@ def training_schema(data: NamedExamples) -> Schema:
     if isinstance(data, Images):
         return Schema.of_values(data.values, data.channels)
     if isinstance(data, Windows):
+        _require_good(data.labels, "windows with samples", "windows.inliers()")
         return Schema.of_values(data.values, data.sensors)
-    if data.labels is not None and data.labels.any():
-        raise DataError(
-            f"the training data has {np.count_nonzero(data.labels)} rows labelled as anomalies, "
-            "and a detector learns from good examples only: pass table.inliers()."
-        )
+    _require_good(data.labels, "rows", "table.inliers()")
     return Schema.of(data.features, data.categorical)
+
+
+def _require_good(labels: Bool[np.ndarray, " examples"] | None, what: str, way_out: str) -> None:
+    if labels is not None and labels.any():
+        raise DataError(
+            f"the training data has {np.count_nonzero(labels)} {what} labelled as anomalies, "
+            f"and a detector learns from good examples only: pass {way_out}."
+        )
 
 
 def named_rows(data: NamedExamples, schema: Schema) -> Rows:
@@ -37,7 +42,7 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
         if not data.features.num_rows:
             raise DataError("there are no rows.")
         encoded = schema.encode(data.features)
-        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen)
+        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen, place=data.places)
     called, what = (data.channels, "channels") if isinstance(data, Images) else (data.sensors, "sensors")
     if sorted(called) != sorted(schema.names):
         raise ShapeError(
@@ -53,7 +58,7 @@ def named_examples(data: NamedExamples, schema: Schema) -> Rows:
     """The same, with what came beside them."""
     rows = named_rows(data, schema)
     if isinstance(data, Windows | Images):
-        return replace(rows, beside=Beside(passed=data.origin))
+        return replace(rows, beside=Beside(passed=passed_through(data)))
     if data.group is None and data.time is None:
         return replace(rows, beside=Beside(passed=data.passed))
     return replace(rows, beside=Beside(groups=data.groups, days=data.days, passed=data.passed))
@@ -61,7 +66,9 @@ def named_examples(data: NamedExamples, schema: Schema) -> Rows:
 
 def passed_through(data: Any) -> pa.Table | None:
     """Columns of the input that belong beside the verdicts: ids and times, or where a window or image came from."""
-    if isinstance(data, Windows | Images):
+    if isinstance(data, Windows):
+        return data.beside
+    if isinstance(data, Images):
         return data.origin
     return data.passed if isinstance(data, Table) else None
 

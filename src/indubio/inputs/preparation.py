@@ -4,6 +4,7 @@ A bad value is never scored silently: it is an error, or it is filled in and not
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
+from indubio.io.arrow_columns import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,12 +53,14 @@ class Rows:
         names: of the features, sensors or channels, where they have names.
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
+        place: where the i-th is, for error messages; None numbers them.
     """
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
     beside: Beside = NOTHING
+    place: Place | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,7 +68,12 @@ class Rows:
     def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
         """The rows at these places, without what came beside them."""
         unseen = None if self.unseen is None else self.unseen[places]
-        return Rows(values=self.values[places], names=self.names, unseen=unseen)
+        place = None if self.place is None else partial(_place_of, self.place, places)
+        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place)
+
+
+def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
+    return place(int(places[row]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,7 +152,7 @@ class Intake:
             spectra: what makes features of windows; None takes them as they are.
             rate: samples per second of windows, where it is known.
         """
-        require_finite(rows.values, rows.names, missing_allowed=missing != "error")
+        require_finite(rows.values, rows.names, missing_allowed=missing != "error", place=rows.place)
         middle = None if missing == "error" else medians(rows.values)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
         features, fitted = rows.values, None
@@ -185,7 +194,7 @@ class Intake:
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
-        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error")
+        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error", place=rows.place)
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)

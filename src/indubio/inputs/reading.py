@@ -40,7 +40,14 @@ class Reading(Settings):
         if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
             raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
         if self.images is not None and self.file_format is not None:
-            raise ConfigError(f"{', '.join(self.file_format.given)}: for tables and recordings, and these are images.")
+            given = ", ".join(f"`{name}`" for name in self.file_format.given)
+            raise ConfigError(f"{given}: for tables and recordings, and these are images.")
+
+    @property
+    def label(self) -> str | None:
+        """The label column; None without one."""
+        columns = self.table or self.layout
+        return None if columns is None else columns.label
 
     def read(self, source: Any) -> Table | Windows | Images:
         """All rows, windows or images of the source, in memory."""
@@ -87,10 +94,16 @@ class Reading(Settings):
 
     def for_new_data(self, source: Any) -> "Reading":
         """The same for data to judge, which need not have the label column."""
-        if self.table is None or self.table.label is None:
+        label = self.label
+        if label is None:
             return self
-        there = all(self.table.label in file.schema.names for file in self.files(source))
-        return self if there else replace(self, table=replace(self.table, label=None))
+        if all(label in file.schema.names for file in self.files(source)):
+            return self
+        without: dict[str, Any] = {"label": None, "anomaly_values": None}
+        if self.table is not None:
+            return replace(self, table=replace(self.table, **without))
+        assert self.layout is not None
+        return replace(self, layout=replace(self.layout, **without))
 
 
 def reading_for(
@@ -117,11 +130,18 @@ def reading_for(
     reading = known or Reading(table=Roles(columns=schema.names))
     if file_format is not None and file_format.given:
         reading = replace(reading, file_format=(reading.file_format or UNSAID).changed(file_format))
-    if not passed and label is None:
-        return reading.for_new_data(source)
-    if reading.table is None:
-        raise ConfigError("windows and images take no --pass and no --label: they say where they came from.")
-    table = replace(reading.table, ids=(*reading.table.ids, *passed))
+    if reading.images is not None:
+        if passed or label is not None:
+            raise ConfigError("images take no --pass and no --label: they say where they came from.")
+        return reading
+    columns = reading.table or reading.layout
+    assert columns is not None
+    more: dict[str, Any] = {"ids": (*columns.ids, *passed)}
     if label is not None:
-        table = replace(table, label=label, anomaly_values=tuple(anomaly) if anomaly else None)
-    return replace(reading, table=table).for_new_data(source)
+        more |= {"label": label, "anomaly_values": tuple(anomaly) if anomaly else None}
+    more["ids"] = tuple(name for name in dict.fromkeys(more["ids"]) if name != (label or columns.label))
+    if isinstance(columns, Roles):
+        found = replace(reading, table=replace(columns, columns=schema.names, **more))
+    else:
+        found = replace(reading, layout=replace(columns, sensors=schema.names, **more))
+    return found if label is not None else found.for_new_data(source)

@@ -1,13 +1,31 @@
-"""Columns of numbers with a word among them, which are columns of text to the reader of a file."""
+"""A column of numbers with a word among them is a column of text to Arrow: it must not get lost for that."""
 
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indubio.errors import DataError
 from indubio.io.arrow_columns import is_text, plain
-from indubio.io.number_styles import NumberStyle
+from indubio.io.number_styles import NumberStyle, way_out
 from indubio.io.sources import Source
+
+
+def refuse_spoilt(source: Source, columns: Sequence[str], otherwise: str) -> None:
+    """Refuse columns of numbers that cannot all be read as such, and name the row of the first that is none.
+
+    Args:
+        source: its first batch is looked at.
+        columns: that are wanted, as numbers where most of them are.
+        otherwise: what to do other than to replace the word.
+    """
+    source.refuse_doubtful(columns)
+    if found := spoilt_number(source, columns):
+        row, name, value = found
+        raise DataError(
+            f'{source.place(row)}: column "{name}" holds {value!r} among numbers. '
+            f"Replace it, or {otherwise}.{way_out(value)}"
+        )
 
 
 def spoilt_number(source: Source, columns: Sequence[str]) -> tuple[int, str, str] | None:

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
+from indubio.inputs.labels import AnomalyValues, anomaly_labels
+from indubio.inputs.row_places import RowPlaces
 from indubio.inputs.schema import Categories
-from indubio.inputs.spoilt_numbers import spoilt_number
-from indubio.io.arrow_columns import is_number, is_text
+from indubio.inputs.spoilt_numbers import refuse_spoilt, spoilt_number
+from indubio.io.arrow_columns import Place, is_number, is_text
 from indubio.io.file_format import FileFormat
-from indubio.io.number_styles import way_out
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
 
@@ -31,6 +32,7 @@ class Table:
         labels: True for an anomaly, where there are labels.
         time: which of the columns that are passed through is the time.
         group: which of them names the group that an example is calibrated with.
+        places: where each row is, for error messages; None numbers the rows.
     """
 
     features: pa.Table
@@ -39,6 +41,7 @@ class Table:
     labels: Bool[np.ndarray, " rows"] | None = None
     time: str | None = None
     group: str | None = None
+    places: RowPlaces | None = None
 
     def __len__(self) -> int:
         return int(self.features.num_rows)
@@ -51,6 +54,7 @@ class Table:
             features=self.features.filter(mask),
             passed=None if self.passed is None else self.passed.filter(mask),
             labels=None if self.labels is None else self.labels[chosen],
+            places=None if self.places is None else self.places.select(np.flatnonzero(chosen)),
         )
 
     @classmethod
@@ -66,6 +70,7 @@ class Table:
             labels=np.concatenate(labels) if labels else None,
             time=first.time,
             group=first.group,
+            places=RowPlaces.concatenated([part.places for part in parts]),
         )
 
     def inliers(self) -> "Table":
@@ -109,7 +114,7 @@ class Roles(Settings):
     time: str | None = None
     group: str | None = None
     label: str | None = None
-    anomaly_values: tuple[str | int | float | bool, ...] | None = None
+    anomaly_values: AnomalyValues | None = None
     categorical: tuple[str, ...] | dict[str, tuple[str, ...] | None] = ()
 
     @property
@@ -135,8 +140,14 @@ class Roles(Settings):
             return None
         return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
 
-    def part(self, table: pa.Table, where: str = "the table") -> Table:
-        """The table with its columns divided by role: features, columns to pass through, labels."""
+    def part(self, table: pa.Table, where: str = "the table", places: "RowPlaces | None" = None) -> Table:
+        """The table with its columns divided by role: features, columns to pass through, labels.
+
+        Args:
+            table: all columns.
+            where: it is from, for error messages.
+            places: where each row is, for error messages.
+        """
         names = table.column_names
         asked = [*(self.columns or ()), *self.passed, *([self.label] if self.label else []), *self.categorical]
         unknown = [name for name in dict.fromkeys(asked) if name not in names]
@@ -151,33 +162,27 @@ class Roles(Settings):
             features=table.select(features),
             categorical=given,
             passed=table.select(list(self.passed)) if self.passed else None,
-            labels=None if self.label is None else self.labels(table, where),
+            labels=None if self.label is None else self.labels(table, where, places),
             time=self.time,
             group=self.group,
+            places=places,
         )
 
-    def labels(self, table: pa.Table, where: str = "the table") -> Bool[np.ndarray, " rows"]:
-        """The label column as True for an anomaly."""
+    def labels(
+        self, table: pa.Table, where: str = "the table", place: Place | None = None
+    ) -> Bool[np.ndarray, " rows"]:
+        """The label column as True for an anomaly.
+
+        Args:
+            table: with the column.
+            where: it is from, for error messages.
+            place: where a row is, for error messages; None numbers the rows.
+        """
+        assert self.label is not None
         if self.label not in table.column_names:
             raise DataError(f"{where} has no column {quoted([self.label])}; it has {quoted(table.column_names)}.")
-        values = table.column(self.label)
-        if values.null_count:
-            row = int(np.argmax(values.is_null().to_numpy()))
-            raise DataError(f'{where}: label column "{self.label}" has {values.null_count} gaps (first: row {row}).')
-        if self.anomaly_values is not None:
-            named = {str(value) for value in self.anomaly_values}
-            return np.array([str(value) in named for value in values.to_pylist()])
-        if pa.types.is_boolean(values.type):
-            return np.asarray(values.to_numpy())
-        known = {0: False, 1: True, "0": False, "1": True, "false": False, "true": True}
-        texts = [value.lower() if isinstance(value, str) else value for value in values.to_pylist()]
-        other = [value for value in dict.fromkeys(texts) if value not in known]
-        if other:
-            raise DataError(
-                f'{where}: label column "{self.label}" must hold 0 and 1, but has {quoted(other[:5])}. '
-                "Say which values mean anomaly with `anomaly_values`."
-            )
-        return np.array([known[value] for value in texts], dtype=bool)
+        column = table.column(self.label).combine_chunks()
+        return anomaly_labels(column, self.label, self.anomaly_values, place or (lambda row: f"{where}: row {row}"))
 
 
 def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: Any) -> Table:
@@ -211,14 +216,12 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
     taken = {*roles.passed, roles.label, *roles.categorical}
-    numbers = [name for name in wanted if name not in taken]
-    file.refuse_doubtful(numbers)
-    if found := spoilt_number(file, numbers):
-        row, name, value = found
-        raise DataError(f'{file.place(row)}, column "{name}": {value!r} is not a number.{way_out(value)}')
+    refuse_spoilt(file, [name for name in wanted if name not in taken], "name the column in `categorical` or `ids`")
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
+    first = 0
     for table in file.tables(types, rows_at_once):
-        yield roles.part(table, file.name)
+        yield roles.part(table, file.name, RowPlaces(((file, range(first, first + table.num_rows)),)))
+        first += table.num_rows
 
 
 def _refuse_other_columns(first: Source, file: Source, roles: Roles) -> None:

@@ -3,9 +3,9 @@
 A recording falls into groups (a part, a cycle, a run), and a window never crosses from one group into the next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.settings import AtLeastOne, Positive, Settings
 
+T = TypeVar("T")
 Gaps = Literal["error", "leave", "hold", "linear"]
 JITTER = 1.5  # sample periods between two values; up to here it is jitter, from here on a sample was lost
 
@@ -101,6 +102,7 @@ class WindowReport:
         interpolated: per sensor, samples on a line because no value came since the sample before.
         bad: per sensor, values recorded with bad quality, and infinite ones; they are never used.
         missing: per sensor, samples that have no value.
+        labelled: windows that were left out because they hold samples that are labelled as anomalies.
     """
 
     groups: int
@@ -110,6 +112,7 @@ class WindowReport:
     interpolated: Mapping[str, int]
     bad: Mapping[str, int]
     missing: Mapping[str, int]
+    labelled: int = 0
 
     def __add__(self, other: "WindowReport") -> "WindowReport":
         def summed(name: str) -> dict[str, int]:
@@ -120,6 +123,7 @@ class WindowReport:
             groups=self.groups + other.groups,
             short=self.short + other.short,
             left_over=self.left_over + other.left_over,
+            labelled=self.labelled + other.labelled,
             **{name: summed(name) for name in ("held", "interpolated", "bad", "missing")},
         )
 
@@ -133,6 +137,8 @@ class WindowReport:
         for name in ("held", "interpolated", "bad", "missing"):
             counts = [f"{sensor} {count}" for sensor, count in getattr(self, name).items() if count]
             parts += [f"{name}: {', '.join(counts)}"] if counts else []
+        if self.labelled:
+            parts.append(f"{self.labelled} windows left out that hold samples labelled as anomalies")
         return "; ".join(parts)
 
 
@@ -147,6 +153,9 @@ class Windows:
         origin: one row per window, with the columns file, group, start and end: the times of the window's first and
             last sample, or their numbers within the group where there is no time column.
         report: what was left out or repaired.
+        bad_share: share of each window's samples that are labelled as anomalies; None without labels.
+        passed: one row per window with the columns that are passed through: their values at the window's first
+            sample; None where there are none.
     """
 
     values: Float[np.ndarray, "windows length sensors"]
@@ -154,9 +163,33 @@ class Windows:
     rate: float | None
     origin: pa.Table
     report: WindowReport
+    bad_share: Float[np.ndarray, " windows"] | None = None
+    passed: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def labels(self) -> Bool[np.ndarray, " windows"] | None:
+        """True for a window that holds any sample labelled as an anomaly; None without labels."""
+        return None if self.bad_share is None else self.bad_share > 0
+
+    @property
+    def beside(self) -> pa.Table:
+        """What goes beside the verdicts: where each window came from, and the columns that are passed through."""
+        if self.passed is None:
+            return self.origin
+        tables = (self.passed, self.origin)
+        columns = {name: table.column(name) for table in tables for name in table.column_names}
+        return pa.table(columns).select(list(dict.fromkeys((*self.origin.column_names, *columns))))
+
+    def inliers(self) -> Self:
+        """The windows without any sample labelled as an anomaly; the report says how many were left out."""
+        labels = self.labels
+        if labels is None:
+            return self
+        report = replace(self.report, labelled=self.report.labelled + int(np.count_nonzero(labels)))
+        return replace(self.select(~labels), report=report)
 
     def __repr__(self) -> str:
         count, length, sensors = self.values.shape
@@ -177,7 +210,14 @@ class Windows:
                 )
             chosen = np.flatnonzero(chosen)
         chosen = np.arange(len(self))[chosen.astype(np.int64)]  # resolves negative numbers and refuses wrong ones
-        return replace(self, values=self.values[chosen], origin=self.origin.take(pa.array(chosen)))
+        places = pa.array(chosen)
+        return replace(
+            self,
+            values=self.values[chosen],
+            origin=self.origin.take(places),
+            bad_share=None if self.bad_share is None else self.bad_share[chosen],
+            passed=None if self.passed is None else self.passed.take(places),
+        )
 
     @classmethod
     def concatenated(cls, parts: Sequence["Windows"]) -> "Windows":
@@ -202,4 +242,16 @@ class Windows:
             rate=first.rate,
             origin=pa.concat_tables([part.origin for part in parts]).combine_chunks(),
             report=report,
+            bad_share=_all_or_none([part.bad_share for part in parts], np.concatenate),
+            passed=_all_or_none([part.passed for part in parts], _one_table),
         )
+
+
+def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def _all_or_none(parts: Sequence[T | None], put_together: Callable[[Sequence[T]], T]) -> T | None:
+    """The parts as one, or None where some have none: what is not known of all is not known."""
+    known = [part for part in parts if part is not None]
+    return put_together(known) if len(known) == len(parts) else None

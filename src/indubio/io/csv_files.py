@@ -82,9 +82,11 @@ class CsvSource(FileSource):
         return f"{self.name}: line {self._line(row)}"
 
     def _read_schema(self) -> pa.Schema:
-        schema = self._opened(arrow_csv.ConvertOptions(strings_can_be_null=True, **self._decimal)).schema
+        found = self.dialect.found
+        options = arrow_csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.style.decimal)
+        schema = self._opened(options).schema
         for place, field in enumerate(schema):
-            if field.name in self.dialect.found.cleaned:
+            if field.name in found.cleaned:
                 schema = schema.set(place, field.with_type(pa.float64()))
         return schema
 
@@ -98,7 +100,7 @@ class CsvSource(FileSource):
             column_types=known | dict.fromkeys(cleaned, pa.string()),
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
-            **self._decimal,
+            decimal_point=found.style.decimal,
         )
         reader, row = self._opened(options), 0
         while True:
@@ -117,9 +119,9 @@ class CsvSource(FileSource):
             row += batch.num_rows
             yield batch
 
-    @property
-    def _decimal(self) -> dict[str, str]:
-        return {"decimal_point": self.dialect.found.style.decimal}
+    @cached_property
+    def _compression(self) -> str | None:
+        return ending(self.path.name)[1]
 
     def _place_after(self, before: int, row: int) -> str:
         return self.place(before + row)
@@ -132,7 +134,7 @@ class CsvSource(FileSource):
         )
         parsing = arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=dialect.quotes)
         try:
-            content = content_of(self.path, ending(self.path.name)[1])
+            content = content_of(self.path, self._compression)
             return arrow_csv.open_csv(content, read_options=reading, parse_options=parsing, convert_options=options)
         except pa.ArrowInvalid as error:
             raise self._explained(error) from None
@@ -153,7 +155,7 @@ class CsvSource(FileSource):
     def _unreadable(self, error: Exception) -> DataError:
         if isinstance(error, UnicodeDecodeError):
             return not_decoded(self.name, self.dialect.encoding, error)
-        if ending(self.path.name)[1] is not None and not isinstance(error, FileNotFoundError | PermissionError):
+        if self._compression is not None and not isinstance(error, FileNotFoundError | PermissionError):
             return DataError(f"{self.name}: cannot be decompressed, the file is damaged or cut short ({error}).")
         return DataError(f"{self.name}: cannot be read: {error}")
 
@@ -184,7 +186,7 @@ class CsvSource(FileSource):
         return "" if record is None else f"line {self._line(int(record) - 2 - self.dialect.skip_lines)}{then}"
 
     def _fields(self) -> str:
-        return f" (fields between {self.dialect.separator!r}; --separator to change)"
+        return f" (fields between {self.dialect.separator!r}; pass `separator` to change it)."
 
 
 def _bytes(path: Path | RemotePath) -> Any:

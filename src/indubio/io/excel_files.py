@@ -101,7 +101,7 @@ class ExcelSource(FileSource):
         sheet = self.sheet
         if not sheet.others:
             return None
-        return f'read sheet "{sheet.name}" of {len(sheet.others) + 1}; --sheet to change.'
+        return f'read sheet "{sheet.name}" of {len(sheet.others) + 1}; `sheet` to change.'
 
     @property
     def found_format(self) -> FileFormat:
@@ -190,7 +190,7 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
         words = [str(cell) for row in cells[:first] for cell in row if cell != ""]
         what = f"hold a title, {words[0]!r}, and no header" if words else "are empty"
         lines = skipped + first
-        raise DataError(f"{where}: the first {lines} rows {what}. Pass skip_lines={lines} (--skip-lines {lines}).")
+        raise DataError(f"{where}: the first {lines} rows {what}. Pass `skip_lines={lines}`.")
     below = cells[1:]
     header = {
         place: str(_text(title)).strip()

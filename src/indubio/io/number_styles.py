@@ -92,7 +92,7 @@ def way_out(value: str) -> str:
     """What may help where a text is not a number."""
     if not looks_like_number(value.strip()):
         return ""
-    return " If it is one, pass `decimal` or `thousands` (--decimal, --thousands)."
+    return " If it is one, pass `decimal` or `thousands`."
 
 
 def style_of(columns: Mapping[str, pa.Array], wanted: FileFormat) -> StyleFound:
@@ -163,8 +163,7 @@ def _decimal(seen: Mapping[str, _Cells], wanted: FileFormat) -> tuple[str, dict[
     if commas and points:
         other, written = next(iter(points.items()))
         return ".", {
-            name: f"{cell!r} has a decimal comma, and {written!r} of column {other!r} a decimal point. Pass `decimal` "
-            "(--decimal)."
+            name: f"{cell!r} has a decimal comma, and {written!r} of column {other!r} a decimal point. Pass `decimal`."
             for name, cell in commas.items()
         }
     if commas or points:
@@ -176,8 +175,7 @@ def _decimal(seen: Mapping[str, _Cells], wanted: FileFormat) -> tuple[str, dict[
     if wanted.decimal is not None:
         return wanted.decimal, {}
     return ".", {
-        name: f"{cell!r} may be {cell.replace(',', '.')} or {cell.replace(',', '')}. Pass decimal=',' or thousands=',' "
-        "(--decimal , or --thousands ,)."
+        name: f'{cell!r} may be {cell.replace(",", ".")} or {cell.replace(",", "")}. Pass decimal="," or thousands=",".'
         for name, cell in either.items()
     }
 

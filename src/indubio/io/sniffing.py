@@ -53,19 +53,19 @@ class Dialect:
         style, words, flags = self.found.style, [], []
         if self.separator != ",":
             words.append(_NAMES.get(self.separator, repr(self.separator)))
-            flags.append("--separator")
+            flags.append("`separator`")
         if style.decimal != ".":
             words.append(f"decimal {_MARKS[style.decimal]}")
-            flags.append("--decimal")
+            flags.append("`decimal`")
         if style.thousands:
             words.append(f"{style.thousands!r} between thousands")
-            flags.append("--thousands")
+            flags.append("`thousands`")
         if self.encoding != "utf-8":
             words.append(f"encoding {self.encoding}")
-            flags.append("--encoding")
+            flags.append("`encoding`")
         if self.skip_lines:
             words.append(f"{self.skip_lines} line{'s'[: self.skip_lines > 1]} before the header left out")
-            flags.append("--skip-lines")
+            flags.append("`skip_lines`")
         if self.found.words:
             words.append(f"{', '.join(map(repr, self.found.words))} as missing")
         if not words:
@@ -118,8 +118,8 @@ def encoding_of(content: bytes, guess: str | None = None, name: str = "the file"
             return encoding
     if b"\x00" in content[:1000]:
         raise DataError(
-            f"{name}: there are zero bytes in it, so it is no text, or UTF-16 without a mark: then pass encoding="
-            "'utf-16-le' (--encoding utf-16-le)."
+            f"{name}: there are zero bytes in it, so it is no text, or UTF-16 without a mark: then pass "
+            'encoding="utf-16-le".'
         )
     for encoding in dict.fromkeys(("utf-8", guess or "cp1252", "cp1252")):
         if _decodes(content, encoding):
@@ -139,9 +139,7 @@ def decoded(content: bytes, encoding: str, name: str) -> str:
 def not_decoded(name: str, encoding: str, error: UnicodeDecodeError | None = None) -> DataError:
     """What is said where bytes are not of the encoding."""
     at = "" if error is None else f" (byte {error.object[error.start]:#04x})"
-    return DataError(
-        f"{name}: not all of it is {encoding}{at}. Pass its encoding, such as encoding='cp1252' (--encoding cp1252)."
-    )
+    return DataError(f'{name}: not all of it is {encoding}{at}. Pass its encoding, such as encoding="cp1252".')
 
 
 def dict_rows(content: bytes, name: str = "the file") -> "csv.DictReader[str]":

@@ -74,7 +74,7 @@ class Source(ABC):
         missing = [name for name in dict.fromkeys(columns) if name not in names]
         if missing:
             raise DataError(f"{self.name}: no column {quoted(missing)}; there are {quoted(names) or 'none'}.")
-        double = [name for name in columns if names.count(name) > 1]
+        double = [name for name in dict.fromkeys(columns) if names.count(name) > 1]
         if double:
             raise DataError(f"{self.name}: more than one column is called {quoted(double)}. Rename them.")
 

@@ -48,7 +48,7 @@ def html_report(
         detector: a fitted detector, of any kind.
         X: what its `assess` takes.
         found: the assessment of these examples, where there is one already; None assesses them.
-        labels: 1 or True for an anomaly; None takes those of a `Table`, if it has some.
+        labels: 1 or True for an anomaly; None takes those of a `Table` or of `Windows`, if they have some.
         title: of the page.
         made: date or time to print under the title; None prints none.
         remarks: sentences the reader must not miss, such as "The traces are generated."

@@ -42,7 +42,7 @@ class Subject:
         """Assess the examples unless that was done, and check that all is of the same examples."""
         if found is None:
             found = detector.assess(X)
-        if labels is None and isinstance(X, Table):
+        if labels is None and isinstance(X, Table | Windows):
             labels = X.labels
         actual = None if labels is None else checked_binary("labels", labels)
         for name, given in (("found", found), ("labels", actual)):

@@ -44,7 +44,7 @@ class PredictedNoise(DrawScore):
                 f"`anomaly_score` {name!r} is the noise that the decoder expects of each example: with {likelihood} "
                 'all have the same. Set likelihood=GaussianLikelihood(noise="per_example") and a posterior that is '
                 'trained, such as AnchoredEnsemble() (in a configuration: likelihood = { kind = "gaussian", noise = '
-                '"per_example" }, posterior = "anchored_ensemble"); or anomaly_score="nll" (--score nll).'
+                '"per_example" }, posterior = "anchored_ensemble"); or anomaly_score="nll".'
             )
 
     def scored(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:

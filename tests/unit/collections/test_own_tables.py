@@ -29,24 +29,24 @@ def test_other_labels_are_named(tmp_path):
     for path, label in ((tmp_path / "a.csv", "defect"), (tmp_path / "b.npz", None)):
         table = own_table(path, label=label, anomaly=["scrap"], ignore=["serial"])
         np.testing.assert_array_equal(table.anomalous, labels == 1)
-    with pytest.raises(DataError, match=r"must be 0 and 1, but there are .*--anomaly"):
+    with pytest.raises(DataError, match=r"must be 0 and 1, but there are .*`anomaly`"):
         own_table(tmp_path / "b.npz", label=None)
 
 
 @pytest.mark.parametrize("name", ["drill.csv", "lathe.parquet", "press.npz"])
 def test_a_table_without_its_labels_says_what_it_has(name, tmp_path):
     path = write_folder(tmp_path) / name
-    with pytest.raises(DataError, match=r'has no "broken"; it has .*"defect".*--label'):
+    with pytest.raises(DataError, match=r'has no "broken"; it has .*"defect".*`label`'):
         own_table(path, label="broken")
 
 
 def test_a_csv_needs_to_be_told_its_labels(tmp_path):
-    with pytest.raises(DataError, match=r"which column holds the labels\? .*--label"):
+    with pytest.raises(DataError, match=r"which column holds the labels\? .*`label`"):
         own_table(write_folder(tmp_path) / "drill.csv", label=None)
 
 
 def test_a_column_of_text_is_named_with_the_way_out(tmp_path):
-    with pytest.raises(DataError, match=r"column 'serial' does not hold numbers.*--ignore"):
+    with pytest.raises(DataError, match=r"column 'serial' does not hold numbers.*`ignore`"):
         own_table(write_folder(tmp_path) / "drill.csv", label="defect")
 
 

@@ -602,9 +602,6 @@ def test_unknown_files_and_sources_are_refused(tmp_path):
 
 
 def test_rows_out_of_order_are_named(tmp_path):
-    frame = wide(20, 0, np.repeat(["x", "y", "x", "z"], 5))
-    path = write(frame, tmp_path / "run.csv")
-    refused(path, Wide(time="time", group="part"), r"run.csv: line 12: group x comes back after it ended")
     frame = wide(20)
     frame.loc[7, "time"] = 0.1
     refused(write(frame, tmp_path / "run.csv"), Wide(time="time"), "run.csv: line 9: the time goes backwards")

@@ -75,7 +75,7 @@ def test_other_labels_need_to_be_told_what_means_anomaly():
 
 
 def test_a_gap_in_the_labels_is_refused_with_its_row():
-    with pytest.raises(DataError, match=r"1 gaps \(first: row 2\)"):
+    with pytest.raises(DataError, match=r'row 2: label column "y" is empty \(1 rows are\)'):
         read_table(pa.table({"x": [1, 2, 3], "y": [0, 1, None]}), label="y")
 
 

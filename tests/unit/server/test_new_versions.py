@@ -1,5 +1,7 @@
 """New versions from people's labels: other rules, and new training; both versions measured side by side."""
 
+import gzip
+import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from indubio.inputs import Roles, read_table
 from indubio.inputs.reading import Reading
 from indubio.server.retraining.new_versions import VersionOrder, make_version
 from indubio.server.store.cases import chosen_cases
+from indubio.server.store.jobs import JobStatus, all_jobs
 from indubio.server.store.reviews import review
 from indubio.storage import load, save
 from tests.review_server import Running, logged_in, running, token
@@ -214,3 +217,44 @@ def test_the_page_asks_how_common_anomalies_are_and_shows_what_a_rule_by_cost_go
         while 'class="job running"' in (page := eve.get("/review/models").text):
             time.sleep(0.1)
     assert "false alarm 5, anomalies 2% of all" in page
+
+
+def as_written(name: str) -> bytes:
+    """The good rows as people have them: with semicolons and decimal commas, compressed, or as a spreadsheet."""
+    text = good_rows().to_csv(index=False, sep=";", decimal=",").encode()
+    if name.endswith(".gz"):
+        return gzip.compress(text)
+    if name.endswith(".csv"):
+        return text
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in (list(NAMES), *good_rows().to_numpy().tolist()):
+        book.active.append(row)
+    content = io.BytesIO()
+    book.save(content)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "good.csv.gz",
+        pytest.param("good.csv", marks=pytest.mark.slow),
+        pytest.param("good.xlsx", marks=pytest.mark.slow),
+    ],
+)
+def test_training_data_is_uploaded_in_whatever_it_is_written(
+    name: str, reviewed: tuple[Running, Path], tmp_path: Path
+) -> None:
+    server, folder = reviewed
+    make_version(order(reviewed, tmp_path / "plain", kind="retrain", training=str(folder / "good.csv")), told)
+    with logged_in(server, "eve") as eve:
+        files = {"training": (name, as_written(name))}
+        eve.post("/review/models/press/retrain", data={"token": token(eve)}, files=files)
+        while 'class="job running"' in eve.get("/review/models").text:
+            time.sleep(0.1)
+    job = server.store.read(all_jobs)[0]
+    assert job.status is JobStatus.DONE, job.message
+    assert job.result is not None
+    new = {version.version: version for version in server.service.registry.known("press")}[job.result["version"]]
+    rows = read_table(good_rows(7, seed=6))
+    np.testing.assert_array_equal(load(Path(new.path)).nll(rows), load(tmp_path / "plain").nll(rows))

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
+from indubio.server.store.database import Database
+from indubio.server.store.keys import Role, add_key, all_keys
 from tests.served import table_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
@@ -49,3 +53,24 @@ def test_what_is_open_to_others_is_told_and_left_as_it_is(tmp_path: Path, caplog
         Service(store, {"press": tmp_path / "press"}, state).close()
     assert f"chmod -R go= {state}" in caplog.text
     assert state.stat().st_mode & 0o777 == 0o777
+
+
+LOOKS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT count(*) FROM jobs").fetchall()
+connection.close()
+"""
+
+
+def test_a_database_that_a_process_opens_twice_is_not_taken_for_closed_by_others(tmp_path: Path) -> None:
+    """Who closes a database as the last one removes the log beside it, which a server still writes to."""
+    path = tmp_path / "indubio.sqlite"
+    with ServerStore(f"sqlite:///{path}") as store:
+        store.write(lambda c: add_key(c, "ada", Role.REVIEWER, actor="test"))
+        Database(f"sqlite:///{path}")
+        subprocess.run([sys.executable, "-c", LOOKS, path], check=True)
+        assert path.with_name(f"{path.name}-wal").exists()
+        store.write(lambda c: add_key(c, "bob", Role.REVIEWER, actor="test"))
+    with ServerStore(f"sqlite:///{path}") as again:
+        assert [key.name for key in again.read(all_keys)] == ["ada", "bob"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.lib.stride_tricks import sliding_window_view
 
 from indubio.inputs.windows import ShortGroup, Windowing, WindowReport, Windows
@@ -21,11 +21,15 @@ class Samples:
         values: NaN where missing.
         at: time stamps, or sample numbers where there is no time.
         file: number of the file that each came from.
+        labelled: which are labelled as anomalies; None without labels.
+        passed: columns to pass through; None where there are none.
     """
 
     values: Float[np.ndarray, "samples sensors"]
     at: Shaped[np.ndarray, " samples"]
     file: Int[np.ndarray, " samples"]
+    labelled: Bool[np.ndarray, " samples"] | None = None
+    passed: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -36,11 +40,11 @@ class Samples:
 
     def since(self, first: int) -> "Samples":
         """The samples without the first so many."""
-        return Samples(self.values[first:], self.at[first:], self.file[first:])
+        return self._part(first, len(self))
 
     def before(self, end: int) -> "Samples":
         """The first samples, so many of them."""
-        return Samples(self.values[:end], self.at[:end], self.file[:end])
+        return self._part(0, min(end, len(self)))
 
     def followed_by(self, other: "Samples") -> "Samples":
         """These samples and then the others, of the same group, as one."""
@@ -50,7 +54,31 @@ class Samples:
             np.concatenate([self.values, other.values]),
             np.concatenate([self.at, other.at]),
             np.concatenate([self.file, other.file]),
+            joined_labels(self.labelled, other.labelled),
+            joined_columns(self.passed, other.passed),
         )
+
+    def _part(self, first: int, end: int) -> "Samples":
+        part = slice(first, end)
+        return Samples(
+            self.values[part],
+            self.at[part],
+            self.file[part],
+            None if self.labelled is None else self.labelled[part],
+            None if self.passed is None else self.passed.slice(first, max(0, end - first)),
+        )
+
+
+def joined_labels(*parts: np.ndarray | None) -> np.ndarray | None:
+    """Labels, or shares of them, one part after the other; None without labels."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def joined_columns(*parts: pa.Table | None) -> pa.Table | None:
+    """Columns to pass through, one part after the other; None where there are none."""
+    known = [part for part in parts if part is not None]
+    return pa.concat_tables(known, promote_options="permissive") if known else None
 
 
 class Tally:
@@ -67,7 +95,7 @@ class Tally:
 
     def taken(self) -> WindowReport:
         """The counts since the last call."""
-        counts = {
+        counts: dict[str, Any] = {
             name: dict(zip(self._sensors, map(int, getattr(self, name)), strict=True))
             for name in ("held", "interpolated", "bad", "missing")
         }
@@ -85,13 +113,23 @@ class Cut:
     end: Shaped[np.ndarray, " windows"]
     file: Int[np.ndarray, " windows"]
     group: Any
+    bad_share: Float[np.ndarray, " windows"] | None = None
+    passed: pa.Table | None = None
 
     def split(self, count: int) -> tuple["Cut", "Cut"]:
         """The first so many windows, and the others."""
-        first, second = slice(None, count), slice(count, None)
-        return tuple(  # type: ignore[return-value]
-            Cut(self.values[part], self.start[part], self.end[part], self.file[part], self.group)
-            for part in (first, second)
+        return self._part(0, count), self._part(count, len(self.values))
+
+    def _part(self, first: int, end: int) -> "Cut":
+        part = slice(first, end)
+        return Cut(
+            self.values[part],
+            self.start[part],
+            self.end[part],
+            self.file[part],
+            self.group,
+            None if self.bad_share is None else self.bad_share[part],
+            None if self.passed is None else self.passed.slice(first, end - first),
         )
 
 
@@ -120,7 +158,16 @@ class Cutter:
         starts = np.arange(count) * self._stride
         views = sliding_window_view(samples.values, self._length, axis=0)[starts[0] : starts[-1] + 1 : self._stride]
         ends = starts + self._length - 1
-        return Cut(views.transpose(0, 2, 1), samples.at[starts], samples.at[ends], samples.file[starts], self._group)
+        labelled = samples.labelled
+        return Cut(
+            views.transpose(0, 2, 1),
+            samples.at[starts],
+            samples.at[ends],
+            samples.file[starts],
+            self._group,
+            None if labelled is None else sliding_window_view(labelled, self._length)[starts].mean(axis=1),
+            None if samples.passed is None else samples.passed.take(pa.array(starts)),
+        )
 
     @property
     def needed(self) -> int:
@@ -201,6 +248,8 @@ class Collector:
             rate=self._rate,
             origin=self._origin(cuts, time_type),
             report=self._tally.taken(),
+            bad_share=joined_labels(*(cut.bad_share for cut in cuts)),
+            passed=joined_columns(*(cut.passed for cut in cuts)),
         )
 
     def _origin(self, cuts: Sequence[Cut], time_type: pa.DataType) -> pa.Table:

@@ -1,7 +1,7 @@
 """Every row of a wide recording is a sample: only the empty cells are filled."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class RowSampler(RecordingSampler):
         numbers = np.arange(self._count, self._count + len(piece))
         self._count += len(piece)
         at = numbers if piece.time is None else piece.time
-        samples = Samples(piece.values, at, np.full(len(piece), piece.file))
+        samples = Samples(piece.values, at, np.full(len(piece), piece.file), piece.labelled, piece.passed)
         if self._windowing.gaps in ("error", "leave"):
             yield self._plain(samples, piece)
             return
@@ -98,7 +98,7 @@ class RowSampler(RecordingSampler):
         self._tally.held += held.sum(axis=0)
         self._tally.interpolated += drawn.sum(axis=0)
         self._tally.missing += np.isnan(filled).sum(axis=0)
-        return Samples(filled, rows.at[:count], rows.file[:count])
+        return replace(rows.before(count), values=filled)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """How a recording lies in its columns: wide, one column per sensor, or long, one row per value.
 
-The rows are in order of group, then time; with `ordered=False` each file is read whole and sorted first. Times are
+The rows of a group are in order of time; groups may take turns. With `ordered=False` each file is read whole and sorted
+first. Times are
 seconds, time stamps, or text. Without a group column each file is one group; with one, a group may go on
 from one file to the next.
 """
@@ -10,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, quoted
+from indubio.inputs.labels import AnomalyValues
 from indubio.settings import Settings
 
 TimeFormat = Annotated[str, Field(pattern=r"^[^%]*(%[^f][^%]*)+([.,:]%f)?$")]
@@ -28,6 +30,10 @@ class Wide(Settings):
         time_format: of times in text, as for `strptime`: "%d.%m.%Y %H:%M:%S"; a fraction of a second is "%f" at the
             end. None is ISO 8601.
         ordered: the rows are in order of group, then time.
+        ids: columns passed through to the verdicts, such as a serial number: a window has the value of its first
+            sample.
+        label: column of labels, 1 or True for an anomaly; a window with any such sample is one.
+        anomaly_values: values of the label column that mean anomaly, when it holds something else.
     """
 
     time: str | None = None
@@ -35,10 +41,14 @@ class Wide(Settings):
     group: str | None = None
     time_format: TimeFormat | None = None
     ordered: bool = True
+    ids: tuple[str, ...] = ()
+    label: str | None = None
+    anomaly_values: AnomalyValues | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_distinct(self.sensors, self.time, self.group)
+        _require_distinct(self.sensors, self.time, self.group, self.label)
+        _require_own_names(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +67,9 @@ class Long(Settings):
         group: column of the group id (a part, a cycle, a run); None makes each file one group.
         time_format: of times in text, as for `Wide`.
         ordered: the rows are in order of group, then time, whatever the tag; False for an export tag by tag.
+        ids: columns passed through, as for `Wide`; the latest row counts, of whatever tag.
+        label: column of labels, as for `Wide`.
+        anomaly_values: values of the label column that mean anomaly, when it holds something else.
     """
 
     time: str
@@ -68,13 +81,18 @@ class Long(Settings):
     group: str | None = None
     time_format: TimeFormat | None = None
     ordered: bool = True
+    ids: tuple[str, ...] = ()
+    label: str | None = None
+    anomaly_values: AnomalyValues | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_distinct(self.sensors)
-        _require_distinct(None, self.time, self.tag, self.value, self.quality, self.group)
+        _require_distinct(None, self.time, self.tag, self.value, self.quality, self.group, self.label)
+        _require_own_names(self)
 
 
+ORIGIN = ("file", "group", "start", "end")  # what every window says of where it came from
 LAYOUTS: dict[str, type[Wide] | type[Long]] = {"wide": Wide, "long": Long}
 
 
@@ -83,3 +101,12 @@ def _require_distinct(sensors: tuple[str, ...] | None, *columns: str | None) -> 
     double = [name for name in dict.fromkeys(named) if named.count(name) > 1]
     if double:
         raise ConfigError(f"{', '.join(map(repr, double))} is named more than once among the columns or sensors.")
+
+
+def _require_own_names(layout: Wide | Long) -> None:
+    """A column that is passed through goes beside those that every window has."""
+    clashing = [name for name in (*layout.ids, layout.label) if name in ORIGIN and name != layout.group]
+    if clashing:
+        raise ConfigError(
+            f"{quoted(clashing)} cannot be passed through: windows have {quoted(ORIGIN)} of their own. Rename it."
+        )

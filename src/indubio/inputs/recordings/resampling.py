@@ -14,12 +14,52 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
-from indubio.inputs.recordings.cutting import Samples, Tally
+from indubio.inputs.recordings.cutting import Samples, Tally, joined_columns, joined_labels
 from indubio.inputs.recordings.sampling import TICKS, Piece, RecordingSampler
 from indubio.inputs.windows import Windowing
 
 SLACK = 1e-3  # sample periods; stamps are rounded, and one this little after the sampling time still counts
 SAMPLES_AT_ONCE = 2**16  # a gap of a weekend may hold millions
+
+
+class HeldRows:
+    """Labels and passed columns at regular times: the latest row counts, of whatever sensor.
+
+    A sample is also labelled where any row since the sample before is, so that no label falls between two samples.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = np.empty(0)
+        self._labelled: Bool[np.ndarray, " rows"] | None = None
+        self._passed: pa.Table | None = None
+        self._first = True  # no sample was given out yet: the row of the one before is not there
+
+    def add(self, seconds: Float[np.ndarray, " rows"], piece: Piece) -> None:
+        """Some more rows."""
+        if piece.labelled is None and piece.passed is None:
+            return
+        self._seconds = np.concatenate([self._seconds, seconds])
+        self._labelled = joined_labels(self._labelled, piece.labelled)
+        self._passed = joined_columns(self._passed, piece.passed)
+
+    def read_off(
+        self, now: Float[np.ndarray, " samples"]
+    ) -> tuple[Bool[np.ndarray, " samples"] | None, pa.Table | None]:
+        """What holds at these times; later ones must follow."""
+        if not len(self._seconds):
+            return None, None
+        place = np.maximum(np.searchsorted(self._seconds, now, side="right") - 1, 0)
+        labelled = None
+        if self._labelled is not None:
+            sums = np.concatenate([[0], np.cumsum(self._labelled)])
+            before = np.concatenate([[place[0] if self._first else 0], place[:-1]])
+            labelled = self._labelled[place] | (sums[place + 1] > sums[np.minimum(before, place) + 1])
+        passed = None if self._passed is None else self._passed.take(pa.array(place))
+        kept, self._first = int(place[-1]), False
+        self._seconds = self._seconds[kept:]
+        self._labelled = None if self._labelled is None else self._labelled[kept:]
+        self._passed = None if self._passed is None else self._passed.slice(kept)
+        return labelled, passed
 
 
 class GridSampler(RecordingSampler):
@@ -38,6 +78,7 @@ class GridSampler(RecordingSampler):
         self._given = 0  # samples
         self._files: list[tuple[float, int]] = []
         self._piece: Piece | None = None
+        self._beside = HeldRows()
 
     def add(self, piece: Piece) -> Iterator[Samples]:
         """The samples that are certain now."""
@@ -48,6 +89,7 @@ class GridSampler(RecordingSampler):
         seconds = piece.seconds(self._base)
         if not self._files or self._files[-1][1] != piece.file:
             self._files.append((float(seconds[0]), piece.file))
+        self._beside.add(seconds, piece)
         for sensor, mine in self._by_sensor(piece):
             if len(of_sensor := seconds[mine]):
                 if np.isnan(self._first[sensor]):
@@ -144,7 +186,7 @@ class GridSampler(RecordingSampler):
             at = self._stamps(now)
             self._check(values, at)
             file = np.array(files)[np.searchsorted(firsts, now + self._slack, side="right") - 1]
-            yield Samples(values, at, file)
+            yield Samples(values, at, file, *self._beside.read_off(now + self._slack))
 
     def _read_off(self, sensor: int, now: Float[np.ndarray, " samples"], *, ended: bool) -> np.ndarray:
         times, known = self._knots[sensor]

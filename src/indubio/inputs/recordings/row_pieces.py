@@ -1,6 +1,7 @@
 """From the columns of a source to pieces: rows of one group, with times and values as numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
+from indubio.inputs.labels import anomaly_labels
 from indubio.inputs.recordings.layouts import Long, Wide
 from indubio.inputs.recordings.sampling import Piece
 from indubio.io.arrow_columns import Place, first_null, is_text, numbers, plain, times
@@ -43,6 +45,20 @@ class Reader:
     def time_type(self) -> pa.DataType:
         """The type of the time stamps, or of the sample numbers where there are none."""
         return self._clock or pa.int64()
+
+    def group_sizes(self) -> dict[Hashable, int] | None:
+        """How many rows every group has, so that its end is known where groups take turns; None without groups."""
+        name = self._layout.group
+        if name is None:
+            return None
+        sizes: Counter[Hashable] = Counter()
+        for source in self._sources:
+            first = 0
+            for batch in source.batches({name: pa.string()}):
+                group, ids = self._groups(batch, partial(_place_after, source, first))
+                sizes.update(dict(zip(ids, np.bincount(group, minlength=len(ids)).tolist(), strict=True)))
+                first += batch.num_rows
+        return dict(sizes)
 
     def pieces(self) -> Iterator[Piece]:
         """All rows in order; of a file without rows an empty piece."""
@@ -84,7 +100,8 @@ class Reader:
     def _columns(self) -> list[str]:
         layout = self._layout
         named = [layout.tag, layout.value, layout.quality] if isinstance(layout, Long) else self._sensors
-        return [name for name in (layout.group, layout.time, *named) if name is not None]
+        beside = (*layout.ids, layout.label)
+        return list(dict.fromkeys(name for name in (layout.group, layout.time, *named, *beside) if name is not None))
 
     def _types(self, source: Source) -> dict[str, pa.DataType | None]:
         """The columns, and as what to read them from a CSV file: what its first block holds need not go on."""
@@ -93,7 +110,13 @@ class Reader:
         for name in self._columns:
             if name == layout.time and layout.time_format is None:
                 types[name] = _time_in_csv(known[name])
-            elif name in (layout.time, layout.group) or isinstance(layout, Long):
+            elif name == layout.label:
+                types[name] = None
+            elif (
+                isinstance(layout, Long)
+                or name in (layout.time, layout.group)
+                or (name in layout.ids and name not in self._sensors)
+            ):
                 types[name] = pa.string()  # part numbers keep their leading zeros, values may be text where bad
             else:
                 types[name] = pa.bool_() if pa.types.is_boolean(known[name]) else pa.float64()
@@ -133,6 +156,7 @@ class Reader:
             values, sensor, unusable = _long(batch, self._layout, self._sensors, place, source.number_text)
         else:
             values, sensor, unusable = _wide(batch, self._sensors, place)
+        labelled, passed = self._beside(batch, place)
         all_usable = not unusable.any()
         self._any_usable = self._any_usable or all_usable or not np.isnan(values).all()
         changes = np.flatnonzero(group[1:] != group[:-1]) + 1
@@ -152,7 +176,21 @@ class Reader:
                 bad=_per_sensor(unusable[part] & (not all_usable), own, len(self._sensors)),
                 place=partial(place, first=start),
                 name=source.name,
+                labelled=None if labelled is None else labelled[part],
+                passed=None if passed is None else passed.slice(start, stop - start),
             )
+
+    def _beside(self, batch: pa.RecordBatch, place: Place) -> tuple[Bool[np.ndarray, " rows"] | None, pa.Table | None]:
+        """Which rows are labelled as anomalies, and the columns to pass through."""
+        layout = self._layout
+        labelled = (
+            None
+            if layout.label is None
+            else anomaly_labels(batch.column(layout.label), layout.label, layout.anomaly_values, place)
+        )
+        if not layout.ids:
+            return labelled, None
+        return labelled, pa.table({name: plain(batch.column(name)) for name in dict.fromkeys(layout.ids)})
 
     def _groups(self, batch: pa.RecordBatch, place: Place) -> tuple[Int[np.ndarray, " rows"], list[Any]]:
         """The number of each row's group, by appearance in the batch, and the ids of the groups."""
@@ -182,6 +220,10 @@ class Reader:
             time_format=self._layout.time_format,
         )
         return stamps
+
+
+def _place_after(source: Source, first: int, row: int) -> str:
+    return source.place(first + row)
 
 
 def _wide(batch: pa.RecordBatch, sensors: Sequence[str], place: Place) -> Values:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.inputs.recordings.cutting import Samples, Tally
 from indubio.inputs.windows import Windowing
@@ -36,6 +36,8 @@ class Piece:
         bad: per sensor, how many values were bad.
         place: where the i-th row is, for error messages.
         name: of the file, for error messages.
+        labelled: which rows are labelled as anomalies; None without labels.
+        passed: columns to pass through; None where there are none.
     """
 
     file: int
@@ -48,6 +50,8 @@ class Piece:
     bad: Int[np.ndarray, " sensors"]
     place: Callable[[int], str]
     name: str
+    labelled: Bool[np.ndarray, " rows"] | None = None
+    passed: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.values)

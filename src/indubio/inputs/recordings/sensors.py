@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from indubio.errors import DataError, quoted
 from indubio.inputs.recordings.layouts import Long, Wide
-from indubio.inputs.spoilt_numbers import spoilt_number
+from indubio.inputs.spoilt_numbers import refuse_spoilt
 from indubio.io.arrow_columns import is_number, plain
 from indubio.io.sources import Source, natural_order
 
@@ -22,10 +22,10 @@ def sensor_names(sources: Sequence[Source], layout: Wide | Long) -> tuple[str, .
 
 def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     first, *others = sources
-    named = [name for name in (layout.time, layout.group) if name is not None]
+    named = [name for name in (layout.time, layout.group, layout.label, *layout.ids) if name is not None]
     first.require(named)
     found = _numeric(first, named)
-    _refuse_spoilt(first, named)
+    refuse_spoilt(first, [name for name in first.schema.names if name not in named], "say which columns are `sensors`")
     if not found:
         raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
     for other in others:
@@ -38,18 +38,6 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
 
 def _numeric(source: Source, named: Sequence[str]) -> tuple[str, ...]:
     return tuple(field.name for field in source.schema if is_number(field.type) and field.name not in named)
-
-
-def _refuse_spoilt(source: Source, named: Sequence[str]) -> None:
-    """A sensor with a word among its numbers is a column of text to Arrow: it must not get lost for that."""
-    text = [name for name in source.schema.names if name not in named]
-    source.refuse_doubtful(text)
-    if found := spoilt_number(source, text):
-        row, name, value = found
-        raise DataError(
-            f'{source.place(row)}: column "{name}" holds {value!r} among numbers. '
-            "Replace it, or say which columns are `sensors`."
-        )
 
 
 def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Shaped
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.inputs.recordings.cutting import Collector, Cut, Cutter, Samples, Tally
 from indubio.inputs.recordings.filling import RowSampler
+from indubio.inputs.recordings.interleaving import require_one_machine
 from indubio.inputs.recordings.layouts import Long, Wide
 from indubio.inputs.recordings.resampling import GridSampler
 from indubio.inputs.recordings.row_pieces import Reader
@@ -63,6 +64,7 @@ def stream_windows(
         raise ConfigError(f"`windows_at_once` must be an integer of at least 1, got {windows_at_once!r}.")
     _check_time(layout, windowing)
     sources = opened(source, file_format)
+    require_one_machine(sources[0], layout)
     sensors = sensor_names(sources, layout)
     labels = [one.label for one in sources]
     return _streamed(Reader(sources, layout, sensors), sensors, labels, windowing, windows_at_once)
@@ -109,7 +111,7 @@ def _check_time(layout: Wide | Long, windowing: Windowing) -> None:
     if isinstance(layout, Long) and windowing.rate is None:
         raise ConfigError("`rate` must be set for a long recording: every tag has its own time stamps.")
     if layout.time is None and (windowing.rate is not None or windowing.longest_gap is not None):
-        raise ConfigError("`rate` and `longest_gap` need a time column: name it in Wide(time=...).")
+        raise ConfigError("`rate` and `longest_gap` need a time column: name it by `time`.")
 
 
 def _streamed(
@@ -135,24 +137,36 @@ def _streamed(
 def _cuts(
     reader: Reader, sensors: tuple[str, ...], labels: Sequence[str | None], windowing: Windowing, tally: Tally
 ) -> Iterator[Cut]:
-    """The windows of one group after the other."""
-    current: _Group | None = None
-    ended: set[Hashable] = set()
+    """The windows of one group after the other; those of groups that take turns wait until it is theirs."""
+    left = reader.group_sizes()
+    current: _Group | None = None  # of a recording without groups, whose end is known when the next file begins
+    going_on: dict[Hashable, tuple[_Group, list[Cut]]] = {}
     for piece in reader.pieces():
         if piece.key is None:
             _too_short(ShortGroup(file=labels[piece.file], group=None, samples=0), windowing, tally)
             continue
-        if current is None or current.key != piece.key:
-            if current is not None:
-                yield from current.finished()
-                ended.add(current.key)
-            if piece.key in ended:
-                raise DataError(
-                    f"{piece.place(0)}: group {piece.group} comes back after it ended. Sort the rows by group, "
-                    "then time, or read with `ordered=False`."
-                )
-            current = _Group(piece, labels[piece.file], sensors, windowing, tally)
-        yield from current.cut(piece)
+        if left is None:
+            if current is None or current.key != piece.key:
+                if current is not None:
+                    yield from current.finished()
+                current = _Group(piece, labels[piece.file], sensors, windowing, tally)
+            yield from current.cut(piece)
+            continue
+        if piece.key not in going_on:
+            going_on[piece.key] = _Group(piece, labels[piece.file], sensors, windowing, tally), []
+        group, waiting = going_on[piece.key]
+        waiting.extend(group.cut(piece))
+        left[piece.key] -= len(piece)
+        if not left[piece.key]:
+            waiting.extend(group.finished())
+        while going_on:
+            first = next(iter(going_on))
+            _, ready = going_on[first]
+            yield from ready
+            ready.clear()
+            if left[first]:
+                break
+            del going_on[first]
     if current is not None:
         yield from current.finished()
 
@@ -205,7 +219,7 @@ class _Group:
             row = int(np.argmax(backwards)) + 1
         raise DataError(
             f"{piece.place(row)}: the time goes backwards. Sort the rows by group, then time, or read with "
-            "`ordered=False`."
+            "`ordered=False`; if they are of several machines or runs, name the column that says which by `group`."
         )
 
 

@@ -28,8 +28,7 @@ from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_t
 from indubio.evaluation import evaluate
 from indubio.inputs import Images, Table, Windows
 from indubio.inputs.named_rows import NamedExamples, groups_of
-from indubio.inputs.reading import Reading
-from indubio.inputs.tables import Roles
+from indubio.inputs.reading import reading_for
 from indubio.server.api.model_inputs import ModelInput
 from indubio.server.models.scored_batch import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
@@ -175,9 +174,8 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
 
 def training_data(detector: Detector, path: str) -> NamedExamples:
     """The good examples of a file, read as the model's own training file was."""
-    reading = (detector.reading_ or Reading(table=Roles(columns=detector.schema_.names))).for_new_data(path)
-    data = reading.read(path)
-    return data.inliers() if isinstance(data, Table) else data
+    data = reading_for(detector.reading_, detector.schema_, path, ()).read(path)
+    return data if isinstance(data, Images) else data.inliers()
 
 
 def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
@@ -322,7 +320,10 @@ def _bare(data: NamedExamples) -> NamedExamples:
     if isinstance(data, Windows | Images):
         import pyarrow as pa
 
-        return replace(data, origin=pa.table({"image" if isinstance(data, Images) else "window": np.arange(len(data))}))
+        numbered = pa.table({"image" if isinstance(data, Images) else "window": np.arange(len(data))})
+        if isinstance(data, Images):
+            return replace(data, origin=numbered)
+        return replace(data, origin=numbered, passed=None, bad_share=None)
     return replace(data, passed=None, labels=None)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 
 log = logging.getLogger("indubio.server")
@@ -16,8 +17,13 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file that is its owner's alone; one that is there stays as it is."""
-    os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+    """Make an empty file that is its owner's alone; one that is there stays as it is, and is not even opened.
+
+    To close a file ends all locks that the process has on it (POSIX): if a server has this database open, another
+    process would take it for closed and remove the log beside it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def make_private(path: Path) -> None:

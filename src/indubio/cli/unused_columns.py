@@ -1,0 +1,54 @@
+"""Columns of a file that are not used are told of: nothing is left out without a word."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from indubio.inputs.reading import Reading
+
+LISTED = 10  # columns that are named
+
+
+def tell_unused(source: str, reading: "Reading", *, known: bool) -> None:
+    """Say on stderr which columns of the first file are not used, why, and how they could be.
+
+    Args:
+        source: what is read.
+        reading: how.
+        known: whether a model knows which columns it wants; else those that hold numbers are taken.
+    """
+    from indubio.cli.terminal import terminal
+    from indubio.errors import quoted
+    from indubio.inputs.images import are_images
+
+    if reading.images is not None or are_images(source):
+        return
+    unused = _unused(source, reading)
+    if not unused:
+        return
+    more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
+    why = "the model does not know" if known else "no sensor, which holds numbers"
+    way_out = (
+        "--pass writes a column beside the verdicts, --label reads it as a label."
+        if known
+        else "--id writes a column beside the verdicts, --label reads it as a label, --columns names the sensors."
+    )
+    terminal(stderr=True).print(f"Not used ({why}): {quoted(unused[:LISTED])}{more}. {way_out}", soft_wrap=True)
+
+
+def _unused(source: str, reading: "Reading") -> list[str]:
+    from indubio.inputs.recordings import Long
+    from indubio.io.arrow_columns import is_number
+
+    schema = reading.files(source)[0].schema
+    if reading.table is not None:
+        return [name for name in schema.names if name not in reading.table.needed(schema.names)]
+    layout = reading.layout
+    assert layout is not None
+    used = {layout.time, layout.group, layout.label, *layout.ids}
+    if isinstance(layout, Long):
+        used |= {layout.tag, layout.value, layout.quality}
+    elif layout.sensors is not None:
+        used |= set(layout.sensors)
+    else:
+        used |= {field.name for field in schema if is_number(field.type)}
+    return [name for name in schema.names if name not in used]

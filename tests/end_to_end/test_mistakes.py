@@ -1,0 +1,243 @@
+"""Mistakes: wrong files, wrong flags, wrong order. Each gets one line that names the place and the way out.
+
+Messages are judged by their essential words: the file, the line, the column, the flag. Nothing is written.
+"""
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from indubio.cli.exit_codes import MEANINGS
+from tests.end_to_end.test_commands import run
+
+FAILED, USAGE = 1, 2
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A command that cannot work, and what must be said of it."""
+
+    command: str
+    words: tuple[str, ...]
+    code: int = FAILED
+
+
+def of(command: str, *words: str, code: int = FAILED) -> Mistake:
+    return Mistake(command, words, code)
+
+
+MISTAKES = [
+    # paths
+    of("fit nowhere.csv -o out", "nowhere.csv"),
+    of("fit nowhere/*.csv -o out", "nowhere/*.csv"),
+    of("fit notes.md -o out", "notes.md", ".csv"),
+    of("fit empty_folder -o out", "empty_folder"),
+    of("fit good.csv -o model", "model", "--overwrite"),
+    of("fit good.csv -o good.csv", "good.csv"),
+    of("fit good.csv -o good.csv --overwrite", "good.csv"),
+    of("fit good.csv -o good.csv/model", "good.csv"),
+    of("fit good.csv", "--out", code=USAGE),
+    # content of files
+    of("fit empty.csv -o out", "empty.csv"),
+    of("fit header.csv -o out", "header.csv", "no rows"),
+    of("fit ragged.csv -o out", "ragged.csv", "line 5"),
+    of("fit word.csv -o out", "word.csv", "line 5", '"b"'),
+    of("fit text.csv -o out", '"operator"', "--categorical", "--id"),
+    of("fit gap.csv -o out", "gap.csv", "line 5", '"b"', "--missing"),
+    of("fit infinite.csv -o out", "infinite.csv", "line 5", '"b"'),
+    of("fit double.csv -o out", "double.csv", '"a"'),
+    of("fit two.parquet -o out", "two.parquet"),
+    of("fit either.csv -o out", "either.csv", '"a"', "--decimal ,", "--thousands ,"),
+    of("fit marks.csv -o out --id serial", "marks.csv", '"a"', "--decimal"),
+    of("fit latin.csv -o out --encoding utf-8", "latin.csv", "--encoding cp1252"),
+    of("fit good.csv -o out --separator x", "--separator", "'x'"),
+    of("fit good.csv -o out --decimal x", "--decimal", "'x'"),
+    of("fit good.csv -o out --decimal , --thousands ,", "--decimal", "--thousands"),
+    # columns and labels
+    of("fit good.csv -o out --columns a,colour", '"colour"', '"a", "b", "c"'),
+    of("fit good.csv -o out --id serial", '"serial"', '"a", "b", "c"'),
+    of("fit good.csv -o out --label bad", '"bad"', '"a", "b", "c"'),
+    of("fit grades.csv -o out --label grade", "grades.csv", "line", '"grade"', "--anomaly"),
+    of("fit labelled.csv -o out --label bad --anomaly 0 --anomaly 1", "labelled.csv", "no good", "--anomaly"),
+    of("fit half_labelled.csv -o out --label bad", "half_labelled.csv", "line 5", '"bad"'),
+    of("fit good.csv -o out --categorical a --window 8", "--categorical", "--id"),
+    # settings
+    of("fit good.csv -o out --posterior ensemble", "posterior", "anchored_ensemble"),
+    of("fit good.csv -o out --missing mean", "missing", "median"),
+    of("fit good.csv -o out --epochs many", "--epochs"),
+    of("fit good.csv -o out --epochs 5", "--epochs", "--posterior"),
+    of("fit good.csv -o out --draws 0", "--draws", code=USAGE),
+    of("fit good.csv -o out --trim lots", "--trim"),
+    of("fit good.csv -o out --refer 0.1 --costs 1 1 1", "--refer", "--costs"),
+    of("fit good.csv -o out --prevalence 0.1", "--prevalence", "--costs"),
+    of("fit good.csv -o out --widow 8", "--widow", "--window", code=USAGE),
+    of("fit good.csv -o out --size 8x8", "--size", "good.csv"),
+    of("fit good.csv -o out --config nowhere.toml", "nowhere.toml"),
+    of("fit good.csv -o out --config broken.toml", "broken.toml", "line 1"),
+    of("fit good.csv -o out --config unknown.toml", "unknown.toml", "postrior", "posterior"),
+    of("fit good.csv -o out --labelled good.csv", "good.csv", '"bad"'),
+    # recordings
+    of("fit recording.csv -o out --window 500 --time time", "500", "--window"),
+    of("fit recording.csv -o out --window 8 --time clock", '"clock"', '"time"'),
+    of("fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "--sort", "--group"),
+    of("fit machines.csv -o out --window 8 --time time", "machines.csv", '"machine"', "--group machine"),
+    of("fit recording.csv -o out --window 8 --group part", '"part"'),
+    of("fit recording.csv -o out --window 8 --rate 10", "--rate", "--time"),
+    of("fit recording.csv -o out --window 8 --tag time --value x", "--time"),
+    of("fit recording.csv -o out --step 4", "--step", "--window"),
+    of("fit recording.csv -o out --rate 4 --gaps hold", "--rate", "--gaps", "--window"),
+    of("fit holes.csv -o out --window 8 --time time", "holes.csv", "line 7", '"x"', "--gaps"),
+    of("fit recording.csv -o out --window 8 --gaps close", "gaps", "hold"),
+    of("fit recording.csv -o out --window 8 --label time --id start", '"start"'),
+    # models
+    of("assess good.csv -m nowhere -o out.csv", "nowhere"),
+    of("assess good.csv -m empty_folder -o out.csv", "empty_folder"),
+    of("assess good.csv -m good.csv -o out.csv", "good.csv"),
+    of("assess good.csv -m damaged -o out.csv", "damaged", "checksum"),
+    of("assess good.csv -m nowhere.onnx -o out.csv", "nowhere.onnx"),
+    of("assess fewer.csv -m model -o out.csv", "fewer.csv", '"c"'),
+    of("assess recording.csv -m model -o out.csv", "recording.csv", '"a", "b", "c"'),
+    of("assess word.csv -m model -o out.csv", "word.csv", "line 5", '"b"'),
+    of("assess gap.csv -m model -o out.csv", "gap.csv", "line 5", '"b"'),
+    of("assess header.csv -m model -o out.csv", "header.csv", "no rows"),
+    of("assess good.csv -m model -o out.csv --pass serial", '"serial"'),
+    of("assess good.csv -m model -o out.csv --label bad", '"bad"'),
+    of("assess good.csv -m model -o out.xlsm", "out.xlsm", ".csv"),
+    of("assess good.csv -m model -o empty_folder", "empty_folder"),
+    of("assess good.csv -m model -o good.csv/out.csv", "good.csv"),
+    of("assess good.csv -m model -o out.csv --per-run runs.csv", "--per-run", "rows"),
+    of("assess good.csv -m model --json", "--json", "--out", code=USAGE),
+    of("assess good.csv -m model -o out.csv --fdr 2", "--fdr", "2"),
+    of("assess good.csv -m model -o - --workers 1", "--out", code=USAGE),
+    of("report header.csv -m model -o page.html", "header.csv", "no rows"),
+    of("report good.csv -m model -o empty_folder", "empty_folder"),
+    of("export nowhere -o model.onnx", "nowhere"),
+    # evaluation
+    of("evaluate good.csv", "--label", code=USAGE),
+    of("evaluate good.csv --label bad", "good.csv", "--uncertainty"),
+    of("evaluate assessed.csv --label bad", "assessed.csv", '"bad"'),
+    of("evaluate one_class.csv --label bad", "one_class.csv", "bad", "--anomaly"),
+    of("evaluate nowhere.csv --label bad", "nowhere.csv"),
+    # the server and the rest
+    of("serve --model model --port many", "--port", code=USAGE),
+    of("serve", "--model", code=USAGE),
+    of("keys revok", "revoke", code=USAGE),
+    of("learn labelled.csv -m model -o out", "--label", code=USAGE),
+    of("learn nowhere.csv -m model -o out --label bad --recent good.csv", "nowhere.csv"),
+    of("learn labelled.csv -m model -o model --label bad --recent good.csv", "model", "--overwrite"),
+    of("tune nowhere.csv -o tuned.toml", "nowhere.csv"),
+    of("inspect good.csv", "good.csv"),
+    of("asess good.csv", "asess", "assess", code=USAGE),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Files as people have them."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    random = np.random.default_rng(0)
+    good = pd.DataFrame(random.normal(size=(60, 3)), columns=["a", "b", "c"]).round(3)
+    good.to_csv(folder / "good.csv", index=False)
+    lines = (folder / "good.csv").read_text().splitlines()
+    cells = lines[4].split(",")
+
+    def spoilt(name: str, line: str) -> None:
+        (folder / f"{name}.csv").write_text("\n".join([*lines[:4], line, *lines[5:]]) + "\n")
+
+    spoilt("ragged", lines[4] + ",7,8")
+    spoilt("word", f"{cells[0]},broken,{cells[2]}")
+    spoilt("gap", f"{cells[0]},,{cells[2]}")
+    spoilt("infinite", f"{cells[0]},inf,{cells[2]}")
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("a,b,c\n")
+    (folder / "double.csv").write_text("\n".join(["a,a,c", *lines[1:]]) + "\n")
+    (folder / "notes.md").write_text("a,b,c\n1,2,3\n")
+    (folder / "two.parquet").write_bytes(b"not parquet at all")
+    (folder / "empty_folder").mkdir()
+    (folder / "either.csv").write_text("a;b\n" + "1,234;2\n" * 20)
+    (folder / "marks.csv").write_text("a;serial\n" + "1,5;A\n2.5;B\n" * 20)
+    (folder / "latin.csv").write_bytes("Höhe;b\n".encode("cp1252") + b"1;2\n" * 20)
+    good.assign(operator="Ann").to_csv(folder / "text.csv", index=False)
+    good.assign(grade=["fine", "worn", "broken"] * 20).to_csv(folder / "grades.csv", index=False)
+    good.assign(bad=[0, 1] * 30).to_csv(folder / "labelled.csv", index=False)
+    half = good.assign(bad="0")
+    half.loc[3, "bad"] = None
+    half.to_csv(folder / "half_labelled.csv", index=False)
+    good.drop(columns="c").to_csv(folder / "fewer.csv", index=False)
+    (folder / "broken.toml").write_text("posterior = \n")
+    (folder / "unknown.toml").write_text('postrior = "prototypes"\n')
+    recording = pd.DataFrame({"time": np.arange(80.0), "x": random.normal(size=80), "start": 0})
+    recording.to_csv(folder / "recording.csv", index=False)
+    recording.assign(time=np.where(np.arange(80) == 10, 0, recording["time"])).to_csv(
+        folder / "backwards.csv", index=False
+    )
+    recording.assign(machine=["A", "B"] * 40, time=np.arange(80) // 2).to_csv(folder / "machines.csv", index=False)
+    holes = recording.copy()
+    holes.loc[5, "x"] = np.nan
+    holes.to_csv(folder / "holes.csv", index=False)
+    run("fit", folder / "good.csv", "-o", folder / "model", "--draws", "2")
+    run("assess", folder / "good.csv", "-m", folder / "model", "-o", folder / "assessed.csv")
+    pd.read_csv(folder / "assessed.csv").assign(bad=0).to_csv(folder / "one_class.csv", index=False)
+    shutil.copytree(folder / "model", folder / "damaged")
+    weights = next((folder / "damaged").glob("*.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    return folder
+
+
+def test_there_are_as_many_as_promised():
+    assert len({mistake.command for mistake in MISTAKES}) >= 47
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.command)
+def test_a_mistake_gets_one_line_with_the_place_and_the_way_out(mistake, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    done = run(*mistake.command.split(), code=mistake.code)
+    said = done.stderr.strip()
+    assert "Traceback" not in said
+    if mistake.code == FAILED:
+        # How a file is read is told before, where it is not the plain way.
+        assert len([line for line in said.splitlines() if ": read with " not in line]) == 1, said
+    for word in mistake.words:
+        assert word in said
+    assert done.stdout == ""
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_an_extra_that_is_missing_is_named_with_its_brackets(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("onnx", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    done = run("export", "model", "-o", "model.onnx", code=FAILED)
+    assert 'pip install "indubio[onnx]"' in done.stderr
+
+
+def test_columns_that_are_not_used_are_told_of(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    told = run("assess", "text.csv", "-m", "model", "-o", "told.csv").stderr.splitlines()[0]
+    assert '"operator"' in told
+    assert "--pass" in told
+    pd.read_csv("recording.csv").assign(operator="Ann").drop(columns="start").to_csv("spoken.csv", index=False)
+    cut = ("--window", "8", "--time", "time", "--draws", "2")
+    told = run("fit", "spoken.csv", "-o", "told", *cut).stderr
+    assert '"operator"' in told
+    assert "--id" in told
+    assert "Not used" not in run("fit", "spoken.csv", "-o", "said", *cut, "--id", "operator").stderr
+
+
+def test_all_exit_codes_are_in_the_help_and_the_docs():
+    told = " ".join(run("--help").stdout.replace("│", " ").split())
+    _, _, listed = (Path(__file__).parents[2] / "docs" / "commands.md").read_text().partition("Exit codes:")
+    for code, meaning in MEANINGS.items():
+        assert f"{code.value} {meaning}" in told
+        assert re.search(rf"\b{code.value}\b", listed.partition("\n\n")[0])
