@@ -22,8 +22,9 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     control_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control.")
-    ] = 0.0,
+        float,
+        typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control; 0 for none."),
+    ] = 0.02,
     referrals_per_hour: Annotated[
         int | None, typer.Option(min=1, help="Referrals beyond so many an hour are marked as overflow.")
     ] = None,

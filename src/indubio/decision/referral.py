@@ -105,6 +105,8 @@ class Referral(Settings, ABC):
         share = self.inlier_share
         if share is None or self.OVER_BATCH:
             return None
+        if threshold < 0:
+            return "everything"
         if share == 1:
             return f"{self.by} uncertainty above {threshold:.4g}"
         highest = LARGEST_TOTAL if self.by in ("total", "epistemic", "aleatoric") else np.inf

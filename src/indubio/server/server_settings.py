@@ -38,6 +38,7 @@ class ServerSettings(Settings):
 
     Args:
         control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.
+            One in fifty: enough that labels can teach within days, little beside the referrals; 0 keeps none.
         referrals_per_hour: referrals beyond so many in an hour are kept, but marked as overflow; None sets no budget.
         alarm: when a machine's alarm begins and ends.
         drift_alpha: largest probability of ever raising a false alarm of drift, for each version of a model.
@@ -51,7 +52,7 @@ class ServerSettings(Settings):
         access_log: log every request, not only those that were refused or failed.
     """
 
-    control_share: Share = 0.0
+    control_share: Share = 0.02
     referrals_per_hour: AtLeastOne | None = None
     alarm: AlarmRule = AlarmRule()
     drift_alpha: Fraction = 0.01

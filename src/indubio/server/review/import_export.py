@@ -17,13 +17,13 @@ from starlette.responses import Response
 from indubio.errors import ConfigError, DataError, NotFoundError
 from indubio.server.api.tensors import NUMBERS
 from indubio.server.review.page_request import PageRequest
+from indubio.server.review.spreadsheet_cells import original_text, safe_cell
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 NAMED: dict[str, Label] = {word: cast(Label, letter) for letter, word in LABELS.items()}
 FROM, TO = "verdict", "case"  # names of Label Studio's control and object
 
@@ -112,8 +112,7 @@ def _cell(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, float | int):
         return repr(value)
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return "" if value is None else safe_cell(str(value))
 
 
 def _download(content: bytes, name: str, kind: str) -> Response:
@@ -164,7 +163,7 @@ def _rows_in(content: bytes) -> Iterator[ImportedLabel]:
         for row in rows:
             if row["label"]:
                 place = f"line {rows.line_num}"
-                yield _imported(place, row["reference"], row["label"], row.get("comment") or "")
+                yield _imported(place, row["reference"], row["label"], original_text(row.get("comment") or ""))
     except UnicodeDecodeError as error:
         raise DataError(f"the file is not UTF-8: {error.reason} at byte {error.start}.") from None
     except csv.Error as error:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from scipy.stats import fisher_exact
 from sqlalchemy import Connection, select
 
-from indubio.decision import Reason, Verdict
+from indubio.decision import REFER_ALL, Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
@@ -143,10 +143,15 @@ class LabelEvidence:
         return {name: curve for name, curve in curves.items() if not np.isnan(curve.gain)}
 
     def at_share(self, share: float, by: str) -> OtherThreshold | None:
-        """The smallest threshold that refers at most this share of all verdicts, and what it would have done."""
+        """The smallest threshold that refers at most this share of all verdicts, and what it would have done.
+
+        All of them is more than what lies above the smallest uncertainty that was seen: it is `REFER_ALL`.
+        """
         if not len(self) or by not in self.uncertainties:  # one that is computed on demand is not kept with a case
             return None
         values, weight = self.uncertainties[by], self.weight
+        if share >= 1:
+            return self._done(values > REFER_ALL, REFER_ALL)
         candidates = np.unique(values)
         order = np.argsort(values, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(weight[order])])

@@ -138,6 +138,7 @@ def queue(page: PageRequest) -> Response:
         reasons=REASONS,
         start=start,
         at_once=AT_ONCE,
+        control_share=page.context.settings.control_share,
         **page.read(looked_up),
         **_last_action(page),
     )

@@ -13,6 +13,7 @@ from indubio.server.store.reviews import LABELS
 from indubio.uncertainty import LARGEST_TOTAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+LONGEST = 32  # characters of a name in a table
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -35,6 +36,12 @@ def moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
+def abridged(name: str | None) -> str:
+    """A name with its beginning and its end, where it is too long for a table: serial numbers differ at the end."""
+    text = name or ""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
+
+
 def of_hundred(uncertainty: float) -> int:
     """An uncertainty on a scale of 0 to 100, where 100 is a fair coin."""
     return round(100 * min(1.0, uncertainty / LARGEST_TOTAL))
@@ -43,6 +50,6 @@ def of_hundred(uncertainty: float) -> int:
 @cache
 def _environment() -> Environment:
     environment = page_templates("indubio.server.review")
-    environment.filters |= {"age": age, "moment": moment, "of_hundred": of_hundred}
+    environment.filters |= {"abridged": abridged, "age": age, "moment": moment, "of_hundred": of_hundred}
     environment.globals |= {"version": indubio.__version__, "labels": LABELS}
     return environment
