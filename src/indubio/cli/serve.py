@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, opened
+from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, PageLanguageChoice, opened
 
 if TYPE_CHECKING:
     from indubio.server.server_settings import AlarmRule
@@ -46,6 +46,9 @@ def serve(
     most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
     largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    language: Annotated[
+        PageLanguageChoice, typer.Option(help="Of the review pages; auto follows each browser.")
+    ] = PageLanguageChoice.AUTO,
     training: Annotated[
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
@@ -76,6 +79,7 @@ def serve(
             largest_body=largest_body,
             rate=rate,
             access_log=access_log,
+            language=language.value,
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr

@@ -8,6 +8,7 @@ from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Set
 
 WhenDatabaseFails = Literal["refuse", "score"]
 AnswerAfter = Literal["referrals", "all"]
+PageLanguage = Literal["auto", "en", "de"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ class ServerSettings(Settings):
         largest_body: bytes a request may have.
         rate: requests per second and key (or address, where no key is needed); None sets no limit.
         access_log: log every request, not only those that were refused or failed.
+        language: of the review pages, "auto" for what each browser likes best; everybody can choose another.
     """
 
     control_share: Share = 0.02
@@ -63,3 +65,4 @@ class ServerSettings(Settings):
     largest_body: AtLeastOne = 16 * 2**20
     rate: Positive | None = None
     access_log: bool = False
+    language: PageLanguage = "auto"

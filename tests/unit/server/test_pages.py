@@ -219,6 +219,28 @@ def test_the_queue_names_part_and_model_and_the_case_says_why_it_is_kept(server)
         server.store.write(lambda c, case=case: review(c, case.id, "ada", "I", ""))
 
 
+def test_pages_speak_the_language_of_the_browser_until_another_is_chosen(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada:
+        german = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
+        page = ada.get("/review", headers=german).text
+        assert '<html lang="de">' in page
+        assert "Prüfung beginnen" in page
+        assert '<html lang="en">' in ada.get("/review").text
+        shown = ada.get(f"/review/cases/{case.id}", headers=german).text
+        assert "Wahrscheinlichkeit einer Anomalie" in shown
+        assert re.search(r"\d,\d", shown), "numbers have a decimal comma"
+        assert "Das hat nicht geklappt" in ada.get("/review?order=best", headers=german).text
+        answer = ada.get("/review/language?to=de&then=/review/status")
+        assert answer.url.path == "/review/status"
+        assert '<html lang="de">' in answer.text
+        assert '<html lang="en">' in ada.get("/review/language?to=en&then=/review", headers=german).text
+        assert ada.get("/review/language?to=de&then=//evil.example").url.path == "/review"
+        assert ada.get("/review/language?to=xx").status_code == 400
+        problem = ada.get("/cases/none", headers=german)
+        assert "there is no" in problem.text, "programs are answered in English"
+
+
 def test_label_studio_tasks_come_back_with_their_annotations(server):
     with logged_in(server, "ada") as ada:
         tasks = ada.get("/review/exchange/label-studio.json").json()

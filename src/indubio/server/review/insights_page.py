@@ -14,6 +14,7 @@ from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, 
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
 from indubio.server.store.reviews import agreement
+from indubio.texts import _
 
 SIZE = WIDTH, 2.9  # inches
 
@@ -47,7 +48,7 @@ def chosen_model(page: PageRequest) -> tuple[str, int | None]:
     page.context.registry.model(name)
     version = page.query.get("version", "")
     if version and not (version.isascii() and version.isdecimal() and len(version) < 10):
-        raise ConfigError(f"`version` must be a whole number, got {version!r}.")
+        raise ConfigError(_("`{name}` must be a whole number, got {got!r}.", name="version", got=version))
     return name, int(version) if version else None
 
 
@@ -60,7 +61,7 @@ def asked_share(text: str) -> float | None:
     except ValueError:
         percent = float("nan")
     if not 0 <= percent <= 100:
-        raise ConfigError(f"the budget must be a percentage from 0 to 100, got {text!r}.")
+        raise ConfigError(_("the budget must be a percentage from 0 to 100, got {got!r}.", got=text))
     return percent / 100
 
 
@@ -107,4 +108,4 @@ def _curve(page: PageRequest, curves: dict[str, RejectionCurve]) -> Markup:
         plot_rejection_curves(axes, curves, most=POINTS)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
 
-    return page.context.plots.one("Accuracy-rejection curves of the reviewed cases", draw, SIZE)
+    return page.context.plots.one(_("Accuracy-rejection curves of the reviewed cases"), draw, SIZE)

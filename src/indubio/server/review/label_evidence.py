@@ -16,6 +16,7 @@ from indubio.decision import REFER_ALL, Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
+from indubio.texts import _
 from indubio.uncertainty import UncertaintyName
 
 SHOWN: tuple[UncertaintyName, ...] = ("total", "epistemic", "aleatoric")
@@ -115,18 +116,18 @@ class LabelEvidence:
         """Whether referral pays, in a sentence; careful where the numbers are small."""
         sent, kept = self.errors(referred=True), self.errors(referred=False)
         if not sent.labelled:
-            return "Nobody has decided a referred case yet."
+            return _("Nobody has decided a referred case yet.")
         if not kept.labelled:
-            return (
+            return _(
                 "To see whether referral pays, people must also label some verdicts that were not referred: let the "
                 "server keep a share of them for control, or label those that wait."
             )
         table = np.array([[each.wrong, each.labelled - each.wrong] for each in (sent, kept)])
         if float(fisher_exact(table, alternative="two-sided").pvalue) >= CLEAR:
-            return "So far the labels do not show a clear difference between what was referred and what was not."
+            return _("So far the labels do not show a clear difference between what was referred and what was not.")
         if sent.share > kept.share:
-            return "Referral pays: the detector is wrong clearly more often where it asked a person."
-        return "Referral picks the wrong cases: the detector is wrong more often where it did not ask."
+            return _("Referral pays: the detector is wrong clearly more often where it asked a person.")
+        return _("Referral picks the wrong cases: the detector is wrong more often where it did not ask.")
 
     def curves(self) -> dict[str, RejectionCurve]:
         """Accuracy-rejection curves on the labelled cases, where enough are labelled for any point."""

@@ -2,8 +2,9 @@
 
 from starlette.responses import Response
 
-from indubio.server.review.page_request import SESSION, PageRequest, keep, safe_path
+from indubio.server.review.page_request import LANGUAGE, SESSION, PageRequest, keep, safe_path
 from indubio.server.store.keys import Role, close_session, hashed, keys_in_use, open_session
+from indubio.texts import known_language
 
 
 def form(page: PageRequest) -> Response:
@@ -20,6 +21,14 @@ def log_in(page: PageRequest) -> Response:
     secret = page.write(lambda c: open_session(c, key))
     response = page.redirect(then)
     keep(response, SESSION, secret, page.request)
+    return response
+
+
+def choose_language(page: PageRequest) -> Response:
+    """Keep the language that was chosen, and go back to the page."""
+    chosen = known_language(page.query.get("to", ""))
+    response = page.redirect(safe_path(page.query.get("then", "/review")))
+    keep(response, LANGUAGE, chosen, page.request)
     return response
 
 

@@ -26,9 +26,10 @@ from indubio.server.review.page_context import PageContext
 from indubio.server.review.templating import rendered
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
+from indubio.texts import LANGUAGES, _, in_language, preferred
 
 T = TypeVar("T")
-SESSION, VISITOR = "indubio_session", "indubio_visitor"
+SESSION, VISITOR, LANGUAGE = "indubio_session", "indubio_visitor", "indubio_language"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +68,21 @@ class PageRequest:
         """The parameters of the address, after the question mark."""
         return self.request.query_params
 
+    @property
+    def address(self) -> str:
+        """Path and query of a page that can be asked for again; the queue where this was a form."""
+        if self.request.method != "GET":
+            return "/review"
+        return f"{self.request.url.path}?{self.request.url.query}".rstrip("?")
+
+    @property
+    def language(self) -> str:
+        """What the switch on the page says, else the server's setting, else what the browser likes best."""
+        chosen, default = self.request.cookies.get(LANGUAGE), self.context.settings.language
+        if chosen in LANGUAGES:
+            return str(chosen)
+        return preferred(self.request.headers.get("accept-language", "")) if default == "auto" else default
+
     def number(self, name: str) -> int:
         """A whole number in the path."""
         return int(self.request.path_params[name])
@@ -99,6 +115,7 @@ class PageRequest:
         if self.actor is not None and status < 500:
             common["progress"] = self.read(progress)
         common["here"] = self.request.url.path
+        common["address"] = self.address
         return HTMLResponse(rendered(template, **common | values), status_code=status)
 
     def redirect(self, path: str, **query: Any) -> RedirectResponse:
@@ -129,7 +146,8 @@ def route(
         token = _token(request.cookies.get(SESSION) or visitor or fresh or "")
         form = await _form(request, context.settings.largest_body) if method == "POST" else FormData()
         page = PageRequest(request=request, context=context, token=token, form=form)
-        response = await run_in_threadpool(_guarded, page, handler, needs)
+        with in_language(page.language):  # the thread inherits it
+            response = await run_in_threadpool(_guarded, page, handler, needs)
         await form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, request)
@@ -169,14 +187,15 @@ def safe_path(text: str) -> str:
 def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Response:
     try:
         if needs is not None and page.actor is None:
-            came_for = page.request.url.path
-            if page.request.method == "GET" and page.request.url.query:
-                came_for = f"{came_for}?{page.request.url.query}"
-            return page.redirect("/login", then=came_for if page.request.method == "GET" else None)
+            return page.redirect("/login", then=page.address if page.request.method == "GET" else None)
         if needs is not None and not page.actor.role.may(needs):
-            return _refused(page, 403, f"this needs a key of the role {needs}; yours is {page.actor.role}.")
+            return _refused(
+                page,
+                403,
+                _("this needs a key of the role {needs}; yours is {role}.", needs=needs, role=page.actor.role),
+            )
         if page.request.method == "POST" and not _comes_from_us(page):
-            return _refused(page, 403, "the form was out of date. Go back, load the page again and repeat.")
+            return _refused(page, 403, _("the form was out of date. Go back, load the page again and repeat."))
         return handler(page)
     except IndubioError as error:
         refusal = refusal_of(error) or RefusalError(400, str(error))

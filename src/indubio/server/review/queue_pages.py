@@ -28,17 +28,18 @@ from indubio.server.store.cases import (
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio.server.store.tables import claims
+from indubio.texts import _, gettext, marked
 
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
 REASONS: dict[str, str] = {
-    Reason.EPISTEMIC: "uncertain: draws disagree",
-    Reason.ALEATORIC: "uncertain: each draw is torn",
-    Reason.UNFAMILIAR: "unfamiliar",
-    Reason.OUT_OF_RANGE: "out of range",
-    Reason.BAD_INPUT: "bad input",
-    CONTROL: "kept for control",
+    Reason.EPISTEMIC: marked("uncertain: draws disagree"),
+    Reason.ALEATORIC: marked("uncertain: each draw is torn"),
+    Reason.UNFAMILIAR: marked("unfamiliar"),
+    Reason.OUT_OF_RANGE: marked("out of range"),
+    Reason.BAD_INPUT: marked("bad input"),
+    CONTROL: marked("kept for control"),
 }
 TRIES = 5  # to claim a case before somebody else does
 
@@ -67,10 +68,10 @@ class QueueView:
         """Read the view from an address; refuse what makes no sense."""
         order = query.get("order", "age")
         if order not in ORDERS:
-            raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
+            raise ConfigError(_("`order` must be one of {known}, got {got!r}.", known=", ".join(ORDERS), got=order))
         reason = query.get("reason") or None
         if reason is not None and reason not in REASONS:
-            raise ConfigError(f"`reason` must be one of {', '.join(REASONS)}, got {reason!r}.")
+            raise ConfigError(_("`reason` must be one of {known}, got {got!r}.", known=", ".join(REASONS), got=reason))
         return cls(
             order="age" if order == "age" else "uncertainty",
             machine=query.get("machine") or None,
@@ -185,7 +186,7 @@ def one_case(page: PageRequest) -> Response:
         novelty="" if case.reason == Reason.UNFAMILIAR else novelty_in_words(assessment, 0),
         level=level_in_words,
         probability=percent(case.probability),
-        reason=REASONS.get(case.reason or CONTROL, case.reason),
+        reason=gettext(REASONS.get(case.reason or CONTROL, case.reason)),
         **shown,
         **_last_action(page),
     )
@@ -195,7 +196,7 @@ def label(page: PageRequest) -> Response:
     """Label a case, and go on with the next."""
     look, number, said = QueueView.of(page.query), page.number("case"), page.text("label")
     if said not in LABELS:
-        raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {said!r}.")
+        raise ConfigError(_("`label` must be one of {known}, got {got!r}.", known=", ".join(LABELS), got=said))
     page.write(lambda c: review(c, number, page.reviewer, said, page.text("comment").strip()))  # type: ignore[arg-type]
 
     def following(connection: Connection) -> Case | None:
@@ -233,7 +234,7 @@ def _show_claimed(
             claim(connection, case.id, page.reviewer)
         return case
 
-    for _ in range(TRIES):
+    for _attempt in range(TRIES):
         try:
             case = page.write(chosen)
         except ConflictError:  # another server on the same database was faster
@@ -241,7 +242,7 @@ def _show_claimed(
         if case is None:
             return page.redirect("/review", **look.query, said=said, end="yes")
         return page.redirect(f"/review/cases/{case.id}", **look.query, said=said)
-    raise ConflictError("others are taking cases faster than they can be given out. Try again.")
+    raise ConflictError(_("others are taking cases faster than they can be given out. Try again."))
 
 
 def _claim_shown(connection: Connection, number: int, reviewer: str) -> str | None:
@@ -274,10 +275,12 @@ def _time(query: Mapping[str, str], name: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
-        raise ConfigError(f"`{name}` must be a time such as 2030-01-31T08:00, got {text!r}.") from None
+        raise ConfigError(
+            _("`{name}` must be a time such as 2030-01-31T08:00, got {got!r}.", name=name, got=text)
+        ) from None
 
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 9:
-        raise ConfigError(f"`from` must be a whole number, got {text!r}.")
+        raise ConfigError(_("`{name}` must be a whole number, got {got!r}.", name="from", got=text))
     return int(text)
