@@ -17,7 +17,8 @@ SOURCE = ROOT / "src" / "indubio"
 TEXTS = SOURCE / "texts"
 ROOMS = ("report", "server")
 KEYWORDS = {"_": None, "gettext": None, "marked": None, "ngettext": (1, 2)}
-COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?"([^"]+)"(?:, "([^"]+)")?\)""")  # of a template or of Python
+# What the filter or function `count` is told to count, in a template or in Python.
+COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["']([^"']+)["'])?\)""")
 
 
 def gathered() -> Catalog:

@@ -20,6 +20,7 @@ REASONS = {
     ),
     Reason.ALEATORIC: marked("the verdict is uncertain, mostly because its score lies where good examples become rare"),
 }
+VERDICTS = (marked("INLIER"), marked("ANOMALY"), marked("REFER"))  # as badges show them
 ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
 
 

@@ -84,9 +84,9 @@ def gettext(text: str) -> str:
     return _catalogue(language()).gettext(text) if text else ""
 
 
-def ngettext(one: str, many: str, number: float) -> str:
+def ngettext(one: str, many: str, number: int) -> str:
     """The text for so many, in the present language."""
-    return _catalogue(language()).ngettext(one, many, number)  # type: ignore[arg-type]  # 1.5 is many
+    return _catalogue(language()).ngettext(one, many, int(number))  # numpy's integers are none to gettext
 
 
 def marked(text: str) -> str:
