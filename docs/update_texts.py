@@ -15,7 +15,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "indubio"
 TEXTS = SOURCE / "texts"
-ROOMS = ("report", "server")
+ROOMS = ("decision", "drift", "report", "server")
 KEYWORDS = {"_": None, "gettext": None, "marked": None, "ngettext": (1, 2)}
 # What the filter or function `count` is told to count, in a template or in Python.
 COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["']([^"']+)["'])?\)""")

@@ -47,7 +47,10 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         (_("Anomaly"), _("probability of {threshold} or more", threshold=number(detector.decision_threshold))),
         (_("Referral"), _referral(subject)),
         *([] if limit is None else [(_("Unfamiliar"), _("referred, novelty above {limit}", limit=number(limit)))]),
-        (_("Missing values"), f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
+        (
+            _("Missing values"),
+            _("{missing}; new categories: {unseen}", missing=detector.intake_.missing, unseen=detector.intake_.unseen),
+        ),
         (_("Seed"), str(detector.seed)),
     ]
 
