@@ -171,6 +171,77 @@ def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(serve
     server.store.write(lambda c: undo(c, "bob"))
 
 
+def test_an_export_comes_back_unchanged(server):
+    comments = ["=1+1", "＝1+1", "  @sum", "'quoted'", "'=both", 'line\n"two"', "plain"]
+    cases = waiting(server, len(comments))
+    for case, comment in zip(cases, comments, strict=True):
+        server.store.write(lambda c, case=case, comment=comment: review(c, case.id, "bob", "U", comment))
+    with logged_in(server, "ada") as ada:
+        file = ada.get("/review/exchange/reviews.csv").content
+        rows = [row for row in csv.DictReader(io.StringIO(file.decode(), newline="")) if row["reviewer"] == "bob"]
+        ours = [row for row in rows if row["reference"] in {case.reference for case in cases}]
+        assert sum(row["comment"].startswith("'") for row in ours) == 5, "what would be computed, and what begins so"
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, rows[0])
+        writer.writeheader()
+        writer.writerows(ours)
+        files = {"labels": ("reviews.csv", out.getvalue().encode())}
+        assert (
+            "7 labels taken over" in ada.post("/review/exchange/labels", data={"token": token(ada)}, files=files).text
+        )
+    for case, comment in zip(cases, comments, strict=True):
+        said = server.store.read(lambda c, case=case: history(c, case.id))
+        assert [(one.reviewer, one.label, one.comment) for one in said[-2:]] == [
+            ("bob", "U", comment),
+            ("ada", "U", comment),
+        ]
+
+
+def test_the_queue_names_part_and_model_and_the_case_says_why_it_is_kept(server):
+    serial = f"SN-{'0' * 90}-7"
+    kept, referred = stored(
+        server.store,
+        [
+            assessed(model="lathe", machine="lathe-9", external_id=serial, verdict="INLIER", reason="", version=3),
+            assessed(model="lathe", machine="lathe-9", external_id="part 12", version=3),
+        ],
+    )
+    with logged_in(server, "ada") as ada:
+        queue = ada.get("/review?machine=lathe-9").text
+        assert "part 12" in queue
+        assert "lathe, version 3" in queue
+        assert re.search(r">SN-0+…0+-7<", queue), "a long one is abridged, and its end is there"
+        assert f'title="{serial}"' in queue
+        page = ada.get(f"/review/cases/{kept.id}").text
+        assert serial in page
+        assert "It is kept for control" in page
+        assert "It is kept for control" not in ada.get(f"/review/cases/{referred.id}").text
+    for case in (kept, referred):
+        server.store.write(lambda c, case=case: review(c, case.id, "ada", "I", ""))
+
+
+def test_pages_speak_the_language_of_the_browser_until_another_is_chosen(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada:
+        german = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
+        page = ada.get("/review", headers=german).text
+        assert '<html lang="de">' in page
+        assert "Prüfung beginnen" in page
+        assert '<html lang="en">' in ada.get("/review").text
+        shown = ada.get(f"/review/cases/{case.id}", headers=german).text
+        assert "Wahrscheinlichkeit einer Anomalie" in shown
+        assert re.search(r"\d,\d", shown), "numbers have a decimal comma"
+        assert "Das hat nicht geklappt" in ada.get("/review?order=best", headers=german).text
+        answer = ada.get("/review/language?to=de&then=/review/status")
+        assert answer.url.path == "/review/status"
+        assert '<html lang="de">' in answer.text
+        assert '<html lang="en">' in ada.get("/review/language?to=en&then=/review", headers=german).text
+        assert ada.get("/review/language?to=de&then=//evil.example").url.path == "/review"
+        assert ada.get("/review/language?to=xx").status_code == 400
+        problem = ada.get("/cases/none", headers=german)
+        assert "there is no" in problem.text, "programs are answered in English"
+
+
 def test_label_studio_tasks_come_back_with_their_annotations(server):
     with logged_in(server, "ada") as ada:
         tasks = ada.get("/review/exchange/label-studio.json").json()
