@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from indubio import Budget, Training
+from indubio.export import export_onnx
 from indubio.report.figures import Drawing
 from indubio.server.review.page_request import safe_path
 from indubio.server.review.plots import styled_by_attributes
@@ -19,6 +20,7 @@ from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, next_to
 from indubio.server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
+from tests.served import serving
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
 
@@ -152,7 +154,8 @@ def test_a_case_that_somebody_holds_cannot_be_labelled_by_another(server):
         assert "held by bob" in answer.text
 
 
-def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(server):
+@pytest.mark.parametrize(("separator", "encoding"), [(",", "utf-8"), (";", "utf-16")])  # the second as Excel saves it
+def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(server, separator, encoding):
     case, other = waiting(server, 2)
     server.store.write(lambda c: review(c, case.id, "bob", "I", '=HYPERLINK("x")'))
     with logged_in(server, "ada") as ada:
@@ -160,8 +163,8 @@ def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(serve
         row = next(row for row in rows if row["reference"] == case.reference)
         assert (row["label"], row["reviewer"], float(row["total"])) == ("inlier", "bob", case.total)
         assert row["comment"].startswith("'="), "a spreadsheet must not compute it"
-        text = f"reference;label;comment\n{other.reference};anomaly;schön gesehen\n"  # as Excel saves it in Germany
-        file = ("a.csv", text.encode("utf-16"))
+        lines = (("reference", "label", "comment"), (other.reference, "anomaly", "schön gesehen"))
+        file = ("a.csv", "".join(f"{separator.join(line)}\n" for line in lines).encode(encoding))
         ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": file})
     said = server.store.read(lambda c: history(c, other.id))[-1]
     assert (said.reviewer, said.label, said.comment) == ("ada", "A", "schön gesehen")
@@ -291,6 +294,35 @@ def test_a_job_that_cannot_be_done_ends_with_the_reason(server):
         assert 'class="job failed"' in page
         assert "flow" in page, "the column that is missing is named"
     assert len(server.service.registry.known("press")) == 1
+
+
+def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
+    with running(quick().fit(table(TRAINING)), tmp_path) as started, logged_in(started, "eve") as eve:
+        names = started.service.registry.model().model.input.schema.names
+        content = "\n".join([",".join(names), *(",".join(map(str, row)) for row in TRAINING[10:].tolist())])
+        page = eve.post(
+            "/review/models/press/retrain",
+            data={"token": token(eve)},
+            files={"training": ("good.csv", content.encode())},
+        ).text
+        while 'class="job running"' in page:
+            time.sleep(0.2)
+            page = eve.get("/review/models").text
+        assert 'class="job done"' in page, page
+        assert "Activate version 2" in page
+        versions = started.service.registry.known("press")
+        assert [(one.version, one.origin, one.by) for one in versions][1:] == [(2, "retrained", "eve")]
+
+
+def test_the_models_page_says_that_an_onnx_file_is_changed_where_it_was_made(sqlite_store, tmp_path):
+    export_onnx(quick().fit(table(TRAINING)), tmp_path / "press.onnx")
+    with serving(sqlite_store, {"press": tmp_path / "press.onnx"}, tmp_path / "state") as (_, client):
+        page = client.get("/review/models").text
+        assert "This model is an ONNX file" in page
+        for action in ("retrain", "learn", "recalibrate"):
+            assert f"/review/models/press/{action}" not in page
+        page = client.get("/review/models", headers={"Accept-Language": "de"}).text
+        assert "Dieses Modell ist eine ONNX-Datei" in page
 
 
 def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
