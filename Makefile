@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
+.PHONY: texts demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +55,9 @@ detectors: $(READY)       ## what resampling does to other detectors, into docs/
 
 commands: $(READY)        ## what the commands print, in docs/commands.md
 	$(BIN)/python docs/show_commands.py
+
+texts: $(READY)           ## gather what is to be translated, and compile the catalogues of src/indubio/texts
+	$(BIN)/python docs/update_texts.py
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py

@@ -51,13 +51,13 @@ def filled(service: Service, url: str, key: str, rng: np.random.Generator) -> No
     body = {
         "rows": [dict(zip(NAMES, row, strict=True)) for row in rows[order].tolist()],
         "machine": [f"press-{1 + place % 3}" for place in range(len(rows))],
-        "ids": [f"part {place}" for place in range(len(rows))],
+        "ids": [f"P-{place:04}" for place in range(len(rows))],
     }
     httpx.post(f"{url}/assess", json=body, headers={"X-API-Key": key}, timeout=120).raise_for_status()
 
     def label(connection: Connection) -> None:
         for case in chosen_cases(connection)[:-40]:
-            anomaly = truth[order][int(str(case.external_id).removeprefix("part "))]
+            anomaly = truth[order][int(str(case.external_id).removeprefix("P-"))]
             review(connection, case.id, "shift A", "A" if anomaly else "I")
             if case.id % 5 == 0:
                 review(connection, case.id, "shift B", "A" if anomaly != (case.id % 45 == 0) else "I")

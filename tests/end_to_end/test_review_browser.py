@@ -13,6 +13,7 @@ from indubio.server.store.cases import Status, chosen_cases
 from indubio.server.store.reviews import final_labels, history, review
 from tests.review_server import Running, running
 from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, quick, table
+from tests.stored_cases import assessed, stored
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt-get install chromium")
@@ -31,10 +32,13 @@ MEASURE = """() => {
   const contrasts = texts.map(e => { const s = getComputedStyle(e), ink = e.closest("svg") ? s.fill : s.color;
       const [a, b] = [light(ink), light(behind(e))].sort((x, y) => y - x);
       return [(a + 0.05) / (b + 0.05), e.textContent.trim().slice(0, 30)]; });
-  const small = [...document.querySelectorAll("button, .button, select, textarea")].filter(e => e.checkVisibility())
-      .filter(e => e.getBoundingClientRect().height < 40).map(e => e.textContent);
+  const small = [...document.querySelectorAll("button, .button, select, textarea, nav a")]
+      .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 40).map(e => e.textContent);
   const root = document.documentElement;
-  return { contrast: contrasts.sort((x, y) => x[0] - y[0])[0], small, wide: root.scrollWidth - root.clientWidth };
+  const cut = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1)
+      .map(e => e.textContent.trim().slice(0, 30));
+  const wide = root.scrollWidth - root.clientWidth;
+  return { contrast: contrasts.sort((x, y) => x[0] - y[0])[0], small, wide, cut };
 }"""
 
 
@@ -220,19 +224,22 @@ def test_a_budget_becomes_a_version_with_another_threshold(browser, server):
         assert f"refers above {wanted} total" in page.text_content("article[data-version='2']")
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_the_pages_can_be_read_and_touched_on_a_tablet(browser, server, colours):
-    tablet = {"viewport": {"width": 768, "height": 1024}, "has_touch": True, "color_scheme": colours}
-    with visiting(browser, server, "eve", **tablet) as page:
+@pytest.mark.parametrize(
+    ("width", "height", "colours"), [(768, 1024, "light"), (768, 1024, "dark"), (390, 844, "dark")]
+)
+def test_the_pages_can_be_read_and_touched_on_a_tablet_and_a_phone(browser, server, width, height, colours):
+    stored(server.store, [assessed(machine="a machine with a long name, hall 7", external_id="0123456789" * 9)])
+    touched = {"viewport": {"width": width, "height": height}, "has_touch": True, "color_scheme": colours}
+    with visiting(browser, server, "eve", **touched) as page:
         for path in ("", "/next", "/insights", "/models", "/status", "/exchange"):
             page.goto(f"/review{path}")
             found = page.evaluate(MEASURE)
             assert found["contrast"][0] >= 4.5, (path, found["contrast"])
             assert not found["small"], (path, found["small"])
-            assert found["wide"] == 0, path
+            assert (found["wide"], found["cut"]) == (0, []), path
         page.goto("/review/next")
         buttons = page.locator(".labels button").last.bounding_box()
-        assert buttons["y"] + buttons["height"] <= 1024, "what must be touched is on the screen"
+        assert buttons["y"] + buttons["height"] <= height, "what must be touched is on the screen"
         before = shown(page)
         page.tap("button[data-key=u]")
         page.wait_for_selector(f"article.case:not([data-case='{before}'])")
@@ -246,7 +253,7 @@ def test_everything_works_without_scripts(browser, server):
         page.click("text=Start reviewing")
         page.wait_for_url("**/review/cases/*")
         page.click("button[value=A]")
-        page.wait_for_selector("text=takes it back")
+        page.wait_for_selector("text=Take it back")
         page.click("text=Undo")
         page.wait_for_selector("text=is taken back")
         decided = server.store.read(lambda c: chosen_cases(c, status=Status.DECIDED))

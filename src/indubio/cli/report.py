@@ -1,12 +1,20 @@
 """`indubio report`: one HTML page about some examples, for the people who decide."""
 
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+
+
+class ReportLanguage(StrEnum):
+    """The language of the page."""
+
+    ENGLISH = "en"
+    GERMAN = "de"
 
 
 def report(
@@ -17,7 +25,8 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
     label: Annotated[str | None, typer.Option(help="Column of labels, 1 for an anomaly.")] = None,
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Anomaly report",
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    language: Annotated[ReportLanguage, typer.Option(help="Of texts and numbers.")] = ReportLanguage.ENGLISH,
     passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -42,8 +51,14 @@ def report(
         reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
         tell_files(reading.files(path))
         data = reading.read(path)
+    written_as = "%d.%m.%Y %H:%M" if language is ReportLanguage.GERMAN else "%Y-%m-%d %H:%M"
     page = html_report(
-        detector, data, title=title, made=datetime.now().strftime("%Y-%m-%d %H:%M"), remarks=tuple(remark or ())
+        detector,
+        data,
+        title=title,
+        made=f"{datetime.now():{written_as}}",
+        remarks=tuple(remark or ()),
+        language=language.value,
     )
     with whole_file(out) as file:
         file.write(page.encode())

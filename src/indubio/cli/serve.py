@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, opened
+from indubio.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, PageLanguageChoice, opened
 
 if TYPE_CHECKING:
     from indubio.server.oidc_login import OidcLogin
@@ -23,8 +23,9 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     control_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control.")
-    ] = 0.0,
+        float,
+        typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control; 0 for none."),
+    ] = 0.02,
     referrals_per_hour: Annotated[
         int | None, typer.Option(min=1, help="Referrals beyond so many an hour are marked as overflow.")
     ] = None,
@@ -56,6 +57,9 @@ def serve(
             metavar="ADDRESS/NET", help="Proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."
         ),
     ] = None,
+    language: Annotated[
+        PageLanguageChoice, typer.Option(help="Of the review pages; auto follows each browser.")
+    ] = PageLanguageChoice.AUTO,
     training: Annotated[
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
@@ -111,6 +115,7 @@ def serve(
             trusted_proxies=tuple(trusted_proxy or ()),
             anchor_file=None if anchor_file is None else str(anchor_file),
             anchor_url=anchor_url,
+            language=language.value,
         )
         from indubio.server.http.app import build_app
         from indubio.server.http.logs import log_to_stderr

@@ -32,6 +32,14 @@ class AfterChoice(StrEnum):
     ALL = "all"
 
 
+class PageLanguageChoice(StrEnum):
+    """The language of the review pages."""
+
+    AUTO = "auto"
+    ENGLISH = "en"
+    GERMAN = "de"
+
+
 class FailureChoice(StrEnum):
     """What the server does when its database fails."""
 

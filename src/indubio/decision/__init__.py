@@ -12,7 +12,7 @@ from indubio.decision.no_referral import NoReferral
 from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Referral, Uncertainties, uncertainty_values
 from indubio.decision.rejex import RejEx
 from indubio.decision.target_risk import TargetRisk
-from indubio.decision.threshold import UncertaintyThreshold
+from indubio.decision.threshold import REFER_ALL, UncertaintyThreshold
 from indubio.decision.verdict import ANOMALY_THRESHOLD, Reason, Verdict, judged, predictions
 
 REFERRALS: dict[str, type[Referral]] = {
@@ -29,6 +29,7 @@ REFERRALS: dict[str, type[Referral]] = {
 __all__ = [
     "ANOMALY_THRESHOLD",
     "REFERRALS",
+    "REFER_ALL",
     "AtMost",
     "Budget",
     "Cost",

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.decision.verdict import checked_values
 from indubio.errors import ConfigError
 from indubio.settings import Settings, Share
+from indubio.texts import _, gettext, written
 from indubio.uncertainty import LARGEST_TOTAL, ON_DEMAND, Uncertainty, UncertaintyName
 
 EVEN = 0.5  # the probability from which on an anomaly is the more probable
@@ -105,11 +106,17 @@ class Referral(Settings, ABC):
         share = self.inlier_share
         if share is None or self.OVER_BATCH:
             return None
+        if threshold < 0:
+            return _("everything")
         if share == 1:
-            return f"{self.by} uncertainty above {threshold:.4g}"
+            return _("{by} uncertainty above {limit}", by=gettext(self.by), limit=written(f"{threshold:.4g}"))
         highest = LARGEST_TOTAL if self.by in ("total", "epistemic", "aleatoric") else np.inf
-        others = f", of others above {threshold / share:.4g}" if share and threshold / share < highest else ""
-        return f"{self.by} uncertainty of an alarm above {threshold:.4g}{others}"
+        of_alarms = _(
+            "{by} uncertainty of an alarm above {limit}", by=gettext(self.by), limit=written(f"{threshold:.4g}")
+        )
+        if not share or threshold / share >= highest:
+            return of_alarms
+        return _("{of_alarms}, of others above {limit}", of_alarms=of_alarms, limit=written(f"{threshold / share:.4g}"))
 
     @property
     def takes_labels(self) -> bool:

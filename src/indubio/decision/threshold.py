@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from indubio.decision.referral import Labelled, Referral, Uncertainties
-from indubio.settings import NotNegative
+from indubio.errors import ConfigError
+from indubio.settings import Finite
+
+REFER_ALL = -1.0  # no uncertainty is negative, so all of them are above it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +15,7 @@ class UncertaintyThreshold(Referral):
 
     Args:
         threshold: refer what is above it, in the units of the uncertainty itself (the total ranges over [0, 1/4]).
+            -1 (`REFER_ALL`) refers everything: no uncertainty is negative.
 
     Examples:
         The total uncertainty p (1 - p) is largest at p = 1/2.
@@ -28,7 +32,14 @@ class UncertaintyThreshold(Referral):
         array([False,  True,  True, False])
     """
 
-    threshold: NotNegative
+    threshold: Finite
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold < 0 and self.threshold != REFER_ALL:
+            raise ConfigError(
+                f"`threshold` must be at least 0, or {REFER_ALL:g} to refer everything, got {self.threshold}."
+            )
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule
         """The number that was given; nothing is learned from the reference examples."""

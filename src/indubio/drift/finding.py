@@ -7,8 +7,14 @@ from pydantic import Field
 
 from indubio.drift.reference import Kind
 from indubio.settings import Fraction, Settings
+from indubio.texts import _, marked, written
 
-WORDS = {"value": "", "scatter": "scatter of ", "within": "deviation within the window of ", "score": ""}
+WORDS = {
+    "value": "{name}",
+    "scatter": marked("scatter of {name}"),
+    "within": marked("deviation within the window of {name}"),
+    "score": "{name}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +52,13 @@ class SeriesDrift:
     rank: float | None
 
     def __str__(self) -> str:
-        rank = "" if self.rank is None else f" ({'higher' if self.rank > 0.5 else 'lower'}, mean rank {self.rank:.2f})"
-        return f"{WORDS[self.kind]}{self.name}{rank}"
+        series = _(WORDS[self.kind], name=self.name)
+        if self.rank is None:
+            return series
+        rank = written(f"{self.rank:.2f}")
+        if self.rank > 0.5:
+            return _("{series} (higher, mean rank {rank})", series=series, rank=rank)
+        return _("{series} (lower, mean rank {rank})", series=series, rank=rank)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +90,14 @@ class Drift:
     @property
     def promise(self) -> str:
         """What an alarm, and none, is worth."""
-        told = (
-            f"P(any false alarm, ever) <= {self.test.alpha:g}, for independent examples of which at most "
-            f"{100 * self.test.anomalies:g} % are anomalies"
+        told = _(
+            "P(any false alarm, ever) <= {alpha}, for independent examples of which at most {share} % are anomalies",
+            alpha=written(f"{self.test.alpha:g}"),
+            share=written(f"{100 * self.test.anomalies:g}"),
         )
         if self.scores_tested:
             return told
-        return f"{told}; features only: the model keeps no scores of examples it was not trained on"
+        return _("{told}; features only: the model keeps no scores of examples it was not trained on", told=told)
 
     def __str__(self) -> str:
         if not self.alarm:

@@ -13,7 +13,8 @@ from indubio.inputs import Column
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
 from indubio.report.subject import Subject
-from indubio.report.words import doubt_in_words, novelty_in_words, number, percent, verdict_in_words
+from indubio.report.words import count, doubt_in_words, novelty_in_words, number, percent, verdict_in_words
+from indubio.texts import _, marked
 
 SHOWN = 6  # examples of each kind
 BARS = 6  # features or sensors per example
@@ -72,7 +73,7 @@ class Card:
     figures: tuple[Markup, ...]
 
 
-CALLED = {"nll": "score", "p_value": "p-value"}
+CALLED = {"nll": marked("score"), "p_value": marked("p-value"), "novelty": marked("novelty")}
 
 
 def most_anomalous(subject: Subject) -> Int[np.ndarray, " chosen"]:
@@ -108,7 +109,7 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
         if subject.images:
             figures = _image_figures(found, index, raw[index], reconstruction[:, index], drawing)
         elif not subject.signals:
-            figures = (*figures, _bars(found, index, "feature", drawing))
+            figures = (*figures, _bars(found, index, _("What each feature adds to the score"), drawing))
             places_of = _largest(found, index, BARS)
             values = _values(subject, places_of, scored[index], reconstruction[:, index].mean(axis=0))
         made.append(_card(subject, place, values, figures))
@@ -120,7 +121,7 @@ def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tupl
     known = [name for name in ("novelty", "p_value") if not np.isnan(getattr(found, name)[place])]
     shown = ("nll", *known, "total", "epistemic", "aleatoric")
     told = found.reason[place] == Reason.UNFAMILIAR
-    label = "" if subject.labels is None else "anomaly" if subject.labels[place] else "normal"
+    label = "" if subject.labels is None else marked("anomaly") if subject.labels[place] else marked("normal")
     return Card(
         example=place,
         ids=subject.ids(place),
@@ -141,10 +142,10 @@ def _largest(found: Contributions, index: int, most: int) -> list[int]:
     return [int(place) for place in np.argsort(-found.features.value[index], kind="stable")[:most]]
 
 
-def _bars(found: Contributions, index: int, kind: str, drawing: Drawing) -> Markup:
+def _bars(found: Contributions, index: int, label: str, drawing: Drawing) -> Markup:
     bars = min(BARS, len(found.names))
     return drawing.one(
-        f"What each {kind} adds to the score",
+        label,
         lambda axes: plot_contributions(axes, found, index, most=BARS),
         (WIDTH, 0.75 + ROW * max(bars, 3)),
     )
@@ -184,13 +185,15 @@ def _columns(subject: Subject) -> list[Column]:
 
 def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.ndarray, " own"] | None) -> Value:
     if column.kind == "category":
-        category = "missing" if np.isnan(raw).any() else "new" if not raw.any() else column.categories[raw.argmax()]
+        new = not raw.any()
+        known_one = _("new") if new else column.categories[raw.argmax()]
+        category = _("missing") if np.isnan(raw).any() else known_one
         return Value(
             name=column.name,
             value=category,
             expected="-" if expected is None else column.categories[expected.argmax()],
-            usual=f"{len(column.categories)} categories",
-            outside=category == "new",
+            usual=count(len(column.categories), "category", "categories"),
+            outside=new,
         )
     low, high = column.smallest, column.largest
     known = low is not None and high is not None
@@ -198,7 +201,7 @@ def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.nd
         name=column.name,
         value=number(raw[0]),
         expected="-" if expected is None else number(expected[0]),
-        usual=f"{number(low)} to {number(high)}" if low is not None and high is not None else "-",
+        usual=_("{low} to {high}", low=number(low), high=number(high)) if low is not None and high is not None else "-",
         outside=known and bool((raw[0] < low) | (raw[0] > high)),
     )
 
@@ -212,7 +215,7 @@ def _window_figures(
     drawing: Drawing,
 ) -> tuple[Markup, ...]:
     signals = drawing.signals(
-        "Signals" if reconstruction is None else "Signals, their reconstructions, and the score over time",
+        _("Signals") if reconstruction is None else _("Signals, their reconstructions, and the score over time"),
         signal=signal,
         reconstruction=reconstruction,
         found=found,
@@ -220,7 +223,11 @@ def _window_figures(
         sensors=_largest(found, index, SENSORS),
         rate=subject.rate,
     )
-    return (signals,) if len(found.names) == 1 else (signals, _bars(found, index, "sensor", drawing))
+    return (
+        (signals,)
+        if len(found.names) == 1
+        else (signals, _bars(found, index, _("What each sensor adds to the score"), drawing))
+    )
 
 
 def _image_figures(
@@ -232,9 +239,13 @@ def _image_figures(
 ) -> tuple[Markup, ...]:
     assert found.pixels is not None  # of every image
     pictures = drawing.images(
-        "The image, its reconstruction, and what each pixel adds to the score",
+        _("The image, its reconstruction, and what each pixel adds to the score"),
         image=image,
         reconstruction=reconstruction.mean(axis=0),
         heat=found.pixels.value[index],
     )
-    return (pictures,) if len(found.names) == 1 else (pictures, _bars(found, index, "channel", drawing))
+    return (
+        (pictures,)
+        if len(found.names) == 1
+        else (pictures, _bars(found, index, _("What each channel adds to the score"), drawing))
+    )

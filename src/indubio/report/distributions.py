@@ -7,6 +7,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from indubio.errors import ConfigError
 from indubio.report.style import ANOMALOUS, BLACK, GREY, NORMAL, QUANTITIES, Quantity
+from indubio.texts import _
 
 BINS = 40
 LOG_COUNTS = 30  # the tallest bar is this many times the usual one: on a linear axis the rest would vanish
@@ -38,10 +39,12 @@ def plot_distribution(
     edges = _edges(values[shown], quantity.largest, logarithmic)
     placed = np.clip(values, edges[0], edges[-1])  # a log axis has no place for 0, rounding may pass the end
     if labels is None:
-        counts = _bars(axes, placed[shown], edges, NORMAL, "all examples")
+        counts = _bars(axes, placed[shown], edges, NORMAL, _("all examples"))
     else:
-        normal = _bars(axes, placed[shown & ~labels], edges, NORMAL, f"normal ({np.count_nonzero(~labels)})")
-        anomalous = _bars(axes, placed[shown & labels], edges, ANOMALOUS, f"anomalies ({np.count_nonzero(labels)})")
+        normal = _bars(axes, placed[shown & ~labels], edges, NORMAL, f"{_('normal')} ({np.count_nonzero(~labels)})")
+        anomalous = _bars(
+            axes, placed[shown & labels], edges, ANOMALOUS, f"{_('anomalies')} ({np.count_nonzero(labels)})"
+        )
         counts = np.maximum(normal, anomalous)
     if threshold is not None and edges[0] <= threshold <= edges[-1]:
         axes.axvline(threshold, color=BLACK, linewidth=1, linestyle="--", label=threshold_name)
@@ -55,8 +58,8 @@ def plot_distribution(
         axes.set_xlim(*10.0 ** np.array([np.floor(np.log10(edges[0])), np.ceil(np.log10(edges[-1]))]))
         axes.xaxis.set_minor_formatter(NullFormatter())
     left_out = np.count_nonzero(~shown)
-    axes.set_xlabel(quantity.label + (f", {left_out} infinite left out" if left_out else ""))
-    axes.set_ylabel("examples")
+    axes.set_xlabel(quantity.label + (_(", {number} infinite left out", number=left_out) if left_out else ""))
+    axes.set_ylabel(_("examples"))
     if labels is not None or threshold is not None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
@@ -79,8 +82,8 @@ def plot_right_and_wrong(
         of: name of the uncertainty.
     """
     quantity = _quantity(of)
-    groups = (("right", values[~wrong], NORMAL), ("wrong", values[wrong], ANOMALOUS))
-    for place, (_, group, colour) in enumerate(groups, start=1):
+    groups = ((_("right"), values[~wrong], NORMAL), (_("wrong"), values[wrong], ANOMALOUS))
+    for place, (_name, group, colour) in enumerate(groups, start=1):
         group = group[np.isfinite(group)]
         if group.size:
             axes.boxplot(
@@ -99,8 +102,8 @@ def plot_right_and_wrong(
         if group.size <= FEW:
             axes.plot(np.full(group.size, float(place)), group, "o", color=colour, markersize=3, alpha=0.8)
     axes.set_xlim(0.4, 2.6)
-    axes.set_xticks([1, 2], [f"{name} ({group.size})" for name, group, _ in groups])
-    axes.set_xlabel("prediction")
+    axes.set_xticks([1, 2], [f"{name} ({group.size})" for name, group, _colour in groups])
+    axes.set_xlabel(_("prediction"))
     axes.set_ylabel(quantity.label.replace(" [", "\n["))
     if quantity.largest is None and (values > 0).all():
         axes.set_yscale("log")
@@ -128,7 +131,7 @@ def _edges(
 def _bars(
     axes: Axes, values: Float[np.ndarray, " examples"], edges: Float[np.ndarray, " edges"], colour: str, label: str
 ) -> Float[np.ndarray, " bins"]:
-    counts, _ = np.histogram(values, edges)
+    counts = np.histogram(values, edges)[0]
     axes.stairs(counts, edges, fill=True, color=colour, alpha=0.35)
     axes.stairs(counts, edges, color=colour, label=label)
     return counts.astype(np.float64)

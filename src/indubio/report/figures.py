@@ -16,6 +16,7 @@ from indubio.report.pictures import plot_heat, plot_image
 from indubio.report.signals import plot_score_over_time, plot_signal
 from indubio.report.style import report_style
 from indubio.report.svg import inline_svg
+from indubio.texts import _
 
 # Inches. Narrow, so that text of 9 points is still 9 points on a phone, where a figure is as wide as the screen.
 WIDTH, HEIGHT = 3.7, 2.3
@@ -100,7 +101,7 @@ class Drawing:
             plot_image(measured, image, like=image)
             plot_image(expected, reconstruction, like=image)
             plot_heat(heated, heat)
-            for axes, title in ((measured, "image"), (expected, "expected"), (heated, "adds to the score")):
+            for axes, title in ((measured, _("image")), (expected, _("expected")), (heated, _("adds to the score"))):
                 axes.set_title(title)
             return self._svg(figure, label)
 

@@ -12,14 +12,15 @@ from indubio.inputs.windows import Windows
 from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
+from indubio.texts import _, gettext, marked, ngettext, written
 
 LISTED = 6
 MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 0.03, 3  # a share, three times that of good examples; and a number
 REPAIRED = {
-    "held": "repeating an older value",
-    "interpolated": "interpolated",
-    "bad": "of bad quality, not used",
-    "missing": "missing",
+    "held": marked("repeating an older value"),
+    "interpolated": marked("interpolated"),
+    "bad": marked("of bad quality, not used"),
+    "missing": marked("missing"),
 }
 
 
@@ -69,10 +70,14 @@ def drift(subject: Subject) -> Drift | None:
 def drift_in_words(known: Drift | None) -> str:
     """One sentence, alarm or not."""
     if known is None:
-        return "Drift was not tested: the model keeps no reference, or every example is a known anomaly."
+        return _("Drift was not tested: the model keeps no reference, or every example is a known anomaly.")
     if known.alarm:
-        return f"The data has changed since the training ({known.promise}); see below."
-    return f"No drift was found in {count(known.examples, 'example')} ({known.promise})."
+        return _("The data has changed since the training ({promise}); see below.", promise=known.promise)
+    return _(
+        "No drift was found in {examples} ({promise}).",
+        examples=count(known.examples, "example"),
+        promise=known.promise,
+    )
 
 
 def _of_training_data(subject: Subject) -> Finding | None:
@@ -80,8 +85,8 @@ def _of_training_data(subject: Subject) -> Finding | None:
     if not known:
         return None
     return Finding(
-        title="The training data was odd",
-        text="This was seen when the model was fitted. Where it is not meant to be so, change it and fit again.",
+        title=_("The training data was odd"),
+        text=_("This was seen when the model was fitted. Where it is not meant to be so, change it and fit again."),
         details=tuple(f"{one.what} {one.follows}" for one in known),
     )
 
@@ -90,22 +95,22 @@ def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:
     if known is None or not known.alarm:
         return None
     if subject.labels is None:
-        text = (
+        text = _(
             "Either many of these examples are faulty, or the process, the sensors or the product have changed since "
             "the training. If it is a change, train again before you rely on the verdicts."
         )
     else:
-        text = (
+        text = _(
             "This holds for the examples that the labels call normal: the process, the sensors or the product have "
             "changed since the training. Train again with newer good examples before you rely on the verdicts."
         )
     more = len(known.changed) - LISTED
     return Finding(
-        title="The data has drifted away from the training data",
+        title=_("The data has drifted away from the training data"),
         text=f"{text} {known.promise}.",
         details=(
-            *(f"{one}, noticed at example {one.since}" for one in known.changed[:LISTED]),
-            *([f"and {more} more"] if more > 0 else []),
+            *(_("{sensor}, noticed at example {since}", sensor=one, since=one.since) for one in known.changed[:LISTED]),
+            *([_("and {more} more", more=more)] if more > 0 else []),
         ),
     )
 
@@ -117,15 +122,19 @@ def _unfamiliar(subject: Subject) -> Finding | None:
     number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
     if number < FEWEST_UNFAMILIAR or number <= MANY_UNFAMILIAR * of:
         return None
-    whose = "" if subject.labels is None else " that the labels call normal"
+    labelled = count(of, "example that the labels call normal", "examples that the labels call normal")
+    whose = count(of, "example") if subject.labels is None else labelled
     return Finding(
-        title="Many examples are unlike anything in the training data",
-        text=(
-            f"{count(number)} of {count(of, 'example')}{whose} are unlike anything in the training data (novelty above "
-            f"{UNFAMILIAR:g}); of examples like those in training it would be about one in a hundred. The detector "
+        title=_("Many examples are unlike anything in the training data"),
+        text=_(
+            "{number} of {whose} are unlike anything in the training data (novelty above "
+            "{limit}); of examples like those in training it would be about one in a hundred. The detector "
             "has learned nothing about such examples, and its uncertainties do not show that: far from the data all "
             "draws agree. If they are good, train again with examples of this kind; or have such ones referred by a "
-            "limit of their novelty."
+            "limit of their novelty.",
+            number=count(number),
+            whose=whose,
+            limit=f"{UNFAMILIAR:g}",
         ),
     )
 
@@ -137,11 +146,13 @@ def _referral(subject: Subject, curve: RejectionCurve | None) -> Finding | None:
     if curve.at(np.array([referred]))[0] > curve.base:  # few are, and it need not help to reject nearly all
         return None
     return Finding(
-        title="Referral does not help here",
-        text=(
-            f"Rejecting by {subject.referral.by} uncertainty leaves predictions that are no better than all of them "
-            f"(Gain {100 * curve.gain:+.1f}). The reviewers' time does not buy accuracy on this data. Compare the "
-            "other uncertainties below, or refer nothing."
+        title=_("Referral does not help here"),
+        text=_(
+            "Rejecting by {by} uncertainty leaves predictions that are no better than all of them "
+            "(Gain {gain}). The reviewers' time does not buy accuracy on this data. Compare the "
+            "other uncertainties below, or refer nothing.",
+            by=gettext(subject.referral.by),
+            gain=written(f"{100 * curve.gain:+.1f}"),
         ),
     )
 
@@ -152,11 +163,13 @@ def _data_quality(subject: Subject) -> Finding | None:
         return None
     more = len(notes) - LISTED
     return Finding(
-        title="Some data was incomplete or new",
-        text=f"{count(notes.total(), 'example has', 'examples have')} a note on the data.",
+        title=_("Some data was incomplete or new"),
+        text=ngettext(
+            "{number} example has a note on the data.", "{number} examples have a note on the data.", notes.total()
+        ).format(number=count(notes.total())),
         details=(
             *(f"{note} ({count(times, 'example')})" for note, times in notes.most_common(LISTED)),
-            *([f"{count(more, 'other note')}"] if more > 0 else []),
+            *([count(more, "other note")] if more > 0 else []),
         ),
     )
 
@@ -166,17 +179,18 @@ def _left_out(subject: Subject) -> Finding | None:
         return None
     report = subject.given.report
     details = [
-        f"{sensor}: {count(number, 'sample')} {words}"
+        f"{sensor}: {count(number, 'sample')} {gettext(words)}"
         for kind, words in REPAIRED.items()
         for sensor, number in getattr(report, kind).items()
         if number
     ]
     if report.short:
-        details.append(f"{count(len(report.short), 'group')} of {count(report.groups)} too short for a window")
+        short = count(len(report.short), "group")
+        details.append(_("{short} of {groups} too short for a window", short=short, groups=count(report.groups)))
     if not details:
         return None
     return Finding(
-        title="Parts of the recording were left out or repaired",
-        text="On the way from the recording to the windows:",
+        title=_("Parts of the recording were left out or repaired"),
+        text=_("On the way from the recording to the windows:"),
         details=tuple(details),
     )

@@ -28,6 +28,7 @@ from indubio.report.run_rows import RUNS_LISTED, run_rows
 from indubio.report.style import QUANTITIES
 from indubio.report.subject import Subject
 from indubio.report.templates import page_templates
+from indubio.texts import Language, _, gettext, in_language
 
 BOXES = ("total", "epistemic", "aleatoric")
 
@@ -38,9 +39,10 @@ def html_report(
     *,
     found: Assessment | None = None,
     labels: ArrayLike | None = None,
-    title: str = "Anomaly report",
+    title: str | None = None,
     made: date | str | None = None,
     remarks: Sequence[str] = (),
+    language: Language = "en",
 ) -> str:
     """A report on some examples, as one self-contained HTML page. The same input gives the same text.
 
@@ -49,18 +51,23 @@ def html_report(
         X: what its `assess` takes.
         found: the assessment of these examples, where there is one already; None assesses them.
         labels: 1 or True for an anomaly; None takes those of a `Table` or of `Windows`, if they have some.
-        title: of the page.
+        title: of the page; None for "Anomaly report".
         made: date or time to print under the title; None prints none.
         remarks: sentences the reader must not miss, such as "The traces are generated."
+        language: of texts and numbers, "en" or "de". Names of columns, settings and remarks stay as they are.
     """
-    subject = Subject.of(detector, X, found, labels)
+    with in_language(language):
+        return _page(Subject.of(detector, X, found, labels), title, made, remarks)
+
+
+def _page(subject: Subject, title: str | None, made: date | str | None, remarks: Sequence[str]) -> str:
     known, moved = quality(subject), drift(subject)
     drawing = Drawing()
     anomalous, uncertain = most_anomalous(subject), most_uncertain(subject)
     rows, unlisted = column_rows(subject)
     page = page_templates("indubio.report").get_template("report.html")
     return page.render(
-        title=title,
+        title=_("Anomaly report") if title is None else title,
         made=made.isoformat(sep=" ", timespec="minutes") if isinstance(made, datetime) else str(made or ""),
         version=indubio.__version__,
         remarks=list(remarks),
@@ -91,12 +98,12 @@ def html_report(
 
 def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
     thresholds = {
-        "probability": (subject.detector.decision_threshold, "anomaly from here"),
-        "novelty": (UNFAMILIAR, "unfamiliar above"),
+        "probability": (subject.detector.decision_threshold, _("anomaly from here")),
+        "novelty": (UNFAMILIAR, _("unfamiliar above")),
     }
     rule = subject.referral
     if rule.inlier_share is not None and not rule.OVER_BATCH:
-        words = "referred above" if rule.inlier_share == 1 else "alarms referred above"
+        words = _("referred above") if rule.inlier_share == 1 else _("alarms referred above")
         thresholds[rule.by] = (subject.detector.referral_threshold_, words)
     made = []
     for name, quantity in QUANTITIES.items():
@@ -111,7 +118,7 @@ def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
             threshold=threshold,
             threshold_name=threshold_name,
         )
-        made.append(drawing.one(f"Histogram of the {quantity.name}", draw, SMALL))
+        made.append(drawing.one(_("Histogram of the {name}", name=gettext(quantity.name)), draw, SMALL))
     return made
 
 
@@ -125,7 +132,7 @@ def _curve(known: Quality, drawing: Drawing) -> Markup | None:
         plot_rejection_curves(axes, defined, most=POINTS)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)  # never on top of a curve
 
-    return drawing.one("Accuracy-rejection curves", draw, (WIDTH, 3.2))
+    return drawing.one(_("Accuracy-rejection curves"), draw, (WIDTH, 3.2))
 
 
 def _boxes(subject: Subject, drawing: Drawing) -> list[Markup]:
@@ -133,7 +140,7 @@ def _boxes(subject: Subject, drawing: Drawing) -> list[Markup]:
     shown = BOXES if by in BOXES else (by, *BOXES)
     return [
         drawing.one(
-            f"{name} uncertainty of right and wrong predictions",
+            _("{name} uncertainty of right and wrong predictions", name=gettext(name)),
             partial(plot_right_and_wrong, values=getattr(subject.found, name), wrong=subject.wrong, of=name),
             SMALL,
         )
@@ -145,6 +152,6 @@ def _confusions(subject: Subject, drawing: Drawing) -> list[Markup]:
     assert subject.labels is not None
     draw = partial(plot_confusion, labels=subject.labels, predictions=subject.found.prediction)
     return [
-        drawing.one("Confusion matrix before referral", draw),
-        drawing.one("Confusion matrix after referral", partial(draw, referred=subject.referred)),
+        drawing.one(_("Confusion matrix before referral"), draw),
+        drawing.one(_("Confusion matrix after referral"), partial(draw, referred=subject.referred)),
     ]

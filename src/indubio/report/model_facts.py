@@ -14,6 +14,7 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
 from indubio.scores import name_of
 from indubio.settings import Settings
+from indubio.texts import _
 
 COLUMNS_LISTED = 60
 
@@ -21,9 +22,12 @@ COLUMNS_LISTED = 60
 def model_in_short(subject: Subject) -> str:
     """One line: what judged these examples."""
     detector = subject.detector
-    return (
-        f"{_kind(detector)} with {count(detector.conversion_.draws, 'draw')}, "
-        f"trained on {count(detector.n_training_, 'good example')} of {_example_shape(subject)}."
+    return _(
+        "{kind} with {draws}, trained on {examples} of {shape}.",
+        kind=_kind(detector),
+        draws=count(detector.conversion_.draws, "draw"),
+        examples=count(detector.n_training_, "good example"),
+        shape=_example_shape(subject),
     )
 
 
@@ -33,31 +37,39 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
     limit = detector.fitted_chain.decider.novelty_limit
     return [
         *(_network_rows(detector) if isinstance(detector, Detector) else _ensemble_rows(detector)),
-        ("Trained on", f"{count(detector.n_training_, 'good example')} of {_example_shape(subject)}"),
+        (_("Trained on"), _trained_on(subject)),
         *_spectra_rows(detector),
-        ("Conversion to probability", _in_words(detector.conversion_.conversion)),
-        ("Calibration", _calibration(detector)),
-        ("P-values", subject.found.promise),
+        (_("Conversion to probability"), _in_words(detector.conversion_.conversion)),
+        (_("Calibration"), _calibration(detector)),
+        (_("P-values"), subject.found.promise),
         *_special_rows(detector),
         *_rate_rows(detector),
-        ("Anomaly", f"probability of {number(detector.decision_threshold)} or more"),
-        ("Referral", _referral(subject)),
-        *([] if limit is None else [("Unfamiliar", f"referred, novelty above {number(limit)}")]),
-        ("Missing values", f"{detector.intake_.missing}; new categories: {detector.intake_.unseen}"),
-        ("Seed", str(detector.seed)),
+        (_("Anomaly"), _("probability of {threshold} or more", threshold=number(detector.decision_threshold))),
+        (_("Referral"), _referral(subject)),
+        *([] if limit is None else [(_("Unfamiliar"), _("referred, novelty above {limit}", limit=number(limit)))]),
+        (
+            _("Missing values"),
+            _("{missing}; new categories: {unseen}", missing=detector.intake_.missing, unseen=detector.intake_.unseen),
+        ),
+        (_("Seed"), str(detector.seed)),
     ]
+
+
+def _trained_on(subject: Subject) -> str:
+    examples = count(subject.detector.n_training_, "good example")
+    return _("{examples} of {shape}", examples=examples, shape=_example_shape(subject))
 
 
 def _rate_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     rate = detector.fitted_chain.calibrated.false_alarms
-    return [] if rate is None else [("Rate of false alarms", f"{percent(rate)} of good examples")]
+    return [] if rate is None else [(_("Rate of false alarms"), _("{share} of good examples", share=percent(rate)))]
 
 
 def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     spectra = detector.intake_.spectra
     if spectra is None:
         return []
-    return [("Features of a window", f"{count(spectra.count)}; {_in_words(spectra.spectra)}")]
+    return [(_("Features of a window"), f"{count(spectra.count)}; {_in_words(spectra.spectra)}")]
 
 
 def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
@@ -66,11 +78,12 @@ def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     own, learned = detector.group_conversions_, detector.correction_
     if own is not None:
         rows.append(
-            ("Probabilities by group", f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
+            (_("Probabilities by group"), f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
         )
     if learned is not None:
-        labels = f"{count(learned.reviewed, 'label')}, {count(learned.anomalies, 'anomaly', 'anomalies')} among them"
-        rows.append(("Corrected by", labels))
+        anomalies = count(learned.anomalies, "anomaly", "anomalies")
+        labels = _("{labels}, {anomalies} among them", labels=count(learned.reviewed, "label"), anomalies=anomalies)
+        rows.append((_("Corrected by"), labels))
     return rows
 
 
@@ -81,19 +94,19 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
     weights, score = autoencoder.weight_count(), name_of(detector.scores_)
     mixing, facts = detector.draws_.mixing, detector.draws_.facts or {}
     return [
-        ("Posterior", _in_words(settings.posterior)),
-        ("Draws", count(detector.draws_.count)),
+        (_("Posterior"), _in_words(settings.posterior)),
+        (_("Draws"), count(detector.draws_.count)),
         *(
             []
             if mixing is None
-            else [("Chains" if mixing.chains > 1 else "Chain", f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
+            else [(_("Chains") if mixing.chains > 1 else _("Chain"), f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
         ),
         *((f"{name[0].upper()}{name[1:]}", f"{value:.4g}") for name, value in facts.items()),
-        ("Network", f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
-        ("Scaling", _in_words(settings.scaling)),
-        ("Likelihood", _in_words(settings.likelihood)),
-        *([] if score is None else [("Score", score)]),
-        *([("Training", _in_words(settings.training))] if settings.posterior.TRAINED else []),
+        (_("Network"), f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
+        (_("Scaling"), _in_words(settings.scaling)),
+        (_("Likelihood"), _in_words(settings.likelihood)),
+        *([] if score is None else [(_("Score"), score)]),
+        *([(_("Training"), _in_words(settings.training))] if settings.posterior.TRAINED else []),
     ]
 
 
@@ -109,10 +122,10 @@ def _calibration(detector: ChainEstimator) -> str:
 def _ensemble_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     draws = count(detector.conversion_.draws)
     if not isinstance(detector, EnsembleDetector):
-        return [("Detector", type(detector).__name__), ("Draws", draws)]
+        return [(_("Detector"), type(detector).__name__), (_("Draws"), draws)]
     base = detector.base
     name = base.__name__ if hasattr(base, "__name__") else " ".join(repr(base).split())
-    return [("Detector", name), ("Draws", f"{draws}; {detector.resampling}")]
+    return [(_("Detector"), name), (_("Draws"), f"{draws}; {detector.resampling}")]
 
 
 def _kind(detector: ChainEstimator) -> str:
@@ -130,33 +143,38 @@ def column_rows(subject: Subject) -> tuple[list[tuple[str, str]], int]:
         if column.kind == "category":
             rows.append((column.name, ", ".join(column.categories)))
         elif column.smallest is None or column.largest is None:
-            rows.append((column.name, "no values"))
+            rows.append((column.name, _("no values")))
         else:
-            rows.append((column.name, f"{number(column.smallest)} to {number(column.largest)}"))
+            rows.append((column.name, _("{low} to {high}", low=number(column.smallest), high=number(column.largest))))
     return rows, max(0, len(columns) - COLUMNS_LISTED)
 
 
 def _example_shape(subject: Subject) -> str:
     shape = subject.detector.input_shape_
     if subject.windows:
-        return f"{count(shape[0], 'time step')} and {count(shape[1], 'sensor')}"
+        return _("{steps} and {sensors}", steps=count(shape[0], "time step"), sensors=count(shape[1], "sensor"))
     if subject.images:
-        return f"{shape[0]} x {shape[1]} pixels and {count(shape[2], 'channel')}"
+        return _(
+            "{rows} x {columns} pixels and {channels}",
+            rows=shape[0],
+            columns=shape[1],
+            channels=count(shape[2], "channel"),
+        )
     return count(len(subject.detector.schema_.columns), "feature")
 
 
 def _referral(subject: Subject) -> str:
     rule, threshold = subject.referral, subject.detector.referral_threshold_
     if isinstance(rule, NoReferral) or np.isinf(threshold):
-        return "nothing is referred for uncertainty"
+        return _("nothing is referred for uncertainty")
     referred = rule.in_words(threshold)
     if referred is None:
         return _in_words(rule)
     match rule:
         case Budget():
-            kind = f"at most {percent(rule.share)} of the reference examples"
+            kind = _("at most {share} of the reference examples", share=percent(rule.share))
         case UncertaintyThreshold():
-            kind = "a fixed threshold"
+            kind = _("a fixed threshold")
         case _:
             kind = _in_words(rule)
     return f"{referred} ({kind})"

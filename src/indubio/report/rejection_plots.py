@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from indubio.evaluation import RejectionCurve
 from indubio.report.style import COLOURS
+from indubio.texts import _, gettext, written
 
 STYLES = ("-", "--", ":")  # after all colours are used
 NAMES = {"gss": "GSS", "auroc": "AUROC", "f1": "F1", "mcc": "MCC", "balanced_accuracy": "balanced accuracy"}
@@ -28,9 +29,9 @@ def plot_rejection_curves(axes: Axes, curves: Mapping[str, RejectionCurve], *, m
             100 * curve.rejection_rate[shown],
             100 * curve.value[shown],
             drawstyle="steps-post",
-            label=f"{name}: W {100 * curve.weighted_average:.1f} ({100 * curve.gain:+.1f})",
+            label=written(f"{gettext(name)}: W {100 * curve.weighted_average:.1f} ({100 * curve.gain:+.1f})"),
         )
     metrics = {NAMES[curve.metric] for curve in curves.values()}
-    axes.set_xlabel("rejected [%]")
-    axes.set_ylabel(f"{', '.join(sorted(metrics))} of the rest [%]")
+    axes.set_xlabel(_("rejected [%]"))
+    axes.set_ylabel(_("{metric} of the rest [%]", metric=", ".join(sorted(metrics))))
     axes.legend(fontsize=8)

@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 
 from indubio.report.style import ANOMALOUS, BLACK, NORMAL, shortened
+from indubio.texts import _
 
 Steps = Float[np.ndarray, " steps"]
 
@@ -33,8 +34,8 @@ def plot_signal(
     if reconstruction is not None:
         mean, spread = reconstruction.mean(axis=0)[shown], reconstruction.std(axis=0)[shown]
         axes.fill_between(time, mean - spread, mean + spread, color=NORMAL, alpha=0.3, linewidth=0)
-        axes.plot(time, mean, color=NORMAL, label="expected, ±1 s.d. of the draws")
-    axes.plot(time, signal[shown], color=BLACK, linewidth=0.9, label="measured")
+        axes.plot(time, mean, color=NORMAL, label=_("expected, ±1 s.d. of the draws"))
+    axes.plot(time, signal[shown], color=BLACK, linewidth=0.9, label=_("measured"))
     axes.set_ylabel(shortened(sensor, 18), parse_math=False)
     axes.set_xlabel(time_label(rate))
     axes.margins(x=0)
@@ -59,14 +60,14 @@ def plot_score_over_time(
         low = np.maximum(low, 0)
     axes.fill_between(time, low, high, color=ANOMALOUS, alpha=0.3, linewidth=0)
     axes.plot(time, score[shown], color=ANOMALOUS)
-    axes.set_ylabel("score [NLL]")
+    axes.set_ylabel(_("score [NLL]"))
     axes.set_xlabel(time_label(rate))
     axes.margins(x=0)
 
 
 def time_label(rate: float | None) -> str:
     """The label of the time axis: seconds where the sampling rate is known, else steps."""
-    return "time [steps]" if rate is None else "time [s]"
+    return _("time [steps]") if rate is None else _("time [s]")
 
 
 def peaks(values: Steps, most: int | None) -> Int[np.ndarray, " shown"]:

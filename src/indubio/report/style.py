@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
+from indubio.texts import gettext, marked
 from indubio.uncertainty import LARGEST_TOTAL
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
@@ -36,19 +37,19 @@ class Quantity:
     @property
     def label(self) -> str:
         """For an axis: name and unit."""
-        return f"{self.name} [{self.unit}]"
+        return f"{gettext(self.name)} [{gettext(self.unit)}]"
 
 
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
     {
-        "probability": Quantity(name="anomaly probability", unit="0 to 1", largest=1.0),
-        "total": Quantity(name="total uncertainty", unit="variance", largest=LARGEST_TOTAL),
-        "epistemic": Quantity(name="epistemic uncertainty", unit="variance", largest=LARGEST_TOTAL),
-        "aleatoric": Quantity(name="aleatoric uncertainty", unit="variance", largest=LARGEST_TOTAL),
-        "novelty": Quantity(name="novelty", unit="1: usual", largest=None),
-        "exceed": Quantity(name="exceed uncertainty", unit="probability", largest=1.0),
-        "var_nll": Quantity(name="variance of the score", unit="NLL²", largest=None),
-        "disagreement": Quantity(name="disagreement", unit="share of the draws", largest=1.0),
+        "probability": Quantity(name=marked("anomaly probability"), unit=marked("0 to 1"), largest=1.0),
+        "total": Quantity(name=marked("total uncertainty"), unit=marked("variance"), largest=LARGEST_TOTAL),
+        "epistemic": Quantity(name=marked("epistemic uncertainty"), unit=marked("variance"), largest=LARGEST_TOTAL),
+        "aleatoric": Quantity(name=marked("aleatoric uncertainty"), unit=marked("variance"), largest=LARGEST_TOTAL),
+        "novelty": Quantity(name=marked("novelty"), unit=marked("1: usual"), largest=None),
+        "exceed": Quantity(name=marked("exceed uncertainty"), unit=marked("probability"), largest=1.0),
+        "var_nll": Quantity(name=marked("variance of the score"), unit="NLL²", largest=None),
+        "disagreement": Quantity(name=marked("disagreement"), unit=marked("share of the draws"), largest=1.0),
     }
 )
 

@@ -12,9 +12,11 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from indubio.report.style import BLACK, BLUE, VERMILLION
+from indubio.texts import written
 
 DIGITS = 1  # of coordinates, in points: a tenth is less than a pixel, and long signals stay small
 NUMBER = re.compile(r"-?\d+\.\d+")
+TICK = re.compile(r"(?<=>)[-−]?\d+\.\d+(?=</text>)")
 ON_PAPER = {BLACK: "currentColor", BLUE: "var(--figure-blue)", VERMILLION: "var(--figure-vermillion)"}
 
 
@@ -35,7 +37,7 @@ def inline_svg(figure: Figure, *, key: str, label: str) -> Markup:
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style .*?</style>", "", text, flags=re.DOTALL)
     opening = re.search(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', text)
     assert opening is not None  # matplotlib always writes one
-    body = _paper_colours(_small(_own_identifiers(text[opening.end() :], key)))
+    body = _written_ticks(_paper_colours(_small(_own_identifiers(text[opening.end() :], key))))
     return Markup(  # safe: matplotlib escapes what it writes, and the tests attack it
         f'<svg viewBox="{opening.group(1)}" role="img" aria-label="{escape(label)}">{body}'
     )
@@ -49,6 +51,11 @@ def _own_identifiers(svg: str, key: str) -> str:
 
     svg = re.sub(r' id="([^"]*)"', renamed, svg)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{key}-", svg)
+
+
+def _written_ticks(svg: str) -> str:
+    """Numbers of the axes as the language writes them; matplotlib would follow the locale of the whole process."""
+    return TICK.sub(lambda match: written(match.group()), svg)
 
 
 def _paper_colours(svg: str) -> str:

@@ -5,17 +5,28 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from indubio.report import words
+from indubio.texts import gettext, language, ngettext
 
 
 @cache
 def page_templates(package: str) -> Environment:
-    """The templates in the folder `templates` of a package, with filters that write numbers for people."""
+    """The templates in the folder `templates` of a package, with filters that write numbers for people.
+
+    Texts and numbers are in the language of the context at the time of rendering.
+    """
     environment = Environment(
         loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
     )
-    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point")}
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    environment.globals["language"] = language
+    environment.filters["translated"] = (
+        gettext  # of what is no literal: unlike `_`, which trusts its text, it is escaped
+    )
+    environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point", "decimals")}
     return environment

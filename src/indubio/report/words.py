@@ -6,24 +6,29 @@ from typing import Any
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
 from indubio.pipeline.familiarity import UNFAMILIAR
+from indubio.texts import _, gettext, marked, ngettext, written
 from indubio.uncertainty import LARGEST_TOTAL
 
 # Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
-LEVELS = ((10, "hardly any doubt"), (36, "some doubt"), (75, "considerable doubt"))
+LEVELS = ((10, marked("hardly any doubt")), (36, marked("some doubt")), (75, marked("considerable doubt")))
 REASONS = {
-    Reason.BAD_INPUT: "its data are bad",
-    Reason.OUT_OF_RANGE: "a value is far outside the training range",
-    Reason.UNFAMILIAR: "nothing like it was seen in training",
-    Reason.EPISTEMIC: "the verdict is uncertain, mostly because the draws disagree on it or too few examples tell it",
-    Reason.ALEATORIC: "the verdict is uncertain, mostly because its score lies where good examples become rare",
+    Reason.BAD_INPUT: marked("its data are bad"),
+    Reason.OUT_OF_RANGE: marked("a value is far outside the training range"),
+    Reason.UNFAMILIAR: marked("nothing like it was seen in training"),
+    Reason.EPISTEMIC: marked(
+        "the verdict is uncertain, mostly because the draws disagree on it or too few examples tell it"
+    ),
+    Reason.ALEATORIC: marked("the verdict is uncertain, mostly because its score lies where good examples become rare"),
 }
+VERDICTS = (marked("INLIER"), marked("ANOMALY"), marked("REFER"))  # as badges show them
 ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
 
 
 def count(number: int, one: str = "", many: str | None = None) -> str:
     """1 example, 1,200 examples."""
-    word = one if number == 1 else (f"{one}s" if many is None else many)
-    return f"{number:,} {word}".rstrip() if one else f"{number:,}"
+    if not one:
+        return written(f"{number:,}")
+    return f"{written(f'{number:,}')} {ngettext(one, f'{one}s' if many is None else many, number)}"
 
 
 def percent(share: float) -> str:
@@ -32,27 +37,33 @@ def percent(share: float) -> str:
     if value != value:
         return "-"
     if 0 < value < 0.1:
-        return "below 0.1%"
+        return _("below 0.1%")
     if 99.9 < value < 100:
-        return "above 99.9%"
+        return _("above 99.9%")
     whole = 10 <= value <= 99.5 or abs(value - round(value)) < 1e-9
-    return f"{value:.0f}%" if whole else f"{value:.1f}%"
+    digits = f"{value:.0f}" if whole else f"{value:.1f}"
+    return _("{digits}%", digits=written(digits))
 
 
 def number(value: float) -> str:
     """Four significant digits, and an exponent only where zeros would have to be counted."""
     if value != value:
-        return "missing"
+        return _("missing")
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         digits = 0 if abs(value) >= 1000 else 3 if value == 0 else max(0, 3 - _magnitude(value))
         text = f"{value:,.{digits}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.2e}"
+        return written(text.rstrip("0").rstrip(".") if "." in text else text)
+    return written(f"{value:.2e}")
 
 
 def point(value: float) -> str:
     """A metric from 0 to 1 as percentage points; "-" where it is undefined."""
-    return "-" if value != value else f"{100 * value:.1f}"
+    return "-" if value != value else written(f"{100 * value:.1f}")
+
+
+def decimals(value: float, form: str) -> str:
+    """A number in a form of Python's, such as ".2f"."""
+    return written(format(value, form))
 
 
 def plain(value: Any) -> str:
@@ -66,35 +77,41 @@ def plain(value: Any) -> str:
 
 def verdict_in_words(found: Assessment, example: int) -> str:
     """What was decided, and why."""
-    leaning = "an anomaly" if found.prediction[example] else "normal"
+    leaning = _("an anomaly") if found.prediction[example] else _("normal")
     if found.verdict[example] != Verdict.REFER:
-        return f"accepted as {leaning}"
-    why = REASONS[Reason(str(found.reason[example]))]
+        return _("accepted as {leaning}", leaning=leaning)
+    why = gettext(REASONS[Reason(str(found.reason[example]))])
     if found.reason[example] == Reason.UNFAMILIAR:
         why = novelty_in_words(found, example) or why
     if found.reason[example] in (Reason.BAD_INPUT, Reason.OUT_OF_RANGE):
-        return f"referred to a person because {why}; the score alone says {leaning}"
-    return f"referred to a person because {why}; left alone, it would be {leaning}"
+        return _("referred to a person because {why}; the score alone says {leaning}", why=why, leaning=leaning)
+    return _("referred to a person because {why}; left alone, it would be {leaning}", why=why, leaning=leaning)
 
 
 def level_in_words(uncertainty: float) -> str:
     """How much doubt a total uncertainty, or one of its two parts, is."""
     percentage = 100 * uncertainty / LARGEST_TOTAL
-    return next((words for bound, words in LEVELS if percentage < bound), "strong doubt")
+    return next((gettext(words) for bound, words in LEVELS if percentage < bound), _("strong doubt"))
 
 
 def doubt_in_words(found: Assessment, example: int) -> str:
     """How much doubt there is, and of which kind."""
     total, epistemic = float(found.total[example]), float(found.epistemic[example])
     level = level_in_words(total)
-    if level == LEVELS[0][1]:
+    if level == gettext(LEVELS[0][1]):
         return level
     share = epistemic / total
     if share >= ONE_SIDED:
-        return f"{level}, mostly epistemic: the draws disagree on the verdict, or too few reference examples tell it"
+        return _(
+            "{level}, mostly epistemic: the draws disagree on the verdict, or too few reference examples tell it",
+            level=level,
+        )
     if share <= 1 - ONE_SIDED:
-        return f"{level}, mostly aleatoric: each draw is torn, for the score lies where good examples become rare"
-    return f"{level}, partly epistemic (the draws disagree), partly aleatoric (each of them is torn)"
+        return _(
+            "{level}, mostly aleatoric: each draw is torn, for the score lies where good examples become rare",
+            level=level,
+        )
+    return _("{level}, partly epistemic (the draws disagree), partly aleatoric (each of them is torn)", level=level)
 
 
 def novelty_in_words(found: Assessment, example: int) -> str:
@@ -102,7 +119,8 @@ def novelty_in_words(found: Assessment, example: int) -> str:
     novelty = float(found.novelty[example])
     if not novelty > UNFAMILIAR:
         return ""
-    return f"{REASONS[Reason.UNFAMILIAR]} (novelty {number(float(f'{novelty:.3g}'))})"
+    far = number(float(f"{novelty:.3g}"))
+    return _("{nothing} (novelty {far})", nothing=gettext(REASONS[Reason.UNFAMILIAR]), far=far)
 
 
 def _magnitude(value: float) -> int:

@@ -32,6 +32,7 @@ from indubio.server.http.gate import CALLBACK, is_loopback
 from indubio.server.store.keys import Role, hashed, sites_plain
 from indubio.server.store.sessions import Person
 from indubio.settings import Settings
+from indubio.texts import _
 
 log = logging.getLogger("indubio.server")
 ATTEMPT = 600.0  # seconds that somebody may take to log in at the provider
@@ -229,7 +230,9 @@ class OidcLogin:
         attempt = self._taken(query.get("state", ""), browser)
         if "error" in query:
             log.info("a login was refused by the provider", extra={"error": query["error"][:100]})
-            raise RefusalError(403, f"{self.name} did not let you in. Try again, or log in with a key.")
+            raise RefusalError(
+                403, _("{provider} did not let you in. Try again, or log in with a key.", provider=self.name)
+            )
         with _told(self.name):
             self._load()
             token = self._client.fetch_access_token(
@@ -266,7 +269,10 @@ class OidcLogin:
         if wrong is not None:
             self._client.server_metadata.pop("_loaded_at", None)  # so that it is asked again
             log.error("the provider of logins is not as it should be", extra={"provider": self.name, "why": wrong})
-            raise RefusalError(502, f"{self.name} is not set up as this server expects; the server's log says how.")
+            raise RefusalError(
+                502,
+                _("{provider} is not set up as this server expects; the server's log says how.", provider=self.name),
+            )
         known["id_token_signing_alg_values_supported"] = usable
 
     def _claims(self, token: Mapping[str, Any], nonce: str) -> dict[str, Any]:
@@ -282,7 +288,7 @@ class OidcLogin:
             self._client.server_metadata.pop("jwks", None)
             raise
         if claims is None:
-            raise RefusalError(502, f"{self.name} sent no ID token.")
+            raise RefusalError(502, _("{provider} sent no ID token.", provider=self.name))
         return dict(claims)
 
     def _taken(self, state: str, browser: str | None) -> LoginAttempt:
@@ -290,7 +296,9 @@ class OidcLogin:
             attempt = self._attempts.pop(state, None)  # whatever comes of it, it works once
         late = attempt is None or time.monotonic() > attempt.until
         if attempt is None or late or not hmac.compare_digest(attempt.browser, hashed(browser or "")):
-            raise RefusalError(400, "this login was not begun here, was used already, or took too long. Begin again.")
+            raise RefusalError(
+                400, _("this login was not begun here, was used already, or took too long. Begin again.")
+            )
         return attempt
 
     def _with_userinfo(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,25 +308,41 @@ class OidcLogin:
             return claims
         more = dict(self._client.userinfo(token=token))
         if more.get("sub") != claims["sub"]:
-            raise RefusalError(502, f"{self.name} told of somebody else than who logged in.")
+            raise RefusalError(502, _("{provider} told of somebody else than who logged in.", provider=self.name))
         return more | claims
 
     def _person(self, claims: Mapping[str, Any]) -> Person:
         name, given = claims.get(self.settings.person), claims.get(self.settings.claim)
         if not isinstance(name, str) or not name.strip():
-            raise RefusalError(403, f"{self.name} says no name of you (the claim {self.settings.person!r} is missing).")
+            raise RefusalError(
+                403,
+                _(
+                    "{provider} says no name of you (the claim {claim!r} is missing).",
+                    provider=self.name,
+                    claim=self.settings.person,
+                ),
+            )
         if self.settings.person == "email" and claims.get("email_verified") is False:
-            raise RefusalError(403, f"{self.name} has not verified your address, so it cannot stand for you.")
+            raise RefusalError(
+                403, _("{provider} has not verified your address, so it cannot stand for you.", provider=self.name)
+            )
         values = given if isinstance(given, list) else [given]
         rules = [self.settings.roles[one] for one in values if isinstance(one, str) and one in self.settings.roles]
         if not rules:
             log.info("somebody without a role was refused", extra={"provider": self.name})
             raise RefusalError(
-                403, f"{self.name} knows you as {name!r}, but nothing here is open to you. Ask whoever runs the server."
+                403,
+                _(
+                    "{provider} knows you as {name!r}, but nothing here is open to you. Ask whoever runs the server.",
+                    provider=self.name,
+                    name=name,
+                ),
             )
         role = max((Role(one.role) for one in rules), key=RANKS.index)
         if not role.may(Role.REVIEWER):
-            raise RefusalError(403, f"your role is {role}, which is for machines: there is no page for it.")
+            raise RefusalError(
+                403, _("your role is {role}, which is for machines: there is no page for it.", role=role)
+            )
         sites = [one.sites for one in rules if one.role == role]
         seen = None if None in sites else frozenset(site for some in sites for site in some or ())
         return Person(name=name.strip(), issuer=self._issuer, subject=str(claims["sub"]), role=role, sites=seen)
@@ -331,12 +355,16 @@ def _told(name: str) -> Iterator[None]:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         log.warning("the provider of logins cannot be reached", extra=_why(name, error))
-        raise RefusalError(503, f"{name} cannot be reached now. Try again, or log in with a key.") from error
+        raise RefusalError(
+            503, _("{provider} cannot be reached now. Try again, or log in with a key.", provider=name)
+        ) from error
     except (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError) as error:
         if isinstance(error, IndubioError):
             raise
         log.warning("a login was not accepted", extra=_why(name, error))
-        raise RefusalError(403, f"what {name} sent is not valid, so nobody was logged in. Begin again.") from error
+        raise RefusalError(
+            403, _("what {provider} sent is not valid, so nobody was logged in. Begin again.", provider=name)
+        ) from error
 
 
 def _why(name: str, error: Exception) -> dict[str, str]:

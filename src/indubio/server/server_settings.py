@@ -9,6 +9,7 @@ from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Set
 
 WhenDatabaseFails = Literal["refuse", "score"]
 AnswerAfter = Literal["referrals", "all"]
+PageLanguage = Literal["auto", "en", "de"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class ServerSettings(Settings):
 
     Args:
         control_share: share of the verdicts other than REFER that are kept for people too, chosen by the input's hash.
+            One in fifty: enough that labels can teach within days, little beside the referrals; 0 keeps none.
         referrals_per_hour: referrals beyond so many in an hour are kept, but marked as overflow; None sets no budget.
         alarm: when a machine's alarm begins and ends.
         drift_alpha: largest probability of ever raising a false alarm of drift, for each version of a model.
@@ -57,9 +59,10 @@ class ServerSettings(Settings):
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
         anchor_file: a file outside of the state folder that heads of the audit trail are added to.
         anchor_url: an address that heads of the audit trail are sent to, as JSON.
+        language: of the review pages, "auto" for what each browser likes best; everybody can choose another.
     """
 
-    control_share: Share = 0.0
+    control_share: Share = 0.02
     referrals_per_hour: AtLeastOne | None = None
     alarm: AlarmRule = AlarmRule()
     drift_alpha: Fraction = 0.01
@@ -75,6 +78,7 @@ class ServerSettings(Settings):
     trusted_proxies: tuple[str, ...] = ()
     anchor_file: str | None = None
     anchor_url: str | None = None
+    language: PageLanguage = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()

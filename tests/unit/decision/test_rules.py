@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indubio.decision import (
+    REFER_ALL,
     AtMost,
     Budget,
     Cost,
@@ -135,6 +136,11 @@ def test_a_probability_that_equals_the_threshold_is_an_anomaly():
 def test_an_uncertainty_that_equals_the_threshold_is_not_referred():
     found = verdicts_of(UncertaintyThreshold(threshold=0.2), evidence(np.zeros(3), [0.1, 0.2, 0.2 + 1e-12]))
     np.testing.assert_array_equal(found, ["INLIER", "INLIER", "REFER"])
+
+
+def test_a_threshold_below_every_uncertainty_refers_those_without_any_too():
+    found = verdicts_of(UncertaintyThreshold(threshold=REFER_ALL), evidence(np.zeros(2), [0.0, 0.25]))
+    np.testing.assert_array_equal(found, ["REFER", "REFER"])
 
 
 def test_referral_wins_over_both_verdicts_and_every_example_has_one():

@@ -50,6 +50,23 @@ def labelled(detector) -> str:
     return html_report(detector, table(ROWS), labels=LABELS)
 
 
+def test_a_report_in_german_has_german_words_and_numbers_and_escapes_as_before(detector):
+    ids = {"part": [HOSTILE] * 80}
+    german = html_report(detector, table(ROWS, ids=ids), labels=LABELS, language="de")
+    english = html_report(detector, table(ROWS, ids=ids), labels=LABELS)
+    page = Page(german)
+    assert ("lang", "de") in page.attributes
+    assert sections(german) == sections(english)
+    for words in ("Zusammenfassung", "Beispiele geprüft", "Anomaliewahrscheinlichkeit [0 bis 1]", "im Training"):
+        assert words in page.text
+    for words in ("Summary", "probability of an anomaly", "referred to a person", "uncertainty"):
+        assert words in Page(english).text
+        assert words not in page.text
+    assert re.search(r">0,\d+</text>", german), "ticks have a decimal comma"
+    assert not re.search(r">0\.\d+</text>", german)
+    assert HOSTILE not in german
+
+
 class Page(HTMLParser):
     """Every tag opened and closed in order, every attribute, and the text of the page."""
 

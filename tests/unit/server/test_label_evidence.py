@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indubio.decision import UncertaintyThreshold
 from indubio.server.review.label_evidence import LabelEvidence, evidence
 from indubio.server.store.reviews import review
 from tests.stored_cases import assessed, stored
@@ -24,11 +25,15 @@ def of(uncertainty, *, labels=None, predictions=None, referred=None, control_sha
 
 @given(
     st.lists(st.floats(0, 0.25).map(lambda value: round(value, 2)), min_size=1, max_size=30),
-    st.floats(0, 1),
+    st.floats(0, 1) | st.just(1.0),
 )
 def test_where_every_case_counts_once_a_share_gives_the_smallest_threshold_that_refers_no_more(uncertainty, share):
     values = np.array(uncertainty)
     found = of(values).at_share(share, "total")
+    if share == 1:  # 0 too, which lies above no uncertainty that was seen
+        assert found.referred == len(values)
+        assert UncertaintyThreshold(threshold=found.threshold).threshold < 0
+        return
     assert found.threshold == min(one for one in values if sum(values > one) <= share * len(values) * (1 + 1e-12))
     assert found.referred == np.count_nonzero(values > found.threshold)
 

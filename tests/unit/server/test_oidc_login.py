@@ -94,6 +94,24 @@ def test_a_person_gets_in_with_the_name_role_and_sites_that_the_provider_vouches
     assert server.store.read(verify).findings == ()
 
 
+def test_the_way_to_the_provider_and_back_is_in_the_chosen_language(works, client):
+    chosen = client.get("/review/language?to=de").headers.get_list("set-cookie")
+    assert any("indubio_language=de" in one and "SameSite=lax" in one for one in chosen), "links of others bring it too"
+    assert "Mit Works anmelden" in client.get("/login").text
+    refused = client.get("/login/callback?state=none").text
+    assert "Diese Anmeldung wurde nicht hier begonnen" in refused
+    assert "Zur Anmeldung" in refused
+    answer = back(client, works, "s-ada").text
+    assert "Sie sind angemeldet" in answer
+    assert "callback" not in answer, "the switch of languages does not repeat a login"
+    status = client.get("/review/status").text
+    assert "Standort" in status
+    assert re.search("0 von 1 Maschinen? im Alarm; ", status)
+    assert "mill" not in status
+    assert "Es gibt keinen Standort und keine Linie" in client.get("/review?site=mill").text
+    assert "Auch bei Works abmelden" in client.post("/review/logout", data={"token": token(client)}).text
+
+
 def test_state_nonce_and_the_challenge_of_pkce_go_out_and_the_verifier_follows(works, client):
     address = parse_qs(urlsplit(begun(client)).query)
     assert address["code_challenge_method"] == ["S256"]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from indubio import Budget, Training
+from indubio.export import export_onnx
 from indubio.report.figures import Drawing
 from indubio.server.review.page_request import safe_path
 from indubio.server.review.plots import styled_by_attributes
@@ -19,6 +20,7 @@ from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, next_to
 from indubio.server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
+from tests.served import serving
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
 
@@ -152,7 +154,8 @@ def test_a_case_that_somebody_holds_cannot_be_labelled_by_another(server):
         assert "held by bob" in answer.text
 
 
-def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(server):
+@pytest.mark.parametrize(("separator", "encoding"), [(",", "utf-8"), (";", "utf-16")])  # the second as Excel saves it
+def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(server, separator, encoding):
     case, other = waiting(server, 2)
     server.store.write(lambda c: review(c, case.id, "bob", "I", '=HYPERLINK("x")'))
     with logged_in(server, "ada") as ada:
@@ -160,8 +163,8 @@ def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(serve
         row = next(row for row in rows if row["reference"] == case.reference)
         assert (row["label"], row["reviewer"], float(row["total"])) == ("inlier", "bob", case.total)
         assert row["comment"].startswith("'="), "a spreadsheet must not compute it"
-        text = f"reference;label;comment\n{other.reference};anomaly;schön gesehen\n"  # as Excel saves it in Germany
-        file = ("a.csv", text.encode("utf-16"))
+        lines = (("reference", "label", "comment"), (other.reference, "anomaly", "schön gesehen"))
+        file = ("a.csv", "".join(f"{separator.join(line)}\n" for line in lines).encode(encoding))
         ada.post("/review/exchange/labels", data={"token": token(ada)}, files={"labels": file})
     said = server.store.read(lambda c: history(c, other.id))[-1]
     assert (said.reviewer, said.label, said.comment) == ("ada", "A", "schön gesehen")
@@ -169,6 +172,77 @@ def test_reviews_go_out_as_csv_and_come_back_signed_by_whoever_brings_them(serve
     assert {"exported", "imported"} <= set(kinds)
     server.store.write(lambda c: undo(c, "ada"))
     server.store.write(lambda c: undo(c, "bob"))
+
+
+def test_an_export_comes_back_unchanged(server):
+    comments = ["=1+1", "＝1+1", "  @sum", "'quoted'", "'=both", 'line\n"two"', "plain"]
+    cases = waiting(server, len(comments))
+    for case, comment in zip(cases, comments, strict=True):
+        server.store.write(lambda c, case=case, comment=comment: review(c, case.id, "bob", "U", comment))
+    with logged_in(server, "ada") as ada:
+        file = ada.get("/review/exchange/reviews.csv").content
+        rows = [row for row in csv.DictReader(io.StringIO(file.decode(), newline="")) if row["reviewer"] == "bob"]
+        ours = [row for row in rows if row["reference"] in {case.reference for case in cases}]
+        assert sum(row["comment"].startswith("'") for row in ours) == 5, "what would be computed, and what begins so"
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, rows[0])
+        writer.writeheader()
+        writer.writerows(ours)
+        files = {"labels": ("reviews.csv", out.getvalue().encode())}
+        assert (
+            "7 labels taken over" in ada.post("/review/exchange/labels", data={"token": token(ada)}, files=files).text
+        )
+    for case, comment in zip(cases, comments, strict=True):
+        said = server.store.read(lambda c, case=case: history(c, case.id))
+        assert [(one.reviewer, one.label, one.comment) for one in said[-2:]] == [
+            ("bob", "U", comment),
+            ("ada", "U", comment),
+        ]
+
+
+def test_the_queue_names_part_and_model_and_the_case_says_why_it_is_kept(server):
+    serial = f"SN-{'0' * 90}-7"
+    kept, referred = stored(
+        server.store,
+        [
+            assessed(model="lathe", machine="lathe-9", external_id=serial, verdict="INLIER", reason="", version=3),
+            assessed(model="lathe", machine="lathe-9", external_id="part 12", version=3),
+        ],
+    )
+    with logged_in(server, "ada") as ada:
+        queue = ada.get("/review?machine=lathe-9").text
+        assert "part 12" in queue
+        assert "lathe, version 3" in queue
+        assert re.search(r">SN-0+…0+-7<", queue), "a long one is abridged, and its end is there"
+        assert f'title="{serial}"' in queue
+        page = ada.get(f"/review/cases/{kept.id}").text
+        assert serial in page
+        assert "It is kept for control" in page
+        assert "It is kept for control" not in ada.get(f"/review/cases/{referred.id}").text
+    for case in (kept, referred):
+        server.store.write(lambda c, case=case: review(c, case.id, "ada", "I", ""))
+
+
+def test_pages_speak_the_language_of_the_browser_until_another_is_chosen(server):
+    case = waiting(server)[0]
+    with logged_in(server, "ada") as ada:
+        german = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
+        page = ada.get("/review", headers=german).text
+        assert '<html lang="de">' in page
+        assert "Prüfung beginnen" in page
+        assert '<html lang="en">' in ada.get("/review").text
+        shown = ada.get(f"/review/cases/{case.id}", headers=german).text
+        assert "Wahrscheinlichkeit einer Anomalie" in shown
+        assert re.search(r"\d,\d", shown), "numbers have a decimal comma"
+        assert "Das hat nicht geklappt" in ada.get("/review?order=best", headers=german).text
+        answer = ada.get("/review/language?to=de&then=/review/status")
+        assert answer.url.path == "/review/status"
+        assert '<html lang="de">' in answer.text
+        assert '<html lang="en">' in ada.get("/review/language?to=en&then=/review", headers=german).text
+        assert ada.get("/review/language?to=de&then=//evil.example").url.path == "/review"
+        assert ada.get("/review/language?to=xx").status_code == 400
+        problem = ada.get("/cases/none", headers=german)
+        assert "there is no" in problem.text, "programs are answered in English"
 
 
 def test_label_studio_tasks_come_back_with_their_annotations(server):
@@ -220,6 +294,35 @@ def test_a_job_that_cannot_be_done_ends_with_the_reason(server):
         assert 'class="job failed"' in page
         assert "flow" in page, "the column that is missing is named"
     assert len(server.service.registry.known("press")) == 1
+
+
+def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
+    with running(quick().fit(table(TRAINING)), tmp_path) as started, logged_in(started, "eve") as eve:
+        names = started.service.registry.model().model.input.schema.names
+        content = "\n".join([",".join(names), *(",".join(map(str, row)) for row in TRAINING[10:].tolist())])
+        page = eve.post(
+            "/review/models/press/retrain",
+            data={"token": token(eve)},
+            files={"training": ("good.csv", content.encode())},
+        ).text
+        while 'class="job running"' in page:
+            time.sleep(0.2)
+            page = eve.get("/review/models").text
+        assert 'class="job done"' in page, page
+        assert "Activate version 2" in page
+        versions = started.service.registry.known("press")
+        assert [(one.version, one.origin, one.by) for one in versions][1:] == [(2, "retrained", "eve")]
+
+
+def test_the_models_page_says_that_an_onnx_file_is_changed_where_it_was_made(sqlite_store, tmp_path):
+    export_onnx(quick().fit(table(TRAINING)), tmp_path / "press.onnx")
+    with serving(sqlite_store, {"press": tmp_path / "press.onnx"}, tmp_path / "state") as (_, client):
+        page = client.get("/review/models").text
+        assert "This model is an ONNX file" in page
+        for action in ("retrain", "learn", "recalibrate"):
+            assert f"/review/models/press/{action}" not in page
+        page = client.get("/review/models", headers={"Accept-Language": "de"}).text
+        assert "Dieses Modell ist eine ONNX-Datei" in page
 
 
 def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):

@@ -412,6 +412,19 @@ def test_a_chosen_share_is_kept_for_control(tmp_path: Path, sqlite_store: Server
     assert kept == {result["case"]: result["verdict"] for result in results}
 
 
+@pytest.mark.parametrize(("settings", "least", "most"), [({}, 5, 40), ({"control_share": 0.0}, 0, 0)])
+def test_about_one_in_fifty_is_kept_unless_that_is_switched_off(
+    tmp_path: Path, sqlite_store: ServerStore, settings: dict[str, float], least: int, most: int
+) -> None:
+    table_model(tmp_path / "press")
+    with serving(sqlite_store, {"press": tmp_path / "press"}, tmp_path, **settings) as (_, client):
+        rows = [row(heat=place / 10_000) for place in range(1000)]
+        results = client.post("/assess", json={"rows": rows}).json()["results"]
+    others = [one for one in results if one["verdict"] != "REFER"]
+    assert len(others) > 500
+    assert least <= sum(bool(one["case"]) for one in others) <= most  # of 1000 binomial draws: 20 expected
+
+
 def test_each_request_gets_as_many_top_features_as_it_asks_for(served: Served) -> None:
     far = {"rows": [row(heat=40, flow=-20)]}
     with ThreadPoolExecutor(8) as pool:  # some of them are scored together

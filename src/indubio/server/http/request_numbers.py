@@ -1,6 +1,7 @@
 """Whole numbers of addresses and forms, of a size that every database takes."""
 
 from indubio.errors import ConfigError
+from indubio.texts import _
 
 DIGITS = 9  # so that it fits 32 bits
 
@@ -14,5 +15,12 @@ def whole_number(text: str, name: str) -> int:
     """A text as a whole number; `name` is what a refusal calls it."""
     if not is_whole_number(text):
         shown = text if len(text) <= 40 else f"{text[:40]}..."
-        raise ConfigError(f"`{name}` must be a whole number of at most {DIGITS} digits, got {shown!r}.")
+        raise ConfigError(
+            _(
+                "`{name}` must be a whole number of at most {digits} digits, got {got!r}.",
+                name=name,
+                digits=DIGITS,
+                got=shown,
+            )
+        )
     return int(text)

@@ -137,8 +137,8 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
     name, way_out = type(rule).__name__, "" if rule.NEEDS_LABELS else " Or say the prevalence."
     if not share:
         raise ConfigError(
-            f"{name} is fitted on verdicts as they come, and only referrals are kept. Start the server with "
-            f"--control-share, and have those cases reviewed too.{way_out}"
+            f"{name} is fitted on verdicts as they come, and only referrals are kept. Start the server "
+            f"without --control-share 0, and have those cases reviewed too.{way_out}"
         )
     if reviewed is None or not reviewed.control.any():
         raise ConfigError(f"no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}")
@@ -157,7 +157,7 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
     if reviewed is None or not share or not reviewed.control.any():
         raise ConfigError(
             "what is learned from labels changes all uncertainties, and the referral rule is fitted again on verdicts "
-            "as they come: start the server with --control-share, and have such cases reviewed too."
+            "as they come: start the server without --control-share 0, and have such cases reviewed too."
         )
     rule = detector.settings_in_use().referral
     if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing

@@ -7,7 +7,7 @@
     model_pages     versions of the models, and the jobs that make new ones (see `indubio.server.retraining`)
     import_export   reviews as CSV and as tasks of Label Studio
     status_page     alarms, drift and the referral budget
-    login_pages     logging in with a key, or at a provider
+    login_pages     logging in with a key or at a provider, and choosing a language
     templating      fills in the templates
 
 Pages are rendered on the server. htmx replaces a page's body in place of loading it anew; without scripts all works
@@ -48,6 +48,7 @@ def routes(service: Service) -> list[BaseRoute]:
         route(context, "/login", login_pages.log_in, method="POST", needs=None),
         route(context, PROVIDER, login_pages.to_provider, needs=None),
         route(context, CALLBACK, login_pages.from_provider, needs=None),
+        route(context, "/review/language", login_pages.choose_language, needs=None),
         route(context, "/review/logout", login_pages.log_out, method="POST", needs=None),
         route(context, "/review", queue_pages.queue),
         route(context, "/review/next", queue_pages.next_case),

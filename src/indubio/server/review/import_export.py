@@ -19,14 +19,15 @@ from indubio.io.sniffing import dict_rows
 from indubio.server.api.tensors import NUMBERS
 from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_request import PageRequest
+from indubio.server.review.spreadsheet_cells import original_text, safe_cell
 from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
 from indubio.server.store.keys import sites_plain
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
+from indubio.texts import _
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 NAMED: dict[str, Label] = {word: cast(Label, letter) for letter, word in LABELS.items()}
 FROM, TO = "verdict", "case"  # names of Label Studio's control and object
 
@@ -81,21 +82,30 @@ def import_labels(page: PageRequest) -> Response:
     """Take the labels of an uploaded file, all or none."""
     given = page.file("labels")
     if given is None:
-        raise ConfigError("choose a file with labels.")
+        raise ConfigError(_("choose a file with labels."))
     name, content = given
     labels = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
     if not labels:
-        raise DataError(f"{name}: there are no labels in it.")
+        raise DataError(_("{name}: there are no labels in it.", name=name))
 
     def label_cases(connection: Connection) -> None:
         for one in labels:
             try:
                 case = case_by_reference(connection, one.reference, page.seen)
             except NotFoundError:
-                raise DataError(f"{one.place}: there is no case {one.reference!r}. Nothing was taken.") from None
+                raise DataError(
+                    _("{place}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference)
+                ) from None
             holder = claimed_by(connection, case.id)
             if holder not in (None, page.reviewer):
-                raise DataError(f"{one.place}: {holder} is looking at case {case.id} now. Nothing was taken.")
+                raise DataError(
+                    _(
+                        "{place}: {holder} is looking at case {case} now. Nothing was taken.",
+                        place=one.place,
+                        holder=holder,
+                        case=case.id,
+                    )
+                )
             review(connection, case.id, page.reviewer, one.label, one.comment)
         append(connection, "imported", {"labels": len(labels)}, actor=page.reviewer)
 
@@ -120,8 +130,7 @@ def _cell(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, float | int):
         return repr(value)
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return "" if value is None else safe_cell(str(value))
 
 
 def _download(content: bytes, name: str, kind: str) -> Response:
@@ -168,24 +177,24 @@ def _rows_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         rows = dict_rows(content)
         if not {"reference", "label"} <= set(rows.fieldnames or ()):
-            raise DataError("the first line must name the columns `reference` and `label`.")
+            raise DataError(_("the first line must name the columns `reference` and `label`."))
         for row in rows:
             if row["label"]:
-                place = f"line {rows.line_num}"
-                yield _imported(place, row["reference"], row["label"], row.get("comment") or "")
+                place = _("line {number}", number=rows.line_num)
+                yield _imported(place, row["reference"], row["label"], original_text(row.get("comment") or ""))
     except csv.Error as error:
-        raise DataError(f"the file is no CSV: {error}.") from None
+        raise DataError(_("the file is no CSV: {why}.", why=error)) from None
 
 
 def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         tasks = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DataError(f"the file is no JSON: {error}.") from None
+        raise DataError(_("the file is no JSON: {why}.", why=error)) from None
     if not isinstance(tasks, list):
-        raise DataError("the file must be a list of tasks, as Label Studio exports it (JSON, not JSON-MIN).")
+        raise DataError(_("the file must be a list of tasks, as Label Studio exports it (JSON, not JSON-MIN)."))
     for number, task in enumerate(tasks):
-        place = f"task {number}"
+        place = _("task {number}", number=number)
         try:
             reference = task["data"]["reference"]
             results = [one["result"] for one in task.get("annotations", ()) if not one.get("was_cancelled")]
@@ -198,11 +207,18 @@ def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{place} is no task of ours: {type(error).__name__} {error}. Nothing was taken.") from None
+            why = f"{type(error).__name__} {error}"
+            raise DataError(_("{place} is no task of ours: {why}. Nothing was taken.", place=place, why=why)) from None
 
 
 def _imported(place: str, reference: Any, label: Any, comment: str) -> ImportedLabel:
     letter = NAMED.get(str(label).lower(), str(label).upper())
     if not isinstance(reference, str) or letter not in LABELS:
-        raise DataError(f"{place}: the label must be inlier, anomaly or unsure, got {label!r}. Nothing was taken.")
+        raise DataError(
+            _(
+                "{place}: the label must be inlier, anomaly or unsure, got {got!r}. Nothing was taken.",
+                place=place,
+                got=label,
+            )
+        )
     return ImportedLabel(place=place, reference=reference, label=cast(Label, letter), comment=comment)

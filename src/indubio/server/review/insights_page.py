@@ -8,15 +8,16 @@ from starlette.responses import HTMLResponse, Response
 
 from indubio.errors import ConfigError
 from indubio.evaluation import RejectionCurve
-from indubio.report.figures import POINTS
+from indubio.report.figures import POINTS, WIDTH
 from indubio.report.rejection_plots import plot_rejection_curves
 from indubio.server.http.request_numbers import whole_number
 from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
 from indubio.server.store.reviews import agreement
+from indubio.texts import _
 
-LARGEST = 4.6, 3.1  # inches
+SIZE = WIDTH, 2.9  # inches
 
 
 def insights(page: PageRequest) -> Response:
@@ -59,7 +60,7 @@ def asked_share(text: str) -> float | None:
     except ValueError:
         percent = float("nan")
     if not 0 <= percent <= 100:
-        raise ConfigError(f"the budget must be a percentage from 0 to 100, got {text!r}.")
+        raise ConfigError(_("the budget must be a percentage from 0 to 100, got {got!r}.", got=text))
     return percent / 100
 
 
@@ -107,4 +108,4 @@ def _curve(page: PageRequest, curves: dict[str, RejectionCurve]) -> Markup:
         plot_rejection_curves(axes, curves, most=POINTS)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
 
-    return page.context.plots.one("Accuracy-rejection curves of the reviewed cases", draw, LARGEST)
+    return page.context.plots.one(_("Accuracy-rejection curves of the reviewed cases"), draw, SIZE)

@@ -12,11 +12,12 @@ from jaxtyping import Bool, Float
 from scipy.stats import fisher_exact
 from sqlalchemy import Connection, select
 
-from indubio.decision import Reason, Verdict
+from indubio.decision import REFER_ALL, Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.server.store.cases import EVERYTHING, Filters
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
+from indubio.texts import _
 from indubio.uncertainty import UncertaintyName
 
 SHOWN: tuple[UncertaintyName, ...] = ("total", "epistemic", "aleatoric")
@@ -116,18 +117,18 @@ class LabelEvidence:
         """Whether referral pays, in a sentence; careful where the numbers are small."""
         sent, kept = self.errors(referred=True), self.errors(referred=False)
         if not sent.labelled:
-            return "Nobody has decided a referred case yet."
+            return _("Nobody has decided a referred case yet.")
         if not kept.labelled:
-            return (
+            return _(
                 "To see whether referral pays, people must also label some verdicts that were not referred: let the "
                 "server keep a share of them for control, or label those that wait."
             )
         table = np.array([[each.wrong, each.labelled - each.wrong] for each in (sent, kept)])
         if float(fisher_exact(table, alternative="two-sided").pvalue) >= CLEAR:
-            return "So far the labels do not show a clear difference between what was referred and what was not."
+            return _("So far the labels do not show a clear difference between what was referred and what was not.")
         if sent.share > kept.share:
-            return "Referral pays: the detector is wrong clearly more often where it asked a person."
-        return "Referral picks the wrong cases: the detector is wrong more often where it did not ask."
+            return _("Referral pays: the detector is wrong clearly more often where it asked a person.")
+        return _("Referral picks the wrong cases: the detector is wrong more often where it did not ask.")
 
     def curves(self) -> dict[str, RejectionCurve]:
         """Accuracy-rejection curves on the labelled cases, where enough are labelled for any point."""
@@ -144,10 +145,15 @@ class LabelEvidence:
         return {name: curve for name, curve in curves.items() if not np.isnan(curve.gain)}
 
     def at_share(self, share: float, by: str) -> OtherThreshold | None:
-        """The smallest threshold that refers at most this share of all verdicts, and what it would have done."""
+        """The smallest threshold that refers at most this share of all verdicts, and what it would have done.
+
+        All of them is more than what lies above the smallest uncertainty that was seen: it is `REFER_ALL`.
+        """
         if not len(self) or by not in self.uncertainties:  # one that is computed on demand is not kept with a case
             return None
         values, weight = self.uncertainties[by], self.weight
+        if share >= 1:
+            return self._done(values > REFER_ALL, REFER_ALL)
         candidates = np.unique(values)
         order = np.argsort(values, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(weight[order])])

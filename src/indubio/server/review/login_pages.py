@@ -12,9 +12,10 @@ from starlette.responses import RedirectResponse, Response
 
 from indubio.errors import NotFoundError
 from indubio.server.http.gate import CALLBACK
-from indubio.server.review.page_request import SESSION, PageRequest, keep, safe_path
+from indubio.server.review.page_request import LANGUAGE, SESSION, PageRequest, keep, safe_path
 from indubio.server.store.keys import Role, hashed, keys_in_use
 from indubio.server.store.sessions import close_session, open_person_session, open_session
+from indubio.texts import _, known_language
 
 ATTEMPT = "indubio_login"  # the cookie of the browser that began to log in at the provider
 MINUTES = 10
@@ -42,7 +43,7 @@ def to_provider(page: PageRequest) -> Response:
     """Send the browser to the provider."""
     login = page.context.login
     if login is None:
-        raise NotFoundError("this server knows no provider to log in with.")
+        raise NotFoundError(_("this server knows no provider to log in with."))
     browser = secrets.token_urlsafe(32)
     response = RedirectResponse(login.begin(browser, safe_path(page.query.get("then", "/review"))), status_code=303)
     # Lax, for the provider's redirect must bring it back; only to the callback, and only for a while.
@@ -56,7 +57,7 @@ def from_provider(page: PageRequest) -> Response:
     """Open a session for whoever comes back from the provider, in place of any that the browser had."""
     login = page.context.login
     if login is None:
-        raise NotFoundError("this server knows no provider to log in with.")
+        raise NotFoundError(_("this server knows no provider to log in with."))
     person, id_token, then = login.finish(page.query, page.cookie(ATTEMPT))
     before = page.cookie(SESSION)
 
@@ -66,9 +67,17 @@ def from_provider(page: PageRequest) -> Response:
         return open_person_session(connection, person, provider=login.rules, id_token=id_token)
 
     secret = page.write(opened)
-    response = page.render("onward.html", said="You are logged in", to=then, on="Go on")
+    response = page.render("onward.html", said=_("You are logged in"), to=then, on=_("Go on"))
     keep(response, SESSION, secret, page)
     response.delete_cookie(ATTEMPT, path=CALLBACK)
+    return response
+
+
+def choose_language(page: PageRequest) -> Response:
+    """Keep the language that was chosen, and go back to the page."""
+    chosen = known_language(page.query.get("to", ""))
+    response = page.redirect(safe_path(page.query.get("then", "/review")))
+    keep(response, LANGUAGE, chosen, page, samesite="lax")  # so that it holds on the way back from the provider
     return response
 
 
@@ -82,9 +91,9 @@ def log_out(page: PageRequest) -> Response:
     if login is None or there is None:
         response = page.redirect("/login")
     else:
-        said = f"Log out of {login.name} too"
+        said = _("Log out of {provider} too", provider=login.name)
         response = page.render(
-            "onward.html", actor=None, progress=None, said="You are logged out here", to=there, on=said
+            "onward.html", actor=None, progress=None, said=_("You are logged out here"), to=there, on=said
         )
     response.delete_cookie(SESSION, path="/")
     return response

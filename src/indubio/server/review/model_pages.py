@@ -17,12 +17,13 @@ from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
 from indubio.server.store.versions import activation_history, active_version, versions
+from indubio.texts import _, marked
 from indubio.uncertainty import UncertaintyName
 
 MEASURES = {
-    "referred": ("referred to a person", "percent"),
-    "wrong": ("wrong if nobody were asked", "percent"),
-    "wrong_accepted": ("wrong and accepted", "percent"),
+    "referred": (marked("referred to a person"), "percent"),
+    "wrong": (marked("wrong if nobody were asked"), "percent"),
+    "wrong_accepted": (marked("wrong and accepted"), "percent"),
     "gss": ("GSS", "point"),
     "auroc": ("AUROC", "point"),
     "w": ("W", "point"),
@@ -46,6 +47,7 @@ def models(page: PageRequest) -> Response:
                     "previous": before[-1] if before else None,
                     "history": past[::-1][:10],
                     "training": name in page.context.jobs.training,
+                    "changeable": page.context.registry.model(name).detector is not None,
                     **_labels(connection, name, page.seen),
                 }
             )
@@ -74,7 +76,7 @@ def recalibrate(page: PageRequest) -> Response:
     by = page.context.registry.model(name).model.rule["referral"]["by"]
     kind = page.text("rule") or "threshold"
     if kind not in RULES:
-        raise ConfigError(f"`rule` must be one of {', '.join(RULES)}, got {kind!r}.")
+        raise ConfigError(_("`rule` must be one of {known}, got {got!r}.", known=", ".join(RULES), got=kind))
     page.context.jobs.recalibrate(name, RULES[kind](page, name, by), by=page.reviewer)
     return page.redirect("/review/models")
 
@@ -83,10 +85,10 @@ def _threshold(page: PageRequest, name: str, by: UncertaintyName) -> Referral:
     share, version = asked_share(page.text("share")), page.text("version")
     number = whole_number(version, "version") if version else None
     if share is None:
-        raise ConfigError("say which share may be referred.")
+        raise ConfigError(_("say which share may be referred."))
     other = other_threshold(page, name, number, share)
     if other is None or other.threshold is None:
-        raise ConfigError(f"no case of {name!r} is kept yet: there is nothing to find a threshold on.")
+        raise ConfigError(_("no case of {name!r} is kept yet: there is nothing to find a threshold on.", name=name))
     return UncertaintyThreshold(by=by, threshold=other.threshold)
 
 
@@ -104,7 +106,7 @@ def _number(page: PageRequest, name: str) -> float:
     try:
         return float(page.text(name))
     except ValueError:
-        raise ConfigError(f"`{name}` must be a number, got {page.text(name)!r}.") from None
+        raise ConfigError(_("`{name}` must be a number, got {got!r}.", name=name, got=page.text(name))) from None
 
 
 RULES: dict[str, Callable[[PageRequest, str, UncertaintyName], Referral]] = {

@@ -9,7 +9,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 from sqlalchemy import Connection
@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from indubio.errors import ConfigError, IndubioError, NotFoundError
 from indubio.server.http.error_answers import RefusalError, refusal_of
-from indubio.server.http.gate import COOKIE, cookie_value, require_everywhere
+from indubio.server.http.gate import CALLBACK, COOKIE, cookie_value, require_everywhere
 from indubio.server.http.request_bodies import read_form
 from indubio.server.http.request_numbers import is_whole_number
 from indubio.server.review.page_context import PageContext
@@ -29,9 +29,10 @@ from indubio.server.review.templating import rendered
 from indubio.server.store.cases import Filters
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
+from indubio.texts import LANGUAGES, _, in_language, preferred
 
 T = TypeVar("T")
-SESSION, VISITOR = COOKIE, "indubio_visitor"
+SESSION, VISITOR, LANGUAGE = COOKIE, "indubio_visitor", "indubio_language"
 LARGEST_FORM = 64 * 2**10  # bytes of a form without a file
 
 
@@ -86,11 +87,26 @@ class PageRequest:
         """The parameters of the address, after the question mark."""
         return self.request.query_params
 
+    @property
+    def address(self) -> str:
+        """Path and query of a page that can be asked for again; the queue where this was a form, or a login's end."""
+        if self.request.method != "GET" or self.request.url.path == CALLBACK:
+            return "/review"
+        return f"{self.request.url.path}?{self.request.url.query}".rstrip("?")
+
+    @property
+    def language(self) -> str:
+        """What the switch on the page says, else the server's setting, else what the browser likes best."""
+        chosen, default = self.cookie(LANGUAGE), self.context.settings.language
+        if chosen in LANGUAGES:
+            return str(chosen)
+        return preferred(self.request.headers.get("accept-language", "")) if default == "auto" else default
+
     def number(self, name: str) -> int:
         """A whole number in the path; there is nothing where it is none."""
         text = self.request.path_params[name]
         if not is_whole_number(text):
-            raise NotFoundError(f"there is no {name} with such a number.")
+            raise NotFoundError(_("there is nothing with such a number."))
         return int(text)
 
     def cookie(self, name: str) -> str | None:
@@ -101,9 +117,9 @@ class PageRequest:
         """A text field of the form."""
         value = self.form.get(name, default)
         if isinstance(value, UploadFile):
-            raise ConfigError(f"the field {name!r} must be text, not a file.")
+            raise ConfigError(_("the field {name!r} must be text, not a file.", name=name))
         if "\0" in value or not _is_unicode(value):  # databases stumble over both
-            raise ConfigError(f"the field {name!r} has characters that are no text.")
+            raise ConfigError(_("the field {name!r} has characters that are no text.", name=name))
         return value
 
     def file(self, name: str) -> tuple[str, bytes] | None:
@@ -129,6 +145,7 @@ class PageRequest:
             common["lines"] = self.context.plant.chosen_lines(self.actor.sites)
             common["place"] = self.place
         common["here"] = self.request.url.path
+        common["address"] = self.address
         return HTMLResponse(rendered(template, **common | values), status_code=status)
 
     def redirect(self, path: str, **query: Any) -> RedirectResponse:
@@ -170,7 +187,8 @@ def route(
         if method == "POST" and (_may(page, needs) and _may_have_token(page)):  # nobody else's form is even read
             form = await read_form(request.scope, request.receive, headers, largest)
             page = replace(page, form=form)
-        response = await run_in_threadpool(_guarded, page, handler, needs)
+        with in_language(page.language):  # the thread inherits it
+            response = await run_in_threadpool(_guarded, page, handler, needs)
         await page.form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, page)
@@ -180,10 +198,12 @@ def route(
     return Route(path, answer, methods=[method], name=f"{method} {path}", include_in_schema=False)
 
 
-def keep(response: Response, name: str, value: str, page: PageRequest) -> None:
-    """Set a cookie that scripts cannot read and other sites cannot send."""
+def keep(
+    response: Response, name: str, value: str, page: PageRequest, *, samesite: Literal["strict", "lax"] = "strict"
+) -> None:
+    """Set a cookie that scripts cannot read and other sites cannot send; with "lax", links of other sites can."""
     secure = page.context.secure or page.request.url.scheme == "https"
-    response.set_cookie(name, value, httponly=True, samesite="strict", secure=secure, path="/")
+    response.set_cookie(name, value, httponly=True, samesite=samesite, secure=secure, path="/")
 
 
 def safe_path(text: str) -> str:
@@ -195,16 +215,16 @@ def safe_path(text: str) -> str:
 def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Response:
     try:
         if needs is not None and page.actor is None:
-            came_for = page.request.url.path
-            if page.request.method == "GET" and page.request.url.query:
-                came_for = f"{came_for}?{page.request.url.query}"
-            return page.redirect("/login", then=came_for if page.request.method == "GET" else None)
+            return page.redirect("/login", then=page.address if page.request.method == "GET" else None)
         if not _may(page, needs):
-            return _refused(page, 403, f"this needs a key of the role {needs}; yours is {page.actor.role}.")
+            role = page.actor.role
+            return _refused(
+                page, 403, _("this needs a key of the role {needs}; yours is {role}.", needs=needs, role=role)
+            )
         if needs is Role.ADMIN:
             require_everywhere(page.actor)
         if page.request.method == "POST" and not _comes_from_us(page):
-            return _refused(page, 403, "the form was out of date. Go back, load the page again and repeat.")
+            return _refused(page, 403, _("the form was out of date. Go back, load the page again and repeat."))
         return handler(page)
     except IndubioError as error:
         refusal = refusal_of(error) or RefusalError(400, str(error))

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,9 +22,10 @@ from indubio.errors import IndubioError
 from indubio.report.cards import Value, cards
 from indubio.report.figures import Drawing
 from indubio.report.subject import Subject
-from indubio.report.words import number, plain
+from indubio.report.words import count, number, plain
 from indubio.server.models.registry import Registry
 from indubio.server.store.cases import Case, input_values
+from indubio.texts import _, language
 
 KEPT = 256  # plots; a few kilobytes each
 STYLE = re.compile(r' style="([^"]*)"')
@@ -57,23 +59,24 @@ class CasePlots:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, CasePicture] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str], CasePicture] = OrderedDict()
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="indubio-drawing")
 
     def of(self, case: Case) -> CasePicture:
         """The picture of a case, drawn or from memory."""
+        key = case.id, language()
         with self._lock:
-            if case.id not in self._kept:
-                self._kept[case.id] = self._drawn(case)
+            if key not in self._kept:
+                self._kept[key] = self._drawn(case)
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
-            self._kept.move_to_end(case.id)
-            return self._kept[case.id]
+            self._kept.move_to_end(key)
+            return self._kept[key]
 
     def ahead(self, case: Case) -> None:
         """Begin to draw the case that comes next."""
-        if case.id not in self._kept:
-            self._ahead.submit(self.of, case)
+        if (case.id, language()) not in self._kept:
+            self._ahead.submit(copy_context().run, self.of, case)
 
     def one(self, label: str, draw: Callable[[Axes], Any], size: tuple[float, float]) -> Markup:
         """Draw any other figure with one pair of axes."""
@@ -91,7 +94,7 @@ class CasePlots:
         except IndubioError as error:
             return CasePicture(figures=(), values=(), others=raw, without_model=str(error))
         if loaded.detector is None:
-            reason = "this model is an ONNX file, which has no scores per feature."
+            reason = _("this model is an ONNX file, which has no scores per feature.")
             return CasePicture(figures=(), values=(), others=raw, without_model=reason)
         model = loaded.model.input
         subject = Subject.of(
@@ -139,8 +142,12 @@ def _attributes(match: re.Match[str]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         if value and isinstance(value[0], list):
-            return f"{len(value)} x {len(value[0])} pixels"
+            return _("{rows} x {columns} pixels", rows=len(value), columns=len(value[0]))
         known = [one for one in value if one is not None]
-        ends = f", {number(min(known))} to {number(max(known))}" if known else ""
-        return f"{len(value)} samples{ends}"
-    return number(value) if isinstance(value, int | float) else "missing" if value is None else plain(value)
+        length = count(len(value), "sample")
+        return (
+            _("{length}, {low} to {high}", length=length, low=number(min(known)), high=number(max(known)))
+            if known
+            else length
+        )
+    return number(value) if isinstance(value, int | float) else _("missing") if value is None else plain(value)

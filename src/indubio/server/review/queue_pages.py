@@ -30,17 +30,18 @@ from indubio.server.store.cases import (
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio.server.store.tables import claims
+from indubio.texts import _, gettext, marked
 
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
 REASONS: dict[str, str] = {
-    Reason.EPISTEMIC: "uncertain: draws disagree",
-    Reason.ALEATORIC: "uncertain: each draw is torn",
-    Reason.UNFAMILIAR: "unfamiliar",
-    Reason.OUT_OF_RANGE: "out of range",
-    Reason.BAD_INPUT: "bad input",
-    CONTROL: "kept for control",
+    Reason.EPISTEMIC: marked("uncertain: draws disagree"),
+    Reason.ALEATORIC: marked("uncertain: each draw is torn"),
+    Reason.UNFAMILIAR: marked("unfamiliar"),
+    Reason.OUT_OF_RANGE: marked("out of range"),
+    Reason.BAD_INPUT: marked("bad input"),
+    CONTROL: marked("kept for control"),
 }
 TRIES = 5  # to claim a case before somebody else does
 
@@ -74,10 +75,10 @@ class QueueView:
         query = page.query
         order = query.get("order", "age")
         if order not in ORDERS:
-            raise ConfigError(f"`order` must be one of {', '.join(ORDERS)}, got {order!r}.")
+            raise ConfigError(_("`order` must be one of {known}, got {got!r}.", known=", ".join(ORDERS), got=order))
         reason = query.get("reason") or None
         if reason is not None and reason not in REASONS:
-            raise ConfigError(f"`reason` must be one of {', '.join(REASONS)}, got {reason!r}.")
+            raise ConfigError(_("`reason` must be one of {known}, got {got!r}.", known=", ".join(REASONS), got=reason))
         return cls(
             order="age" if order == "age" else "uncertainty",
             machine=query.get("machine") or None,
@@ -149,6 +150,7 @@ def queue(page: PageRequest) -> Response:
         start=start,
         at_once=AT_ONCE,
         place_of=page.context.plant.place_of,
+        control_share=page.context.settings.control_share,
         **page.read(looked_up),
         **_last_action(page),
     )
@@ -196,7 +198,7 @@ def one_case(page: PageRequest) -> Response:
         level=level_in_words,
         stands=page.context.plant.place_of(case.machine),
         probability=percent(case.probability),
-        reason=REASONS.get(case.reason or CONTROL, case.reason),
+        reason=gettext(REASONS.get(case.reason or CONTROL, case.reason)),
         **shown,
         **_last_action(page),
     )
@@ -206,7 +208,7 @@ def label(page: PageRequest) -> Response:
     """Label a case, and go on with the next."""
     look, number, said = QueueView.of(page), page.number("case"), page.text("label")
     if said not in LABELS:
-        raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {said!r}.")
+        raise ConfigError(_("`label` must be one of {known}, got {got!r}.", known=", ".join(LABELS), got=said))
 
     def labelled(connection: Connection) -> None:
         case_by_id(connection, number, page.seen)
@@ -254,7 +256,7 @@ def _show_claimed(
             claim(connection, case.id, page.reviewer)
         return case
 
-    for _ in range(TRIES):
+    for _attempt in range(TRIES):
         try:
             case = page.write(chosen)
         except ConflictError:  # another server on the same database was faster
@@ -262,7 +264,7 @@ def _show_claimed(
         if case is None:
             return page.redirect("/review", **look.query, said=said, end="yes")
         return page.redirect(f"/review/cases/{case.id}", **look.query, said=said)
-    raise ConflictError("others are taking cases faster than they can be given out. Try again.")
+    raise ConflictError(_("others are taking cases faster than they can be given out. Try again."))
 
 
 def _claim_shown(connection: Connection, number: int, page: PageRequest) -> str | None:
@@ -296,4 +298,6 @@ def _time(query: Mapping[str, str], name: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
-        raise ConfigError(f"`{name}` must be a time such as 2030-01-31T08:00, got {text!r}.") from None
+        raise ConfigError(
+            _("`{name}` must be a time such as 2030-01-31T08:00, got {got!r}.", name=name, got=text)
+        ) from None

@@ -8,11 +8,21 @@ from jinja2 import Environment
 
 import indubio
 from indubio.report.templates import page_templates
+from indubio.report.words import count
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS
+from indubio.texts import LANGUAGES, language, marked
 from indubio.uncertainty import LARGEST_TOTAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+STORED = (  # words of the store that templates translate
+    *(marked("inlier"), marked("anomaly"), marked("unsure")),
+    *(marked("total"), marked("epistemic"), marked("aleatoric")),
+    *(marked("running"), marked("done"), marked("failed"), marked("interrupted")),
+    *(marked("given"), marked("recalibrated"), marked("learned"), marked("retrained")),
+    *(marked("found on disk"), marked("activated"), marked("rolled back"), marked("raised"), marked("cleared")),
+)
+LONGEST = 32  # characters of a name in a table
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -27,12 +37,18 @@ def age(at: datetime) -> str:
         return f"{seconds} s"
     if seconds < HOUR:
         return f"{seconds // MINUTE} min"
-    return f"{seconds // HOUR} h" if seconds < 2 * DAY else f"{seconds // DAY} days"
+    return f"{seconds // HOUR} h" if seconds < 2 * DAY else count(seconds // DAY, "day")
 
 
 def moment(at: datetime) -> str:
     """A time as people read it."""
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"{at:%d.%m.%Y %H:%M} UTC" if language() == "de" else f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def abridged(name: str | None) -> str:
+    """A name with its beginning and its end, where it is too long for a table: serial numbers differ at the end."""
+    text = name or ""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
 
 
 def of_hundred(uncertainty: float) -> int:
@@ -43,6 +59,6 @@ def of_hundred(uncertainty: float) -> int:
 @cache
 def _environment() -> Environment:
     environment = page_templates("indubio.server.review")
-    environment.filters |= {"age": age, "moment": moment, "of_hundred": of_hundred}
-    environment.globals |= {"version": indubio.__version__, "labels": LABELS}
+    environment.filters |= {"abridged": abridged, "age": age, "moment": moment, "of_hundred": of_hundred}
+    environment.globals |= {"version": indubio.__version__, "labels": LABELS, "languages": LANGUAGES}
     return environment

@@ -17,6 +17,7 @@ from indubio.server.store.audit_trail import append, locked_head
 from indubio.server.store.cases import EVERYTHING, Case, Filters, Status, case_by_id
 from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
+from indubio.texts import _
 
 Label = Literal["I", "A", "U"]
 LABELS: dict[str, str] = {"I": "inlier", "A": "anomaly", "U": "unsure"}
@@ -73,7 +74,12 @@ def claim(
     there = connection.execute(select(claims).where(claims.c.case_id == case_id)).one_or_none()
     if there is not None and there.reviewer != reviewer and there.until > at:
         raise ConflictError(
-            f"case {case_id} is held by {there.reviewer} until {there.until:%H:%M:%S} UTC. Take the next one."
+            _(
+                "case {case} is held by {holder} until {until} UTC. Take the next one.",
+                case=case_id,
+                holder=there.reviewer,
+                until=f"{there.until:%H:%M:%S}",
+            )
         )
     if there is not None:
         connection.execute(delete(claims).where(claims.c.case_id == case_id))
@@ -109,7 +115,7 @@ def review(
     case, at = _locked(connection, case_id), at or now()
     holder = claimed_by(connection, case_id, at=at)
     if holder not in (None, reviewer):
-        raise ConflictError(f"case {case_id} is held by {holder}. Take the next one.")
+        raise ConflictError(_("case {case} is held by {holder}. Take the next one.", case=case_id, holder=holder))
     added = _added(connection, case, reviewer, "reviewed", label=label, comment=comment, at=at)
     release(connection, case_id, reviewer)
     _settle(connection, case_id)
@@ -121,7 +127,7 @@ def comment_on(
 ) -> Review:
     """Write a comment without a label."""
     if not comment.strip():
-        raise ConfigError("a comment must say something.")
+        raise ConfigError(_("a comment must say something."))
     return _added(connection, _locked(connection, case_id), reviewer, "commented", comment=comment, at=at or now())
 
 
@@ -151,7 +157,7 @@ def undo(
     mine = mine.where(*_of_cases(filters))
     last = connection.execute(mine.order_by(reviews.c.id.desc()).limit(1)).one_or_none()
     if last is None:
-        raise NotFoundError("there is nothing to undo.")
+        raise NotFoundError(_("there is nothing to undo."))
     case = _locked(connection, last.case_id)
     _added(connection, case, reviewer, "undone", withdraws=last.id, at=at or now())
     _settle(connection, last.case_id)
@@ -227,7 +233,9 @@ def _added(
     at: datetime,
 ) -> Review:
     if len(comment) > LONGEST_COMMENT or "\x00" in comment:
-        raise ConfigError(f"a comment must have at most {LONGEST_COMMENT} characters, and none that is zero.")
+        raise ConfigError(
+            _("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
+        )
     audit = locked_head(connection).seq + 1
     columns = {
         "case_id": case.id,

@@ -50,7 +50,8 @@ document.addEventListener("change", (event) => {
 
 document.addEventListener("input", (event) => {
   if (!event.target.dataset.shows) return;
-  document.getElementById(event.target.dataset.shows).textContent = `${event.target.value} %`;
+  document.getElementById(event.target.dataset.shows).textContent =
+    `${Number(event.target.value).toLocaleString(document.documentElement.lang, { minimumFractionDigits: 1 })} %`;
 });
 
 document.addEventListener("htmx:beforeRequest", (event) => {
@@ -68,5 +69,5 @@ document.addEventListener("htmx:afterSettle", (event) => {
 document.addEventListener("htmx:sendError", () => {
   busy = false;
   const message = document.querySelector(".message");
-  if (message) message.textContent = "The server does not answer. Nothing was kept of this; try again.";
+  if (message) message.textContent = document.body.dataset.noAnswer;
 });

@@ -1,0 +1,104 @@
+"""Texts in the language of whoever reads them: English as it stands in the code, others from catalogues here.
+
+The language belongs to the context (`in_language`), so requests that are answered at the same time do not mix theirs.
+`_` translates a text and fills in its values; `marked` names a text that is translated later. Catalogues are gathered
+and compiled by `make texts`, for which a text must stand in the code as a literal.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from gettext import NullTranslations, translation
+from pathlib import Path
+from typing import Any, Literal
+
+from indubio.errors import ConfigError
+
+Language = Literal["en", "de"]
+LANGUAGES: dict[Language, str] = {"en": "English", "de": "Deutsch"}
+DOMAIN = "indubio"
+FOLDER = Path(__file__).parent
+_current: ContextVar[Language] = ContextVar("language", default="en")
+_SWAPPED = str.maketrans(".,", ",.")
+
+
+def language() -> Language:
+    """The language of the present context."""
+    return _current.get()
+
+
+@contextmanager
+def in_language(name: str) -> Iterator[None]:
+    """Write in this language until the end of the block.
+
+    Args:
+        name: one of `LANGUAGES`.
+
+    Example:
+        >>> with in_language("de"):
+        ...     written("1,234.5")
+        '1.234,5'
+    """
+    token = _current.set(known_language(name))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def known_language(name: str) -> Language:
+    """The language of this name; others are refused."""
+    for one in LANGUAGES:
+        if one == name:
+            return one
+    raise ConfigError(f"`language` must be one of {', '.join(LANGUAGES)}, got {name!r}.")
+
+
+def preferred(header: str) -> Language:
+    """The language that a browser likes best of those there are, from its Accept-Language; English where it likes none.
+
+    Example:
+        >>> preferred("fr-FR, de-AT;q=0.8, en;q=0.5")
+        'de'
+    """
+    liked: list[tuple[float, Language]] = []
+    for wish in header.split(","):
+        tag, _, weight = wish.strip().partition(";q=")
+        try:
+            quality = float(weight or 1)
+        except ValueError:
+            continue
+        liked += [(quality, one) for one in LANGUAGES if tag.partition("-")[0].lower() == one and quality > 0]
+    return max(liked, key=lambda one: one[0])[1] if liked else "en"
+
+
+def _(text: str, **values: Any) -> str:
+    """The text in the present language, with its values filled in."""
+    translated = gettext(text)
+    return translated.format(**values) if values else translated
+
+
+def gettext(text: str) -> str:
+    """The text in the present language."""
+    return _catalogue(language()).gettext(text) if text else ""
+
+
+def ngettext(one: str, many: str, number: int) -> str:
+    """The text for so many, in the present language."""
+    return _catalogue(language()).ngettext(one, many, int(number))  # numpy's integers are none to gettext
+
+
+def marked(text: str) -> str:
+    """The text as it is: it is translated where it is shown."""
+    return text
+
+
+def written(digits: str) -> str:
+    """A number that was written as English does, as the present language writes it: 1.234,5 in German."""
+    return digits.translate(_SWAPPED) if language() == "de" else digits
+
+
+@cache
+def _catalogue(name: Language) -> NullTranslations:
+    return NullTranslations() if name == "en" else translation(DOMAIN, FOLDER, [name])
