@@ -4,14 +4,17 @@ Links in all of them are as they must be in the repository. On the site a link t
 any other file of the repository only names it.
 """
 
+import logging
 import posixpath
 import re
+import shutil
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+log = logging.getLogger("mkdocs.site")
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {  # place in the repository -> page of the site
     "CHANGELOG.md": "changelog.md",
@@ -24,6 +27,14 @@ ELSEWHERE = {  # place in the repository -> page of the site
 }
 PLACES = {page: place for place, page in ELSEWHERE.items()}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the tutorial of live data without its outputs where there is no broker to run it with."""
+    if not (shutil.which("mosquitto") or Path("/usr/sbin/mosquitto").exists()):
+        log.info("no Mosquitto here: the tutorial of live data is not run")
+        config.plugins["mkdocs-jupyter"].config["execute_ignore"] = ["tutorials/live.py"]
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
