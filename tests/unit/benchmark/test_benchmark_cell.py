@@ -60,7 +60,7 @@ def test_what_is_not_there_is_refused(asked, error, message):
 
 
 def test_a_folder_without_the_label_is_refused_before_anything_runs(tmp_path):
-    with pytest.raises(DataError, match=r'drill.csv has no "broken"; it has "serial".*--label'):
+    with pytest.raises(DataError, match=r'drill.csv has no "broken"; it has "serial".*by `label`'):
         benchmark_sets([str(write_folder(tmp_path))], label="broken")
 
 
