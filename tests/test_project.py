@@ -107,3 +107,11 @@ def test_what_the_public_host_reads_is_yaml(path):
 def _targets(step: dict[str, str]) -> list[str]:
     """What a step asks make for."""
     return re.findall(r"^make ([\w-]+)$", step.get("run", ""), re.MULTILINE)
+
+
+def test_the_first_page_names_every_extra_for_users():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(extras.keys() - {"bench", "dev", "docs"})
+    brought = set(re.findall(r"\w+", extras["all"][0].removeprefix("indubio")))
+    assert brought == extras.keys() - {"all", "bench", "dev", "docs"}
