@@ -19,7 +19,7 @@ IN_THE_FILE = {
     "alpha", "architecture", "by", "channels", "code_heads", "delta", "device", "good", "held_out", "highest",
     "highest_noise", "images", "kernels", "layout", "learning_rate", "lowest", "lowest_noise", "quantiles", "scale",
     "short", "strides", "table", "time_format", "training", "units", "windowing", "noise", "layer_norm", "per",
-    "reference", "unseen", "last_activation", "clip", "share", "members", "bootstrap",
+    "reference", "unseen", "last_activation", "clip", "share", "members", "bootstrap", "threshold",
 }  # fmt: skip
 
 # Of functions that the command line calls with values it made itself, or not at all.

@@ -30,6 +30,7 @@ FLAGS = {
     "ids": "--id",
     "ignore": "--ignore",
     "label": "--label",
+    "language": "--language",
     "length": "--window",
     "likelihood": "--likelihood",
     "longest_gap": "--longest-gap",
