@@ -187,9 +187,10 @@ def server(command: list[str], port: int, ready: str, source: Path | None = None
 
 
 def ours(model: Path, state: Path, port: int, *options: str) -> list[str]:
-    """The command of our server, as a user gives it."""
+    """The command of our server; without control cases, which another state of the source may not keep by default."""
     program = "from indubio.cli import main; main()"
     arguments = ["serve", "--model", f"m={model}", "--state", str(state), "--port", str(port), *options]
+    arguments += ["--control-share", "0"]
     return [sys.executable, "-c", program, *arguments]
 
 

@@ -33,6 +33,7 @@ class Alarms:
         self._rule = rule
         self.ringing = set(ringing)
         self.windows = dict(windows or {})
+        self._stored: dict[str, str] = {}  # as the store has them
 
     @classmethod
     def of(cls, connection: Connection, rule: AlarmRule, machines: Iterable[str]) -> "Alarms":
@@ -45,6 +46,7 @@ class Alarms:
             alarms.ringing |= {machine for machine, (_, rings) in known.items() if rings}
             if new := [machine for machine in some if machine not in known]:  # may ring since before there were windows
                 alarms.ringing |= ringing(connection, [MachinePattern(start=machine) for machine in new]).keys()
+        alarms._stored = dict(alarms.windows)
         return alarms
 
     def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:
@@ -61,8 +63,10 @@ class Alarms:
         return AlarmEvent(machine=machine, kind="cleared" if rings else "raised", anomalies=count, of=len(last), at=at)
 
     def keep(self, connection: Connection) -> None:
-        """Write the last verdicts."""
-        keep_last_verdicts(connection, self.windows)
+        """Write the last verdicts where they are others than before: most machines have one inlier after the other."""
+        keep_last_verdicts(
+            connection, {name: last for name, last in self.windows.items() if self._stored.get(name) != last}
+        )
 
 
 class ReferralBudget:

@@ -69,7 +69,8 @@ def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, 
 def keep_last_verdicts(connection: Connection, windows: Mapping[str, str]) -> None:
     """Write the last verdicts of some machines; the audit entry of the verdicts has them too."""
     rows = [{"machine": machine, "verdicts": verdicts} for machine, verdicts in windows.items()]
-    _keep_window.run(connection, rows)
+    if rows:
+        _keep_window.run(connection, rows)
 
 
 def ringing(connection: Connection, machines: Sequence[MachinePattern] | None = None) -> dict[str, datetime]:
