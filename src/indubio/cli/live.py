@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.config_file import read_config
 from indubio.cli.server_options import DATABASE, STATE, opened, who
 from indubio.errors import MissingExtraError, NotFoundError
+from indubio.io.toml_file import read_toml
 
 live = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 outbox = typer.Typer(no_args_is_help=True)
@@ -50,7 +50,7 @@ def run(
         from indubio.server.live.live_settings import live_settings
 
         log_to_stderr()
-        run_live(store, model_sources([model]), state, live_settings(read_config(config)), address)
+        run_live(store, model_sources([model]), state, live_settings(read_toml(config)), address)
 
 
 @outbox.command("list")
