@@ -26,7 +26,7 @@ def recording(seconds: float, damage: float = 0.0) -> np.ndarray:
 
 
 healthy, later = recording(20), recording(5)
-failing = np.concatenate([recording(2.5, damage=level) for level in (0.3, 1.0)])
+failing = np.concatenate([recording(2.5, damage=level) for level in (0.7, 2.5)])
 healthy.shape
 
 # %% [markdown]
@@ -60,7 +60,7 @@ found
 ax = found.plot.timeline("probability", at=range(len(found)))
 
 # %% [markdown]
-# The first part is healthy, then comes the slight damage, then the larger one.
+# The first half is healthy, then comes the slight damage, of which some windows are referred, then the larger one: an anomaly in every window.
 #
 # ## Which band?
 
@@ -70,7 +70,7 @@ from indubio import plots
 ax = plots.contributions(detector, new, len(new) - 1)
 
 # %% [markdown]
-# The knocks ring at 3 kHz: the bands around it, and the envelope's at 110 Hz and its harmonics, of the sensor near the bearing.
+# The knocks ring at 3 kHz: the bands around it, of the sensor near the bearing, come first.
 #
 # ## A verdict for each run
 # Windows of one run are judged together; they depend on each other, and the p-value of a run allows for that.
