@@ -459,25 +459,30 @@ def test_forms_with_numbers_of_any_size_and_no_text_are_refused(asked: Asked) ->
         assert answer.status_code in (400, 415)
 
 
-def test_a_cookie_of_any_shape_is_read_at_once(asked: Asked) -> None:
+def never(*arguments: Any, **options: Any) -> Any:
+    raise AssertionError("this is not to be called")
+
+
+def test_a_cookie_of_any_shape_is_not_given_to_a_reader_that_is_quadratic(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("http.cookies._unquote", never)  # 0.6 seconds for this one, on an idle machine
     _, client = asked()
-    client.get("/login")
-    began = time.perf_counter()
     assert client.get("/login", headers={"cookie": 'a="' + '\\"' * 15_000 + '"'}).status_code == 200
-    assert time.perf_counter() - began < 0.4  # the standard library's reader takes longer, with nothing else to do
 
 
-def test_tensors_that_do_not_fit_are_refused_before_their_data_is_read(asked: Asked) -> None:
+def test_tensors_that_do_not_fit_are_refused_before_their_data_is_read(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "_from_bytes", never)  # a million empty texts took 19 seconds
     _, client = asked()
     count = 1_000_000
     for shape, datatype in (([1, count], "BYTES"), ([1, 4], "BYTES"), ([1, count], "INT32")):
         tensor = {"name": "rows", "shape": shape, "datatype": datatype, "parameters": {"binary_data_size": 4 * count}}
         text = json.dumps({"inputs": [tensor]}).encode()
         headers = {"inference-header-content-length": str(len(text))}
-        began = time.perf_counter()
         answer = client.post("/v2/models/press/infer", content=text + bytes(4 * count), headers=headers)
         assert answer.status_code == 400
-        assert time.perf_counter() - began < 2  # it took 19 seconds
 
 
 def test_a_category_is_given_as_text_of_one_column(sqlite_store: ServerStore, tmp_path: Path) -> None:
