@@ -37,6 +37,8 @@ What is done with one:
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
+    plots           pictures by the names people guess; `notebook` is what a notebook shows
+    texts           the words of reports and review pages in other languages
     storage         model files; `configuration` is a detector as plain data
     export          ONNX; MLflow
     batch           folders of files, shard by shard, on workers
