@@ -3,6 +3,8 @@
 #
 # An isolation forest, a one-class SVM, a score of your own: none of them says how sure it is. `EnsembleDetector` refits it on resamples of the training
 # rows, and everything else follows as for our own: probabilities, uncertainties, p-values, referral, reports.
+#
+# To run it yourself: `pip install --constraint constraints.txt . pandas`.
 
 # %%
 import pandas as pd

@@ -4,7 +4,9 @@
 # `indubio live` listens to a broker, cuts what machines send into windows as the model was trained, judges them, and tells verdicts and alarms to topics, to a
 # webhook and to the server's store. What it has acknowledged survives a kill, and no alarm comes twice.
 #
-# This page starts a real broker (Mosquitto) and a real `indubio live`. It needs the `live` extra. The signals are generated.
+# This page starts a real broker (Mosquitto) and a real `indubio live`. The signals are generated.
+#
+# To run it yourself: `pip install --constraint constraints.txt ".[live]"`.
 
 # %%
 import json

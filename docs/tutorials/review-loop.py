@@ -5,7 +5,9 @@
 # person who reviews, and the one who makes a better version. It uses the real server and the forms of its pages; in a plant people use the
 # pages themselves, at `http://HOST:8080/review`.
 #
-# It needs the `server` extra. The parts are generated: six measurements that move together; in bad ones a single measurement is off.
+# The parts are generated: six measurements that move together; in bad ones a single measurement is off.
+#
+# To run it yourself: `pip install --constraint constraints.txt ".[server]" httpx`.
 
 # %%
 import csv

@@ -5,6 +5,8 @@
 # doubt, why it said what it said, and what it costs to let a person look at the doubtful ones.
 #
 # The data is real and comes with scikit-learn: 569 tumours, 30 measurements each. The benign ones are the good parts here.
+#
+# To run it yourself: `pip install --constraint constraints.txt . pandas`.
 
 # %%
 import pandas as pd

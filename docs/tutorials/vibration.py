@@ -6,6 +6,8 @@
 #
 # The signals are generated, so that this page needs no download: a shaft at 25 Hz and its harmonics, noise, and for the fault short knocks at 110 Hz that
 # ring at 3 kHz, as a damaged outer race makes them.
+#
+# To run it yourself: `pip install --constraint constraints.txt . pandas`.
 
 # %%
 import numpy as np

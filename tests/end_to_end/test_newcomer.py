@@ -1,16 +1,24 @@
-"""A stranger's first hour: the README's install in a fresh environment, then all commands and snippets of two pages."""
+"""A stranger's first hour: the install of README and tutorials in fresh environments, then all that these pages run."""
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from tests.live_broker import MOSQUITTO
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+TUTORIALS = defaultdict(list)  # by the install that they name
+for tutorial in sorted((ROOT / "docs" / "tutorials").glob("*.py")):
+    TUTORIALS[re.search(r"`(pip install .*)`", tutorial.read_text())[1]].append(tutorial)
+ENVIRONMENT = os.environ | {"MPLBACKEND": "agg"}  # nobody is there to look at a window
 DATA = """
 import csv
 from sklearn.datasets import load_breast_cancer
@@ -50,25 +58,41 @@ def commands(page: Path) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.startswith("indubio ")]
 
 
+def timed(words: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a command printed; how long it took is for whoever runs it with -s."""
+    began = time.monotonic()
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    print(f"{time.monotonic() - began:5.1f} s  {shlex.join(str(word) for word in words[1:])}")  # noqa: T201
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+class Newcomer:
+    """Somebody with a copy of the project and an environment with nothing in it."""
+
+    def __init__(self, folder: Path) -> None:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+        if listed.returncode:
+            pytest.skip("not a checkout: git cannot tell which files a newcomer gets")
+        self.project, self.bin = folder / "indubio", folder / "venv" / "bin"
+        for name in filter(None, listed.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                (self.project / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.project / name).write_bytes((ROOT / name).read_bytes())
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+
+    def install(self, command: str) -> None:
+        """Run `pip install ...` as a page has it."""
+        timed([self.bin / "python", "-m", *shlex.split(command)], self.project)
+
+
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory) -> Path:
     """The Python of an environment with nothing but what the README's install brings."""
-    folder = tmp_path_factory.mktemp("newcomer")
-    copy = folder / "indubio"
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a checkout: git cannot tell which files a newcomer gets")
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_bytes((ROOT / name).read_bytes())
+    newcomer = Newcomer(tmp_path_factory.mktemp("newcomer"))
     (install,) = [block for block in blocks(ROOT / "README.md", "") if block.startswith("pip install")]
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-    python = folder / "venv" / "bin" / "python"
-    began = time.monotonic()
-    subprocess.run([python, "-m", *shlex.split(install)], cwd=copy, check=True, capture_output=True)
-    print(f"install: {time.monotonic() - began:.0f} s")  # noqa: T201 - for whoever runs it with -s
-    return python
+    newcomer.install(install)
+    return newcomer.bin / "python"
 
 
 @pytest.mark.slow
@@ -78,17 +102,20 @@ def test_every_command_and_snippet_runs_after_the_install_of_the_readme(fresh, p
     called = commands(page)
     assert {"fit", "assess", "report"} <= {words[1] for words in called}
     for words in called:
-        began = time.monotonic()
-        done = subprocess.run(
-            [fresh.with_name("indubio"), *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        print(f"{time.monotonic() - began:5.1f} s  {shlex.join(words)}")  # noqa: T201 - for whoever runs it with -s
-        assert done.returncode == 0, done.stderr
+        timed([fresh.with_name("indubio"), *words[1:]], tmp_path)
     for snippet in blocks(page, "python"):
-        done = subprocess.run(
-            [fresh, "-W", "error", "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        timed([fresh, "-W", "error", "-c", snippet], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("install", sorted(TUTORIALS), ids=lambda install: " ".join(install.split()[4:]))
+def test_tutorials_run_after_the_install_that_they_name(install, tmp_path):
+    newcomer = Newcomer(tmp_path)
+    newcomer.install(install)
+    for page in TUTORIALS[install]:
+        if "Mosquitto" in page.read_text() and MOSQUITTO is None:
+            pytest.skip("mosquitto, a real broker, is not installed")
+        timed([newcomer.bin / "python", page], tmp_path)
 
 
 @pytest.mark.slow
@@ -103,14 +130,7 @@ def test_the_usual_ways_import_nothing_heavy(fresh, tmp_path):
         "assess new.csv -m m -o o.csv",
         "inspect m",
     ):
-        done = subprocess.run(
-            [fresh, "-c", LISTING, "indubio", *shlex.split(command)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        done = timed([fresh, "-c", LISTING, "indubio", *shlex.split(command)], tmp_path)
         imported = set(done.stdout.rpartition("imported")[2].split())
         assert not imported & heavy, command
         assert "sklearn" not in imported or command != "--help"
