@@ -315,9 +315,10 @@ class Detector(ChainEstimator):
         rows = examples.rows
         like_new = len(rows) - confirmed
         members = training_groups(X, groups, len(rows))
-        within = None if self.smallest_group is None else needed_groups(members)[:like_new]
+        machines = examples.machines
+        within = machines if self.smallest_group is None else needed_groups(members)
         plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
-            like_new, settings.posterior.count, self.seed, within
+            like_new, settings.posterior.count, self.seed, None if within is None else within[:like_new]
         )
         settings.check_score(min(plan.draws))
         plan = plan.with_added(like_new, confirmed)
@@ -353,12 +354,17 @@ class Detector(ChainEstimator):
         plan = settings.plan_of_scores(plan)
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, nll)
-        known = self._familiarity(inputs, scaled[plan.trained])
+        known = self._familiarity(inputs, scaled[plan.trained], None if machines is None else machines[plan.trained])
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, known, len(rows)))
 
-    def _familiarity(self, inputs: Inputs, scaled: Float[np.ndarray, "examples ..."]) -> Familiarity:
+    def _familiarity(
+        self,
+        inputs: Inputs,
+        scaled: Float[np.ndarray, "examples ..."],
+        machines: Shaped[np.ndarray, " examples"] | None = None,
+    ) -> Familiarity:
         values, windows = inputs.in_units_of_the_range(scaled), len(inputs.input_shape) == 2
-        return Familiarity.fit(values, in_order=windows, seed=self.seed)
+        return Familiarity.fit(values, in_order=windows, seed=self.seed, groups=machines)
 
     def _inputs(self, examples: TrainingExamples, plan: Plan, settings: "DetectorSettings") -> Inputs:
         """What is learned of the rows that some draw is trained on, before any is."""

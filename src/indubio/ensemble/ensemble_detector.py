@@ -174,7 +174,8 @@ class EnsembleDetector(ChainEstimator):
         examples = TrainingExamples.of(X, type(self).__name__)
         given = examples.rows
         groups_of_rows = training_groups(X, groups, len(given))
-        within = None if self.smallest_group is None else groups_of_rows
+        machines = examples.machines
+        within = machines if self.smallest_group is None else groups_of_rows
         plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
         if settings.trimming is not None:
             halves = settings.trimming.halves(plan, len(given), self.seed)
@@ -211,6 +212,7 @@ class EnsembleDetector(ChainEstimator):
                     inputs.in_units_of_the_range(inputs.prepared(given).values[plan.trained]),
                     in_order=len(inputs.input_shape) == 2,
                     seed=self.seed,
+                    groups=None if machines is None else machines[plan.trained],
                 ),
                 novelty_limit=self.novelty_limit,
                 n_training=len(given),

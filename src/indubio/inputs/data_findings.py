@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
@@ -29,8 +29,10 @@ FindingKind = Literal[
     "extreme",
     "frozen",
     "own anomalies",
+    "levels",
 ]
 LISTED = 3  # columns that are named in a sentence
+APART = 5.0  # standard deviations of a machine's windows; from here on the levels of machines differ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +139,37 @@ def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | No
         way_out="Look at those that score highest (`indubio.suspects.suspects`), leave them out "
         "(trimming=Trimming()), or raise `anomaly_threshold`.",
         flags="Look at those that score highest (--suspects 20), or leave them out (--trim auto).",
+    )
+
+
+def machine_levels(
+    values: Float[np.ndarray, "windows length sensors"], machines: Shaped[np.ndarray, " windows"], schema: Schema
+) -> DataFinding | None:
+    """What to say where machines that are learned together run at levels far from each other; else None.
+
+    Args:
+        values: of windows, NaN where missing.
+        machines: the machine of each.
+        schema: the sensors.
+    """
+    counts = np.count_nonzero(~np.isnan(values), axis=1)
+    means = np.nansum(values, axis=1) / np.maximum(counts, 1)
+    each = [means[machines == name] for name in np.unique(machines)]
+    levels = np.stack([np.median(own, axis=0) for own in each])
+    between, within = np.ptp(levels, axis=0), np.median([own.std(axis=0) for own in each], axis=0)
+    columns = [name for name, far in zip(schema.names, between > APART * within, strict=True) if far]
+    if not columns:
+        return None
+    first = schema.names.index(columns[0])
+    return DataFinding(
+        kind="levels",
+        what=f"{named(columns)}: the {len(each)} machines run at levels far from each other "
+        f'("{columns[0]}" {levels[:, first].min():.4g} to {levels[:, first].max():.4g}, within one ± '
+        f"{within[first]:.2g}).",
+        follows="Beside that a fault of one of them is small, and may not be seen.",
+        way_out="Fit a detector for each machine.",
+        flags="Fit a model for each machine, on a file of its own.",
+        columns=tuple(columns),
     )
 
 

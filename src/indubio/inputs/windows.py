@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
@@ -16,6 +17,8 @@ from indubio.settings import AtLeastOne, Positive, Settings
 
 T = TypeVar("T")
 Gaps = Literal["error", "leave", "hold", "linear"]
+TOGETHER = 0.5  # share of the time of groups in which another is recorded too; above it they are machines
+FEWEST_OF_MACHINE = 10  # windows, two for each of the usual folds
 JITTER = 1.5  # sample periods between two values; up to here it is jitter, from here on a sample was lost
 
 
@@ -182,6 +185,28 @@ class Windows:
         tables = (self.passed, self.origin)
         columns = {name: table.column(name) for table in tables for name in table.column_names}
         return pa.table(columns).select(list(dict.fromkeys((*self.origin.column_names, *columns))))
+
+    @property
+    def machines(self) -> Shaped[np.ndarray, " windows"] | None:
+        """The group of each window where groups were recorded at the same time, as machines are; else None.
+
+        Parts, cycles and runs follow each other, and new data is of new ones. New data of machines is of the same ones,
+        so each of them must be among the windows that train. Groups with hardly any windows are taken together, as "".
+        Where no time tells it is None.
+        """
+        if not pa.types.is_timestamp(self.origin.column("start").type):
+            return None
+        column = "file" if self.origin.column("group").null_count else "group"
+        spans = self.origin.group_by(column).aggregate([("start", "min"), ("end", "max"), ("start", "count")])
+        spans = spans.sort_by("start_min")
+        first, last = (spans.column(name).cast(pa.int64()).to_numpy() for name in ("start_min", "end_max"))
+        shared = np.minimum(last[1:], np.maximum.accumulate(last)[:-1]) - first[1:]
+        if np.maximum(shared, 0).sum() <= TOGETHER * (last[1:] - first[1:]).sum():
+            return None
+        names = self.origin.column(column)
+        few = spans.column(column).filter(pc.less(spans.column("start_count"), FEWEST_OF_MACHINE))
+        machines = pc.if_else(pc.is_in(names, value_set=few.combine_chunks()), "", names.cast(pa.string()))
+        return np.asarray(machines.to_numpy(zero_copy_only=False))
 
     def inliers(self) -> Self:
         """The windows without any sample labelled as an anomaly; the report says how many were left out."""

@@ -10,8 +10,9 @@ and the variance of their probabilities is 0 there. Nothing is promised by it, a
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
+from indubio.calibration.calibration import strata
 from indubio.engine.linear_algebra import product
 from indubio.errors import ShapeError
 
@@ -48,20 +49,30 @@ class Familiarity:
             raise ShapeError(f"there must be centres and a distance above 0, got {self.centres.shape}, {self.usual}.")
 
     @classmethod
-    def fit(cls, values: Float[np.ndarray, "examples ..."], *, in_order: bool, seed: int) -> "Familiarity":
+    def fit(
+        cls,
+        values: Float[np.ndarray, "examples ..."],
+        *,
+        in_order: bool,
+        seed: int,
+        groups: Shaped[np.ndarray, " examples"] | None = None,
+    ) -> "Familiarity":
         """Learn what is familiar.
 
         Args:
             values: of good examples, in units of their range.
             in_order: whether neighbours are alike, as windows are: they are then left out together.
             seed: of the rows that are taken.
+            groups: the group of each example where a part of each is to be left out at a time; None takes them as one.
         """
         random = np.random.default_rng([seed, CENTRES])
         rows = np.ascontiguousarray(values.reshape(len(values), -1), dtype=np.float64)
-        if len(rows) > MOST:
-            rows = rows[np.sort(random.permutation(len(rows))[:MOST])]
-        count, smallest = len(rows), SMALLEST * rows.shape[1] ** 0.5
+        taken = np.sort(random.permutation(len(rows))[:MOST]) if len(rows) > MOST else np.arange(len(rows))
+        rows, count, smallest = rows[taken], len(taken), SMALLEST * rows.shape[1] ** 0.5
         fold = np.arange(count) * FOLDS // count if in_order else random.permutation(count) % FOLDS
+        if in_order and groups is not None:
+            for members in strata(np.arange(count), groups[taken]):
+                fold[members] = np.arange(len(members)) * FOLDS // len(members)
         apart = np.zeros(count)
         for one in np.unique(fold) if count > FOLDS else []:
             others = cls(centres=_centres(rows[fold != one], random), usual=1.0)

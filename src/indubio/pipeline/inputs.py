@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
 from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.data_findings import DataFinding, data_findings, own_anomalies
+from indubio.inputs.data_findings import DataFinding, data_findings, machine_levels, own_anomalies
 from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.windows import Windows
@@ -31,12 +31,14 @@ class TrainingExamples:
         schema: names, kinds, ranges and categories of the columns.
         names: of the features, where the examples came with names.
         rate: samples per second of windows, where it is known.
+        machines: the machine of each window where several were recorded at the same time; else None.
     """
 
     rows: Rows
     schema: Schema
     names: tuple[str, ...] | None
     rate: float | None = None
+    machines: Shaped[np.ndarray, " examples"] | None = None
 
     @classmethod
     def of(cls, X: Any, detector: str) -> "TrainingExamples":
@@ -49,8 +51,8 @@ class TrainingExamples:
         if isinstance(X, NamedExamples):
             schema = training_schema(X)
             rows = named_rows(X, schema)
-            rate = X.rate if isinstance(X, Windows) else None
-            return cls(rows=rows, schema=schema, names=rows.names, rate=rate)
+            rate, machines = (X.rate, X.machines) if isinstance(X, Windows) else (None, None)
+            return cls(rows=rows, schema=schema, names=rows.names, rate=rate, machines=machines)
         checks = _checks(detector)
         values = _checked(checks, X, fitting=True)
         found = vars(checks).get("feature_names_in_")
@@ -119,14 +121,19 @@ class Inputs:
             spectra=spectra,
             rate=examples.rate,
         )
-        by_range = scaled and scaling.by_range
+        findings = data_findings(
+            rows.values, examples.schema, by_range=scaled and scaling.by_range, quality=intake.quality
+        )
+        if examples.machines is not None:
+            levels = machine_levels(rows.values, examples.machines[trained], examples.schema)
+            findings = findings if levels is None else (*findings, levels)
         return cls(
             schema=examples.schema,
             intake=intake,
             input_shape=examples.rows.values.shape[1:],
             names=examples.names,
             scaled=scaled,
-            findings=data_findings(rows.values, examples.schema, by_range=by_range, quality=intake.quality),
+            findings=findings,
             detector=detector,
         )
 
