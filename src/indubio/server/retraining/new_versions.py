@@ -317,13 +317,12 @@ def _joined(data: Sequence[NamedExamples]) -> NamedExamples:
 
 def _bare(data: NamedExamples) -> NamedExamples:
     """Without what tells examples apart: it differs between a file and the store."""
-    if isinstance(data, Windows | Images):
+    if isinstance(data, Images):
         import pyarrow as pa
 
-        numbered = pa.table({"image" if isinstance(data, Images) else "window": np.arange(len(data))})
-        if isinstance(data, Images):
-            return replace(data, origin=numbered)
-        return replace(data, origin=numbered, passed=None, bad_share=None)
+        return replace(data, origin=pa.table({"image": np.arange(len(data))}))
+    if isinstance(data, Windows):  # which machine a window of the file is of tells how they are divided
+        return replace(data, passed=None, bad_share=None)
     return replace(data, passed=None, labels=None)
 
 
