@@ -158,7 +158,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """End the connection where the client has taken too long for what it is its turn to do."""
         phase, waited = self._phase(), now - self._since
         if phase in (Phase.UNREAD, Phase.CLOSING):
-            unread, self._unread = self._unread, self.transport.get_write_buffer_size()
+            unread, self._unread = self._unread, self._unsent()
             if self._unread < unread or unread == 0:  # some of it was read, or this is the first look
                 self._since = now
             elif waited > UNREAD_SECONDS:
@@ -169,6 +169,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(408)
         elif (phase is Phase.IDLE and waited > HEAD_SECONDS) or (phase is Phase.REST and waited > REST_SECONDS):
             self.transport.close()
+
+    def _unsent(self) -> int:
+        """Bytes of answers that wait for the client to read."""
+        return self.transport.get_write_buffer_size()
 
     def _phase(self) -> Phase:
         if self.transport.is_closing():
