@@ -58,7 +58,7 @@ class TlsProtocol(LimitedProtocol):
             self.connection_lost(None)
 
     def _end_if_sent(self) -> None:
-        """End a closed connection once all is sent: a client that never says goodbye would hold it, and count nowhere."""
+        """End a closed connection once all is sent: a client that never says goodbye would hold it, counted nowhere."""
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
             self._plain.close()
 
