@@ -1,6 +1,8 @@
-"""A certificate that tests make for themselves."""
+"""For TLS: a certificate that tests make for themselves, and what a client says first."""
 
+import contextlib
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -16,3 +18,12 @@ def self_signed(folder: Path) -> tuple[Path, Path]:
     files = ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
     return certificate, key
+
+
+def client_hello() -> bytes:
+    """The first message of a handshake, as the client of this computer sends it."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()

@@ -28,7 +28,7 @@ from indubio.server.http.process import LimitedServer, configured
 from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
-from tests.certificates import self_signed
+from tests.certificates import client_hello, self_signed
 from tests.served import all_of, listening, row, running, table_model, until
 
 GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -121,16 +121,8 @@ def secured(pem: dict[str, Path], request: pytest.FixtureRequest, monkeypatch: p
         yield start
 
 
-def hello() -> bytes:
-    """What a client says first."""
-    outgoing = ssl.MemoryBIO()
-    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
-    with contextlib.suppress(ssl.SSLWantReadError):
-        client.do_handshake()
-    return outgoing.read()
-
-
-FLOODS = {"nothing": b"", "half a hello": hello()[:100], "a hello and no more": hello()}
+HELLO = client_hello()
+FLOODS = {"nothing": b"", "half a hello": HELLO[:100], "a hello and no more": HELLO}
 
 
 def ended(connection: socket.socket) -> bool:
@@ -250,7 +242,7 @@ def test_where_nobody_can_be_let_in_any_more_a_connection_ends_before_its_handsh
     with server.connected() as busy:
         busy.sendall(GET % b"/work")
         until(lambda: server.app.working == 1)
-        with server.plain(hello()) as other:
+        with server.plain(HELLO) as other:
             assert all_of(other) == b""
         server.app.go_on.set()
         assert busy.recv(12) == b"HTTP/1.1 200"
@@ -295,7 +287,7 @@ def test_a_client_without_tls_or_a_right_certificate_is_no_fault_of_the_server(
 ) -> None:
     options = {"ssl_ca_certs": pem["ssl_certfile"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
     server = secured(options)
-    for sent in (GET % b"/", b"\0" * 500, hello()[:100], hello(), hello() + b"nonsense" * 9, b""):
+    for sent in (GET % b"/", b"\0" * 500, HELLO[:100], HELLO, HELLO + b"nonsense" * 9, b""):
         with server.plain(sent) as connection:
             connection.shutdown(socket.SHUT_WR)
             all_of(connection)
