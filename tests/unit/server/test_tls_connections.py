@@ -24,6 +24,7 @@ from indubio.errors import ConfigError
 from indubio.server.http import process
 from indubio.server.http.answers import Answer
 from indubio.server.http.connection_table import ConnectionTable
+from indubio.server.http.connections import Phase
 from indubio.server.http.process import LimitedServer, configured
 from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
@@ -62,7 +63,8 @@ class Echo:
         if scope["path"] == "/work":
             self.working += 1
             await anyio.to_thread.run_sync(self.go_on.wait)
-        await Answer(bytes(30_000_000) if scope["path"] == "/large" else body)(scope, receive, send)
+        sizes = {"/large": 30_000_000, "/some": 100_000}
+        await Answer(bytes(sizes.get(scope["path"], 0)) or body)(scope, receive, send)
 
 
 @dataclass
@@ -254,6 +256,24 @@ def test_a_client_that_does_not_say_goodbye_holds_no_connection(secured: Secure)
         for _ in range(8):
             stack.enter_context(server.connected())  # reads nothing any more, so it sees no goodbye of the server
         until(lambda: server.connections() <= 2)
+
+
+def test_one_that_gave_way_is_not_held_by_reading_the_rest_of_its_answer_slowly(
+    secured: Secure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indubio.server.http.connections.REST_SECONDS", 0.2)
+    server = secured(connections_per_address=1)
+    with server.connected(OTHER) as slow:
+        slow.sendall(GET % b"/")
+        slow.recv(12)
+        (guest,) = server.tables[0]._open
+        asked = 1
+        while not guest._unsent():  # type: ignore[attr-defined]
+            slow.sendall(GET % b"/some")
+            asked += 1
+            until(lambda: len(server.app.scopes) == asked and guest._phase() is Phase.IDLE)  # type: ignore[attr-defined] # noqa: B023
+        with server.connected(OTHER):
+            until(lambda: slow.recv(100) and guest not in server.tables[0]._open)
 
 
 def test_an_answer_before_the_end_of_the_connection_is_sent_whole(secured: Secure) -> None:
