@@ -177,7 +177,7 @@ def test_errors_are_counted_before_and_after_referral():
 
 def test_the_model_is_described(detector):
     rows = dict(model_rows(Subject.of(detector, table(GOOD), None, None)))
-    assert rows["Posterior"] == "AnchoredEnsemble (prior scale 1e-10, members 4)"
+    assert rows["Posterior"] == "AnchoredEnsemble (prior_scale 1e-10, members 4)"
     assert rows["Network"].startswith("Dense (")
     assert rows["Network"].endswith(f"{detector.draws_.autoencoder.weight_count():,} weights per draw")
     assert rows["Trained on"] == "300 good examples of 4 features"

@@ -15,7 +15,7 @@ pytest.importorskip("babel", reason="Babel gathers the texts: pip install babel"
 from docs.update_texts import catalogue, gathered, is_translated
 
 WRITTEN = sorted(FOLDER.glob("*/LC_MESSAGES/indubio.po"))
-PLACEHOLDER = re.compile(r"%\(\w+\)s|\{\w+(?:![rs])?\}")
+PLACEHOLDER = re.compile(r"%\(\w+\)s|\{\w+(?:![rs]|:[^}]*)?\}")
 
 
 def test_there_is_a_catalogue_of_every_language_but_english():
@@ -24,8 +24,8 @@ def test_there_is_a_catalogue_of_every_language_but_english():
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.parts[-3])
 def test_every_marked_text_is_translated_and_no_other(path: Path):
-    known = {message.id: message for message in catalogue(path) if message.id}
-    assert set(known) == {message.id for message in gathered() if message.id}, "run `make texts`"
+    known = {(message.context, message.id): message for message in catalogue(path) if message.id}
+    assert set(known) == {(message.context, message.id) for message in gathered() if message.id}, "run `make texts`"
     assert [text for text, message in known.items() if not is_translated(message) or message.fuzzy] == []
 
 
@@ -47,6 +47,8 @@ def test_the_compiled_catalogue_is_that_of_the_written_one(path: Path):
     for message in catalogue(path):
         if isinstance(message.id, tuple):
             assert tuple(shipped.ngettext(*message.id, n) for n in (1, 2)) == tuple(message.string)
+        elif message.context:
+            assert shipped.pgettext(message.context, message.id) == message.string
         elif message.id:
             assert shipped.gettext(message.id) == message.string
 
