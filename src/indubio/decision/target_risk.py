@@ -101,8 +101,8 @@ class TargetRisk(Referral):
             raise DataError(
                 english(
                     "no verdict can be accepted: of the {certain:d} most certain labelled examples {wrong:d} are "
-                    "wrong, too many for an error rate of at most {alpha:g} with confidence {confidence:g}. Raise `alpha` "
-                    "or `delta`, or give more labelled examples.",
+                    "wrong, too many for an error rate of at most {alpha:g} with confidence {confidence:g}. Raise "
+                    "`alpha` or `delta`, or give more labelled examples.",
                     certain=first[0],
                     wrong=first[1],
                     alpha=self.alpha,

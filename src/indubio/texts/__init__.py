@@ -29,9 +29,11 @@ DOMAIN = "indubio"
 FOLDER = Path(__file__).parent
 _current: ContextVar[Language] = ContextVar("language", default="en")
 KEPT = "kept"  # the context of the texts of `english`, which are apart from others in a catalogue
-LONGEST = 10_000  # characters; nothing of ours is longer
+# Characters of a text, and of one within another: a longer one could be made so that it takes long, and stays English.
+LONGEST, LONGEST_INNER = 4000, 1000
 _SWAPPED = str.maketrans(".,", ",.")
 _PLACE = re.compile(r"\{(?P<name>\w+)(?P<kind>![rs]|:[^}]*)?\}")
+_NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|inf|nan)"
 
 
 class Catalogue(GNUTranslations):
@@ -142,11 +144,8 @@ def retold(text: str) -> str:
     catalogue = _catalogue(language())
     if not isinstance(catalogue, Catalogue) or not text or len(text) > LONGEST:
         return text
-    for pattern, template in catalogue.patterns:
-        if found := pattern.fullmatch(text):
-            return _PLACE.sub(lambda place: _value(place, found), catalogue.pgettext(KEPT, template))
-    first, joined, rest = text.partition("; ")
-    return f"{retold(first)}{joined}{retold(rest)}" if joined else text
+    whole = _recognised(text, catalogue)
+    return "; ".join(_recognised(one, catalogue) or one for one in text.split("; ")) if whole is None else whole
 
 
 def written(digits: str) -> str:
@@ -159,12 +158,20 @@ def _catalogue(name: Language) -> NullTranslations:
     return NullTranslations() if name == "en" else translation(DOMAIN, FOLDER, [name], class_=Catalogue)
 
 
+def _recognised(text: str, catalogue: Catalogue) -> str | None:
+    """The translation of a text that one of the patterns fits; None where none does."""
+    for pattern, template in catalogue.patterns:
+        if found := pattern.fullmatch(text):
+            return _PLACE.sub(lambda place: _value(place, found), catalogue.pgettext(KEPT, template))
+    return None
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     """What fits a text that `english` made of the template."""
     parts, end = [], 0
     for place in _PLACE.finditer(template):
         kind = place["kind"] or ""
-        value = ".*?" if kind == "!s" else r"\S+?" if kind.startswith(":") else ".+?" if kind else "(?:(?!; ).)+?"
+        value = _NUMBER if kind.startswith(":") else {"!s": ".*?", "!r": ".+?"}.get(kind, "(?:(?!; ).)+?")
         parts += [re.escape(template[end : place.start()]), f"(?P<{place['name']}>{value})"]
         end = place.end()
     return re.compile("".join([*parts, re.escape(template[end:])]), re.DOTALL)
@@ -172,4 +179,6 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 def _value(place: re.Match[str], found: re.Match[str]) -> str:
     value, kind = found[place["name"]], place["kind"] or ""
-    return retold(value) if kind == "!s" else written(value) if kind.startswith(":") else value
+    if kind == "!s" and len(value) <= LONGEST_INNER:
+        return retold(value)
+    return written(value) if kind.startswith(":") else value

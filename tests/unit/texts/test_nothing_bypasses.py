@@ -7,29 +7,30 @@ outside too, so that what is left are names of the data, of settings and of peop
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from gettext import translation
 from html.parser import HTMLParser
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import indubio.texts
-from indubio import Budget, Detector
+from indubio import Budget, Detector, HoldOut
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
-from indubio.server.store.alarms import alarm_history
 from indubio.server.store.cases import cases_waiting, chosen_cases
+from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import claim, review
 from indubio.texts import DOMAIN, FOLDER, Catalogue
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 
 PLACE = re.compile(r"%\(\w+\)s|\{[^{}]*\}|\n")
-WORD = re.compile(r"[^\W\d_]{2,}(?:_\w+)*")
-READ = {"aria-label", "title", "placeholder", "alt", "data-no-answer", "value"}
+WORD = re.compile(r"[^\W\d_]{2,}")
+READ = {"aria-label", "title", "placeholder", "alt", "data-no-answer", "data-name"}
 SYMBOLS = {
     "indubio",
     "UTC",
@@ -57,7 +58,7 @@ class Bracketed(Catalogue):
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         return bracketed(msgid1 if n == 1 else msgid2)
 
-    def pgettext(self, context: str, message: str) -> str:  # noqa: ARG002 - as gettext has it
+    def pgettext(self, context: str, message: str) -> str:
         return bracketed(message)
 
 
@@ -80,10 +81,8 @@ class Outside(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.silent = tag if tag in ("style", "script", "pre", "code", "kbd", "metadata") else self.silent
-        given = dict(attrs)
-        read = READ - {"value"} if tag != "input" or given.get("type") != "submit" else READ
-        for name in read & given.keys():
-            self.handle_data(given[name] or "")
+        for name, value in attrs:
+            self.handle_data(value or "" if name in READ else "")
 
     def handle_endtag(self, tag: str) -> None:
         self.silent = "" if tag == self.silent else self.silent
@@ -104,7 +103,7 @@ def names_in(settings: Any) -> set[str]:
     if not is_dataclass(settings) or isinstance(settings, type):
         return set(WORD.findall(str(settings)))
     below = (names_in(getattr(settings, field.name)) for field in fields(settings))
-    return {type(settings).__name__, *(field.name for field in fields(settings))}.union(*below)
+    return names_in((type(settings).__name__, *(field.name for field in fields(settings)))).union(*below)
 
 
 def names_of(detector: Any) -> set[str]:
@@ -144,20 +143,20 @@ def odd_rows() -> np.ndarray:
 def test_a_report_of_odd_rows(labels):
     names = (*NAMES, "mode", "twin")
     with pytest.warns(DataWarning):
-        detector = quick(missing="refer", margin=0.5).fit(table(odd_training(), names=names))
+        detector = quick(missing="refer", range_margin=0.5).fit(table(odd_training(), names=names))
     page = html_report(detector, table(odd_rows(), names=names), labels=labels, title="T", language="de")
     assert "«missing: »pressure" in page
     assert "« never changes.»" in page
     assert Outside(page).words - SYMBOLS - {*names} - names_of(detector) == set()
 
 
-def test_a_report_of_windows_in_runs():
-    detector = quick(architecture=SMALL_NETWORK, missing="median", calibration="holdout").fit(
+def test_a_report_of_windows():
+    detector = quick(architecture=SMALL_NETWORK, missing="median", calibration=HoldOut()).fit(
         windows(SIGNALS, rate=10.0)
     )
     values = SIGNALS.copy()
     values[0, 3, 0], values[1, :, 1] = np.nan, 0.5
-    found = replace(windows(values, rate=10.0, held={SENSORS[0]: 5, SENSORS[1]: 0}))
+    found = windows(values, rate=10.0, held={SENSORS[0]: 5, SENSORS[1]: 0})
     page = html_report(detector, found, title="T", language="de")
     sensors = {word for name in SENSORS for word in WORD.findall(name)}
     origin = {"file", "start", "run", "csv"}
@@ -170,7 +169,7 @@ def test_a_report_of_another_detector():
 
     detector = EnsembleDetector(IsolationForest(n_estimators=10), members=3).fit(table(TRAINING))
     page = html_report(detector, table(ROWS), title="T", language="de")
-    forest = {"IsolationForest", "n_estimators"}
+    forest = names_in(("IsolationForest", "n_estimators", "TrainScores"))
     assert Outside(page).words - SYMBOLS - {*NAMES} - forest - names_of(detector) == set()
 
 
@@ -186,7 +185,8 @@ def server(tmp_path_factory) -> Iterator[Running]:
         yield started
 
 
-PEOPLE = {"ada", "bob", "eve", "press", "admin", "reviewer"} | {*NAMES}
+PEOPLE = {"ada", "bob", "eve", "press", "admin", "reviewer", "system"} | {*NAMES}
+RULES = {"Budget", "UncertaintyThreshold", "TargetRisk"}
 PAGES = [
     "/login",
     "/review",
@@ -198,55 +198,67 @@ PAGES = [
 ]
 
 
-def seen(client: Any, path: str, **posted: Any) -> set[str]:
+def seen(client: httpx.Client, path: str, **posted: Any) -> set[str]:
     """The words outside of brackets, of a page or of the answer to a form."""
     answer = client.post(path, data={"token": token(client)} | posted) if posted else client.get(path)
     assert '<html lang="de">' in answer.text, path
-    return Outside(answer.text).words - SYMBOLS - PEOPLE
+    return Outside(answer.text).words - SYMBOLS - PEOPLE - RULES
 
 
-def ended(server: Running, client: Any) -> str:
-    """The page of models after the job has ended."""
-    for _ in range(600):
-        page = str(client.get("/review/models").text)
-        if 'class="job running"' not in page:
-            return page
+def ended(client: httpx.Client) -> set[str]:
+    """The words outside of brackets on the page of models, after the job has ended."""
+    while 'class="job running"' in client.get("/review/models").text:
         time.sleep(0.1)
-    raise AssertionError("the job did not end")
+    return seen(client, "/review/models")
 
 
 def test_all_pages(server):
+    cases = server.store.read(chosen_cases)
     with logged_in(server, "ada") as ada:
-        assert {path: seen(ada, path) for path in PAGES} == dict.fromkeys(PAGES, set())
-        for case in server.store.read(chosen_cases)[:6]:
-            assert seen(ada, f"/review/cases/{case.id}") == set()
+        assert {path: seen(ada, path) for path in PAGES} == {path: set() for path in PAGES}
+        assert [seen(ada, f"/review/cases/{case.id}") for case in cases[:6]] == [set()] * 6
+        assert "«missing: »pressure" in ada.get(f"/review/cases/{cases[0].id}").text
 
 
 def test_errors_of_forms_and_addresses(server):
     case, held = server.store.read(lambda c: cases_waiting(c, reviewer="nobody", limit=2))
     server.store.write(lambda c: claim(c, held.id, "bob"))
+    wrong = [
+        "/review?order=best",
+        "/review?since=noon",
+        "/review/cases/x",
+        "/review/cases/999999",
+        "/review?site=north",
+    ]
+    posted = {
+        f"/review/cases/{case.id}": {"label": "X"},
+        f"/review/cases/{case.id}/comment": {"comment": ""},
+        f"/review/cases/{held.id}": {"label": "I"},  # refused by the thread that writes, whose language is none
+        "/review/undo": {"again": "1"},
+        "/review/models/press/learn": {"again": "1"},
+        "/review/exchange/labels": {"again": "1"},
+    }
     with logged_in(server, "ada") as ada:
-        for path in (
-            "/review?order=best",
-            "/review?since=now",
-            "/review/cases/x",
-            "/review/cases/999999",
-            "/review?site=x",
-        ):
-            seen(ada, path)
-        told = {
-            path: seen(ada, path, **posted)
-            for path, posted in {
-                f"/review/cases/{case.id}": {"label": "X"},
-                f"/review/cases/{case.id}/comment": {"comment": ""},
-                f"/review/cases/{held.id}": {"label": "I"},
-                "/review/undo": {"x": "1"},
-                "/review/models/press/learn": {"x": "1"},
-                "/review/exchange/labels": {"x": "1"},
-            }.items()
+        told = {path: seen(ada, path) for path in wrong} | {
+            path: seen(ada, path, **one) for path, one in posted.items()
         }
-        assert told == dict.fromkeys(told, set())
+        values = {"best", "order", "age", "uncertainty", "since", "noon", "north", "label"}
+        assert {path: words - values for path, words in told.items()} == {path: set() for path in told}
         large = ada.post("/review/undo", data={"token": "x" * 70_000})
         assert large.status_code == 413
-        assert "bytes" in large.text
-        assert Outside(large.text).words - PEOPLE - SYMBOLS == set()
+        assert "« bytes, and may have »" in large.text
+
+
+@pytest.mark.slow
+def test_jobs_that_end_well_and_badly(server):
+    for case in server.store.read(chosen_cases)[10:]:  # nobody holds these
+        server.store.write(lambda c, case=case: review(c, case.id, "bob", "A" if case.probability > 0.5 else "I"))
+    with logged_in(server, "eve") as eve:
+        assert seen(eve, "/review/models/press/recalibrate", share="10") == set()
+        assert ended(eve) == set()
+        assert "«version »2« is ready; it is not active yet.»" in eve.get("/review/models").text
+        assert server.store.read(all_jobs)[0].message == "version 2 is ready; it is not active yet.", "kept in English"
+        assert seen(eve, "/review/models/press/recalibrate", rule="target_risk", alpha="0.1", confidence="99") == set()
+        assert ended(eve) == set()
+        assert "« as it is set needs at least »" in eve.get("/review/models").text
+        assert seen(eve, "/review/insights?share=15") == set()
