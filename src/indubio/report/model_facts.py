@@ -14,9 +14,14 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
 from indubio.scores import name_of
 from indubio.settings import Settings
-from indubio.texts import _, retold, written
+from indubio.texts import _, gettext, marked, retold, written
 
 COLUMNS_LISTED = 60
+TREATED = {
+    "error": marked("refused"),
+    "median": marked("filled in by the median"),
+    "refer": marked("referred to a person"),
+}
 
 
 def model_in_short(subject: Subject) -> str:
@@ -49,7 +54,11 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         *([] if limit is None else [(_("Unfamiliar"), _("referred, novelty above {limit}", limit=number(limit)))]),
         (
             _("Missing values"),
-            _("{missing}; new categories: {unseen}", missing=detector.intake_.missing, unseen=detector.intake_.unseen),
+            _(
+                "{missing}; new categories: {unseen}",
+                missing=gettext(TREATED[detector.intake_.missing]),
+                unseen=gettext(TREATED[detector.intake_.unseen]),
+            ),
         ),
         (_("Seed"), str(detector.seed)),
     ]
@@ -205,7 +214,8 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return written(f"{value:g}")
     if isinstance(value, tuple):
-        return ", ".join(map(_value, value)) or _("none")
+        between = _("and")
+        return f" {between} ".join(map(_value, value)) or _("none")
     return str(value) if isinstance(value, str | int) else getattr(value, "__name__", type(value).__name__)
 
 

@@ -181,7 +181,7 @@ def test_the_model_is_described(detector):
     assert rows["Network"].startswith("Dense (")
     assert rows["Network"].endswith(f"{detector.draws_.autoencoder.weight_count():,} weights per draw")
     assert rows["Trained on"] == "300 good examples of 4 features"
-    assert rows["Conversion to probability"] == "Odds (false alarms 0.1, steepness 1)"
+    assert rows["Conversion to probability"] == "Odds (false_alarms 0.1, steepness 1)"
     assert rows["Anomaly"] == "probability of 0.5 or more"
     assert "at most 5% of the reference examples" in rows["Referral"]
     assert rows["Seed"] == "0"

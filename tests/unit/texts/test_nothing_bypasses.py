@@ -37,6 +37,7 @@ SYMBOLS = {
     "GSS",
     "AUROC",
     "NLL",
+    "NLL²",
     "CSV",
     "JSON",
     "Label",
@@ -53,7 +54,8 @@ class Bracketed(Catalogue):
     """A language like English, but for brackets around all that it says."""
 
     def gettext(self, message: str) -> str:
-        return bracketed(message)
+        known = vars(self)["_catalog"].keys()
+        return bracketed(message) if {message, (message, 0)} & known else message
 
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         return bracketed(msgid1 if n == 1 else msgid2)
@@ -228,6 +230,7 @@ def test_errors_of_forms_and_addresses(server):
         "/review?since=noon",
         "/review/cases/x",
         "/review/cases/999999",
+        "/review/nowhere",
         "/review?site=north",
     ]
     posted = {
