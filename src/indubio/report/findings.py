@@ -17,10 +17,10 @@ from indubio.texts import _, gettext, marked, ngettext, retold, written
 LISTED = 6
 MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 0.03, 3  # a share, three times that of good examples; and a number
 REPAIRED = {
-    "held": marked("repeating an older value"),
-    "interpolated": marked("interpolated"),
-    "bad": marked("of bad quality, not used"),
-    "missing": marked("missing"),
+    "held": marked("{sensor}: {samples} repeating an older value"),
+    "interpolated": marked("{sensor}: {samples} interpolated"),
+    "bad": marked("{sensor}: {samples} of bad quality, not used"),
+    "missing": marked("{sensor}: {samples} missing"),
 }
 
 
@@ -179,7 +179,7 @@ def _left_out(subject: Subject) -> Finding | None:
         return None
     report = subject.given.report
     details = [
-        f"{sensor}: {count(number, 'sample')} {gettext(words)}"
+        _(words, sensor=sensor, samples=count(number, "sample"))
         for kind, words in REPAIRED.items()
         for sensor, number in getattr(report, kind).items()
         if number
