@@ -51,12 +51,11 @@ def report(
         reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
         tell_files(reading.files(path))
         data = reading.read(path)
-    written_as = "%d.%m.%Y %H:%M" if language is ReportLanguage.GERMAN else "%Y-%m-%d %H:%M"
     page = html_report(
         detector,
         data,
         title=title,
-        made=f"{datetime.now():{written_as}}",
+        made=datetime.now(),
         remarks=tuple(remark or ()),
         language=language.value,
     )

@@ -17,6 +17,7 @@ from indubio.io.number_styles import way_out
 from indubio.io.remote import RemotePath
 from indubio.io.sniffing import SAMPLE, Dialect, not_decoded, sniffed
 from indubio.io.source_base import FileSource, content_of, ending
+from indubio.texts import english
 
 CSV_BLOCK = 2**20  # bytes
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
@@ -79,7 +80,7 @@ class CsvSource(FileSource):
 
     def place(self, row: int) -> str:
         """The line on which a row begins."""
-        return f"{self.name}: line {self._line(row)}"
+        return english("{file}: line {line:d}", file=self.name, line=self._line(row))
 
     def _read_schema(self) -> pa.Schema:
         found = self.dialect.found
@@ -173,7 +174,7 @@ class CsvSource(FileSource):
         if match := _PARSING.search(text):
             return DataError(f"{self.name}: {self._at(match[1], ': ')}{match[2].strip()}{self._fields()}")
         if "Empty CSV" in text:
-            return DataError(f"{self.name}: the file is empty.")
+            return DataError(english("{file}: the file is empty.", file=self.name))
         return DataError(f"{self.name}: {text}")
 
     @property

@@ -15,6 +15,7 @@ import pyarrow.csv as arrow_csv
 from indubio.errors import DataError
 from indubio.io.file_format import SEPARATORS, FileFormat
 from indubio.io.number_styles import StyleFound, looks_like_number, style_of
+from indubio.texts import english
 
 SAMPLE = 2**20  # bytes that are looked at
 HEAD = 2**16  # characters of them in which separators are looked for
@@ -99,7 +100,7 @@ def sniffed(sample: bytes, wanted: FileFormat, name: str, *, whole: bool) -> Dia
         whole: the block is all there is.
     """
     if not sample.strip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"):
-        raise DataError(f"{name}: the file is empty.")
+        raise DataError(english("{file}: the file is empty.", file=name))
     if all(wanted.asked(setting) is None for setting in wanted.given) and _reads_plainly(sample, whole):
         return Dialect(quotes=b'"' in sample)
     encoding = wanted.asked("encoding") or encoding_of(sample, wanted.encoding, name)
