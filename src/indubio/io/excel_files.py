@@ -5,6 +5,7 @@ gives them; text that spells numbers is read as in a text file.
 """
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +25,8 @@ from indubio.io.source_base import ROWS_AT_ONCE, FileSource, content_of
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!"}
-NOTHING = ERRORS | {"NaN", "nan", "n/a", "N/A", "NA", "NULL", "null"}  # the words that are missing in a text file too
+WORDS = {"", "NaN", "nan", "n/a", "N/A", "NA", "NULL", "null"}  # that are missing in a text file too
+NOTHING = re.compile("|".join([*map(re.escape, ERRORS | WORDS), r"Err:\d{3}"]))  # the last are errors of LibreOffice
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _cells(path: Path | RemotePath, wanted: FileFormat, name: str) -> tuple[str,
         chosen = _chosen(book.sheet_names, wanted, name)
         cells = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     except CalamineError as error:
-        raise DataError(f"{name}: not a spreadsheet that can be read ({error}).") from None
+        raise DataError(f"{name}: not a spreadsheet that can be read ({error}). Save it as .xlsx or .csv.") from None
     return chosen, tuple(other for other in book.sheet_names if other != chosen), cells
 
 
@@ -233,7 +235,7 @@ def _records(cells: list[list[Any]], skipped: int) -> list[Record]:
 
 def _column(values: list[Any], title: str, where: str, rows: list[int]) -> pa.Array:
     """Cells of a column as the one type that they have; empty cells and errors of formulas are null."""
-    cells = [None if value == "" or (isinstance(value, str) and value in NOTHING) else value for value in values]
+    cells = [None if isinstance(value, str) and NOTHING.fullmatch(value) else value for value in values]
     kinds = {_kind(cell) for cell in cells if cell is not None}
     if not kinds:
         return pa.nulls(len(cells))

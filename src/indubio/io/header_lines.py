@@ -34,7 +34,8 @@ def looks_like_value(cell: str) -> bool:
 def records_of(text: str, separator: str) -> list[Record]:
     """The records of a text; none where it does not fall into fields."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    records, before = [], 0
+    records: list[Record] = []
+    before = 0
     try:
         for record in reader:
             records.append((before, [cell.strip() for cell in record]))

@@ -7,6 +7,7 @@ import io
 import itertools
 import math
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -380,6 +381,60 @@ def test_units_and_notes_in_a_sheet_are_asked_for(tmp_path):
     path = excel(tmp_path / "n.xlsx", [["Serial", 17], [], ["t", "flow", "p"], ["s", "l/min", "bar"], [0, 1.5, 2]])
     with pytest.raises(DataError, match=r"column C has no name\. If row 3 is the header, pass `skip_lines=2`"):
         read_table(path)
+
+
+def open_document(path, *rows):
+    """A minimal .ods with one sheet; rows are cells as XML, and many empty ones follow, as programs write them."""
+    kinds = ("office", "table", "text")
+    spaces = " ".join(f'xmlns:{kind}="urn:oasis:names:tc:opendocument:xmlns:{kind}:1.0"' for kind in kinds)
+    body = "".join(f"<table:table-row>{''.join(row)}</table:table-row>" for row in rows)
+    rest = '<table:table-row table:number-rows-repeated="1048572"><table:table-cell/></table:table-row>'
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        file.writestr("META-INF/manifest.xml", "<manifest/>")
+        file.writestr(
+            "content.xml",
+            f'<office:document-content {spaces}><office:body><office:spreadsheet><table:table table:name="Daten">'
+            f"{body}{rest}</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+
+
+def cell(kind, text="", **more):
+    named = "".join(f' {name.replace("_", ":", 1).replace("_", "-")}="{value}"' for name, value in more.items())
+    return f'<table:table-cell office:value-type="{kind}"{named}><text:p>{text}</text:p></table:table-cell>'
+
+
+def test_an_open_document_is_a_table(tmp_path):
+    pytest.importorskip("python_calamine")
+    open_document(
+        tmp_path / "t.ods",
+        [cell("string", name) for name in ("id", "t", "x", "y")],
+        [
+            cell("string", "007"),
+            cell("date", office_date_value="2026-05-03T12:00:01"),
+            cell("float", "1,5", office_value=1.5, table_number_columns_repeated=2),
+        ],
+        ["<table:table-cell/>"],
+        [
+            cell("string", "008"),
+            cell("date", office_date_value="2026-05-04"),
+            "<table:table-cell/>",
+            cell("string", "Err:502"),
+        ],
+    )
+    table = read_table(tmp_path / "t.ods", ids=["id"], time="t")
+    assert table.features.to_pydict() == {"x": [1.5, None], "y": [1.5, None]}
+    stamps = [datetime.datetime(2026, 5, 3, 12, 0, 1), datetime.datetime(2026, 5, 4)]
+    assert table.passed.to_pydict() == {"id": ["007", "008"], "t": stamps}
+    assert table.places(1).endswith('row 4 of sheet "Daten"')
+
+
+def test_a_spreadsheet_that_is_none_is_refused_with_the_way_out(tmp_path):
+    pytest.importorskip("python_calamine")
+    for ending in ("xlsx", "xls", "xlsb", "ods"):
+        (tmp_path / f"t.{ending}").write_bytes(b"PK no sheet at all")
+        with pytest.raises(DataError, match=rf"t\.{ending}: not a spreadsheet .* Save it as \.xlsx or \.csv"):
+            read_table(tmp_path / f"t.{ending}")
 
 
 def test_a_spreadsheet_needs_its_extra(tmp_path, monkeypatch):
