@@ -176,8 +176,8 @@ def machine_levels(
     return DataFinding(
         kind="levels",
         what=english(
-            '{columns!s}: the {count:d} machines run at levels far from each other ("{column}" {low:.4g} to {high:.4g}, '
-            "within one ± {within:.2g}).",
+            "{columns!s}: the {count:d} machines run at levels far from each other "
+            '("{column}" {low:.4g} to {high:.4g}, within one ± {within:.2g}).',
             columns=named(columns),
             count=len(each),
             column=columns[0],
