@@ -152,7 +152,7 @@ def floods(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     port, verdicts = free_port(), requests_of("/v2/models/m/infer", "infer")
     head = f"{'p99 ms':>9}{'failed':>8}"
     yield f"{'':24}{'verdicts':>10}{'p50 ms':>9}{head}{'health':>10}{head}{'CPU':>7}"
-    with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
+    with server(ours(model, folder / "state", port, "--control-share", "0"), port, "/v2/health/ready") as process:
         asyncio.run(_both(port, verdicts, 1.0))  # warm up
         for name, parts in FLOODS.items():
             with flooding(port, parts):
@@ -172,7 +172,7 @@ def overload(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """More clients that ask without a pause than may be connected; then none."""
     port, most, clients = free_port(), 128, 180
     verdicts = requests_of("/v2/models/m/infer", "infer")
-    command = ours(model, folder / "small", port, "--most-connections", str(most))
+    command = ours(model, folder / "small", port, "--most-connections", str(most), "--control-share", "0")
     with server(command, port, "/v2/health/ready"):
 
         async def many() -> list[Asked]:

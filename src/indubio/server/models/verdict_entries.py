@@ -69,7 +69,8 @@ class VerdictEntry:
             self._kept.append(replace(case, overflow=True) if verdict == "REFER" and self._budget.exceeded() else case)
             record["case"] = case.reference
         event = self._alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
-        self.events += [] if event is None else [event]
+        if event is not None:
+            self.events.append(event)
         return event
 
     def write(
