@@ -14,7 +14,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from indubio.server.http.connection_table import Admission, ConnectionTable
 from indubio.server.http.error_answers import RETRY_SOON, BusyError, error_answer
-from indubio.server.http.joined_writes import JoinedWrites
 from indubio.server.http.request_bodies import BODY_SECONDS, WHOLE
 
 LARGEST_HEAD = 32 * 2**10  # bytes of the request line and the headers; and of what frames a body in chunks
@@ -56,7 +55,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let a new connection in, as far as there is room."""
-        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._since = self.loop.time()
         match self.table.enter(self, self.client[0] if self.client else "", self.loop):
             case Admission.NOTHING:
