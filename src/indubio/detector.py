@@ -116,6 +116,7 @@ class Detector(ChainEstimator):
         reference_uncertainty_: probability and uncertainties of the reference examples.
         kept_rows_: rows, scaled, that `update` calibrates again with; with `RandomFeatures(keep_sums=True)`.
         n_training_: how many examples `fit` was given.
+        training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
