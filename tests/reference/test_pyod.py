@@ -69,7 +69,9 @@ def test_new_good_rows_are_outliers_about_as_often_as_contamination_says(how):
 
 def test_a_training_row_is_scored_by_the_draws_that_have_not_seen_it():
     # The plain way: a plan of the same seed says who saw whom, and the draws score every row one after the other.
-    detector = Detector(calibration=CrossFit(folds=4), posterior=AnchoredEnsemble(members=4), training=Training(epochs=5))
+    detector = Detector(
+        calibration=CrossFit(folds=4), posterior=AnchoredEnsemble(members=4), training=Training(epochs=5)
+    )
     model = as_pyod(detector).fit(GOOD)
     nll = model.detector_.nll(GOOD)
     for draw, fold in enumerate(CrossFit(folds=4).plan(len(GOOD), 4, seed=0).parts):

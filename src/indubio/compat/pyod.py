@@ -57,7 +57,9 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
         """
         _refuse_class(self.detector)
         if isinstance(X, ExampleStream):
-            raise ConfigError("PyOD keeps a score of every training row, and streamed examples are too many: read them.")
+            raise ConfigError(
+                "PyOD keeps a score of every training row, and streamed examples are too many: read them."
+            )
         self._set_n_classes(y)
         self.detector_: ChainEstimator = clone(Detector() if self.detector is None else self.detector).fit(X)
         self.decision_scores_ = self.detector_.training_scores_
