@@ -148,9 +148,9 @@ def test_learn_knows_the_labels_that_the_model_keeps(tmp_path, model, partly):
 def test_windows_have_labels_as_numbers_too(tmp_path):
     values = np.random.default_rng(0).normal(size=400)
     bad = np.repeat([0.0, 1.0, 0.0], [200, 20, 180])
-    arrow_csv.write_csv(pa.table({"s": values, "anomaly": bad}), tmp_path / "run.csv")
+    parquet.write_table(pa.table({"s": values, "anomaly": bad}), tmp_path / "run.parquet")
     cut = ("--label", "anomaly", "--anomaly", "1")
-    told = run("fit", tmp_path / "run.csv", "--window", "10", *cut, "-o", tmp_path / "m", "--json")
+    told = run("fit", tmp_path / "run.parquet", "--window", "10", *cut, "-o", tmp_path / "m", "--json")
     assert json.loads(told.stdout)["examples"] == 38
-    run("assess", tmp_path / "run.csv", "-m", tmp_path / "m", *cut, "-o", tmp_path / "found.parquet")
+    run("assess", tmp_path / "run.parquet", "-m", tmp_path / "m", *cut, "-o", tmp_path / "found.parquet")
     assert sum(parquet.read_table(tmp_path / "found.parquet")["anomaly"].to_pylist()) == 2

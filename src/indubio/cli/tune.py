@@ -59,6 +59,7 @@ def tune(
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.fit import _roles
+    from indubio.cli.label_words import tell_training_labels
     from indubio.cli.terminal import terminal
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
@@ -77,6 +78,7 @@ def tune(
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
     tell_files(reading.files(source))
     sample = sampled(ExampleStream(source, reading), rows, seed)
+    tell_training_labels(source, reading)
     where = study or out.with_suffix(".db")
     console = terminal(stderr=True)
     try:
