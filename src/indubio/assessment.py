@@ -166,7 +166,14 @@ class Assessment:
         except ImportError:
             raise MissingExtraError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
         frame: pd.DataFrame = self.to_arrow().to_pandas()
+        if index is not None and len(index) != len(frame):
+            raise ShapeError(f"`index` must have a label for each of the {len(frame)} examples, got {len(index)}.")
         return frame if index is None else frame.set_axis(index, axis=0)
+
+
+OUTPUT_COLUMNS = frozenset(
+    {field.name for field in fields(Assessment)} - set(NO_COLUMNS) | {"top_features", "selected"}
+)  # names that columns of the input may not have beside the verdicts
 
 
 def _places(which: Any, count: int) -> Int[np.ndarray, "..."]:

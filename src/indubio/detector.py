@@ -15,7 +15,7 @@ from indubio.calibration import Calibration, CrossFit, HoldOut, Plan, TrainScore
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.engine import require_device
-from indubio.errors import ConfigError
+from indubio.errors import ConfigError, DataError
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.kept_rows import KeptRows
 from indubio.fitting.on_workers import Order
@@ -117,6 +117,7 @@ class Detector(ChainEstimator):
         reference_uncertainty_: probability and uncertainties of the reference examples.
         kept_rows_: rows, scaled, that `update` calibrates again with; with `RandomFeatures(keep_sums=True)`.
         n_training_: how many examples `fit` was given.
+        training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
         intake_: what is done to rows before the network: filling in, scaling.
@@ -260,10 +261,23 @@ class Detector(ChainEstimator):
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
                 "training files, and fit again on all of them."
             )
+        self._refuse_other_count(len(training_data), len(confirmed))
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
         new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
         return new._with_warning()
+
+    def _refuse_other_count(self, training: int, confirmed: int) -> None:
+        """Refuse training data that cannot be what `fit` was given.
+
+        A detector that was updated counts those that were confirmed before, which are among the confirmed ones again.
+        """
+        known = self.n_training_
+        if training > known or training + confirmed < known:
+            raise DataError(
+                f"`training_data` must be what the detector was fitted on, {known} examples with those that were "
+                f"confirmed before, got {training} and {confirmed} confirmed ones. Pass all of it, or fit a new one."
+            )
 
     def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
         """The detector after examples were added to the sums of its draws."""

@@ -324,6 +324,7 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
             passed=None if X.passed is None else X.passed.take(rows),
             places=None,
             labels=None if X.labels is None else X.labels[places],
+            unlabelled=None if X.unlabelled is None else X.unlabelled[places],
         )
     if hasattr(X, "iloc"):
         return X.iloc[places]

@@ -24,7 +24,7 @@ from indubio import (
 )
 from indubio.calibration import TrainScores
 from indubio.errors import ConfigError, DataError, DataWarning, IndubioError, ShapeError
-from indubio.inputs import MinMax
+from indubio.inputs import MinMax, read_table
 from indubio.networks import BernoulliLikelihood
 from indubio.probability import CONVERSIONS
 
@@ -203,8 +203,26 @@ def test_frames_give_the_same_as_arrays_and_keep_their_names(frame):
 
 def test_columns_in_another_order_are_refused_by_name():
     detector = quick().fit(pd.DataFrame(TABLE, columns=NAMES))
-    with pytest.raises(DataError, match="same order"):
-        detector.assess(pd.DataFrame(TABLE, columns=NAMES)[NAMES[::-1]])
+    other = pd.DataFrame(TABLE, columns=NAMES)[NAMES[::-1]]
+    with pytest.raises(DataError, match=r"(?s)same order.*X\[detector.feature_names_in_\]; or pass read_table\(X\)"):
+        detector.assess(other)
+    plain = detector.assess(pd.DataFrame(TABLE, columns=NAMES)).total
+    np.testing.assert_array_equal(detector.assess(other[detector.feature_names_in_]).total, plain)
+    np.testing.assert_array_equal(detector.assess(read_table(other)).total, plain)  # the two ways out
+
+
+def test_a_frame_needs_a_label_for_every_row(detector):
+    with pytest.raises(ShapeError, match="`index` must have a label for each of the 5 examples, got 2"):
+        detector.assess(TABLE[:5]).to_frame([1, 2])
+
+
+@pytest.mark.parametrize("count", [10, 60])
+def test_an_update_refuses_training_data_that_is_not_what_it_was_fitted_on(count):
+    detector = Detector().fit(TABLE[:40])
+    with pytest.raises(DataError, match=rf"`training_data` must be what.* 40 examples.*got {count} and 5"):
+        detector.update(TABLE[:5], training_data=TABLE[:count])
+    once = detector.update(TABLE[40:45], training_data=TABLE[:40])
+    assert once.update(TABLE[40:50], training_data=TABLE[:40]).n_training_ == 50  # all that were confirmed since `fit`
 
 
 def test_a_missing_column_is_refused_by_name():

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from indubio.errors import ConfigError, quoted
 from indubio.export import OnnxModel
 from indubio.export.file_digest import check_pinned
 from indubio.inputs.images import Images
 from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
+from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
@@ -20,6 +22,9 @@ from indubio.io.sources import Source, opened
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
     from indubio.detector import Detector
+
+
+EXPLAINED = ("contribution: ", "spread: ")  # how columns begin that say what features add
 
 
 class Assessor:
@@ -87,11 +92,13 @@ class Assessor:
         Args:
             source: the files.
             passed: columns to pass through to the output.
-            label: column of labels to pass on as 0 and 1, where it is not the one the model knows.
-            anomaly_values: its values that mean anomaly.
+            label: column of labels to pass on as 0 and 1, where it is not the one the model knows; "" for none.
+            anomaly_values: its values that mean anomaly; None takes those that the model knows of this column.
             file_format: what is asked of the files; the rest is found out.
         """
-        return reading_for(self._known, self.schema, source, passed, label, anomaly_values, file_format)
+        reading = reading_for(self._known, self.schema, source, passed, label, anomaly_values, file_format)
+        refuse_output_names(reading)
+        return reading
 
     def files(self, source: Any, file_format: FileFormat | None) -> list[Source]:
         """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
@@ -118,8 +125,26 @@ class Assessor:
             found, table = explained_table(self.scorer, part, top=top, contributions=contributions)
         labels = None if isinstance(part, Images) else part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
-            table = table.append_column(reading.label, pa.array(labels.astype("int8")))
+            without = part.unlabelled if isinstance(part, Table) else None
+            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=without))
         return found, table
+
+
+def refuse_output_names(reading: Reading) -> None:
+    """Refuse columns that are passed on under a name of the output: they would be taken for what the model says."""
+    from indubio.assessment import OUTPUT_COLUMNS
+
+    columns = reading.table or reading.layout
+    if columns is None:
+        return
+    named = (*columns.ids, columns.time, columns.group, columns.label)
+    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(EXPLAINED)]
+    if taken:
+        raise ConfigError(
+            f"columns {quoted(taken)} of the input have names of the output, where they would be taken for what the "
+            'model says. Rename them in the file; or leave them out of `ids` and `label` (--label "" where a model '
+            "knows the column)."
+        )
 
 
 def is_onnx(model: Path) -> bool:

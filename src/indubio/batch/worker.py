@@ -129,7 +129,7 @@ def _tables(order: BatchOrder, shard: Shard) -> Iterator[tuple[pa.Table, dict[st
     try:
         sources = list(shard.sources)
         reading = assessor.reading(sources, order.passed, order.label, order.anomaly_values)
-        for part in reading.stream(sources):
+        for part in reading.stream(sources, unlabelled=True):
             found, table = assessor.assessed(part, reading, top=order.top, contributions=order.contributions)
             yield table, {name: int(np.count_nonzero(found.verdict == name)) for name in Verdict}
     except (pa.ArrowException, OSError) as error:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from indubio.settings import Settings
 
@@ -76,6 +76,13 @@ class Plan:
         """Each fold with the place of its draws among all draws."""
         first = np.cumsum([0, *(fold.draws for fold in self.parts)]).tolist()
         return [(slice(first[place], first[place + 1]), fold) for place, fold in enumerate(self.parts)]
+
+    def seen(self, examples: int) -> Bool[np.ndarray, "draws examples"]:
+        """Which draws are trained on which of so many rows."""
+        found = np.zeros((sum(self.draws), examples), dtype=bool)
+        for draws, fold in self.slices():
+            found[draws, fold.trained] = True
+        return found
 
     @property
     def part_of_draw(self) -> Int[np.ndarray, " draws"]:

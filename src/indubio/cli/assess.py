@@ -11,7 +11,10 @@ from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, 
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.reading import Reading
 
 
 class FailOn(StrEnum):
@@ -63,7 +66,10 @@ def assess(
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="Label column to pass on as 0 and 1, for `evaluate`; of a window, 1 if any sample is."),
+        typer.Option(
+            help="Label column to pass on as 0 and 1, for `evaluate`; of a window, 1 if any sample is. "
+            '"" ignores the one that the model knows.'
+        ),
     ] = None,
     anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
     separator: Separator = None,
@@ -129,6 +135,7 @@ def assess(
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.label_words import LabelsSeen
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
@@ -194,8 +201,10 @@ def assess(
     ):
         reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
         tell_files(reading.files(path))
+        labels = LabelsSeen()
         with counter("assessed") as count:
-            for part in [reading.read(path)] if assessor.decides_over_all else reading.stream(path):
+            for part in _parts(reading, path, whole=assessor.decides_over_all):
+                labels.see(part)
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
                 if selecting is None:
                     writer.write(table)
@@ -209,6 +218,7 @@ def assess(
         if not verdicts.total():
             raise DataError(f"{source}: there are no rows.")
         tell_unused(reading.files(path), reading, known=True)
+        labels.tell(path, reading)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     summary: dict[str, Any] = {"examples": verdicts.total()} | {
@@ -228,6 +238,10 @@ def assess(
             console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
         raise typer.Exit(ExitCode.FOUND)
+
+
+def _parts(reading: "Reading", path: str, *, whole: bool) -> "Iterable[NamedExamples]":
+    return [reading.read(path, unlabelled=True)] if whole else reading.stream(path, unlabelled=True)
 
 
 def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:

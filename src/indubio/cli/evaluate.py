@@ -55,11 +55,13 @@ def evaluate(
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
     from indubio import evaluation
     from indubio.cli.file_options import file_format
+    from indubio.cli.label_words import known_labels
     from indubio.cli.terminal import terminal
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
     table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet))
+    table, anomaly = known_labels(table, label, anomaly)
     scores = score or ("nll" if "nll" in table.column_names else None)
     chosen = uncertainty or [name for name in UNCERTAINTY_COLUMNS if name in table.column_names]
     if not chosen:

@@ -232,8 +232,10 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Learn what good examples look like, and save the model."""
+    from indubio.batch.part_results import refuse_output_names
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.file_options import file_format, plain_format, tell_files
+    from indubio.cli.label_words import tell_training_labels
     from indubio.cli.progress import fit_bar
     from indubio.cli.standard_input import named_source
     from indubio.cli.unused_columns import tell_unused
@@ -301,7 +303,9 @@ def fit(
     with named_source(source) as path:
         reading = reading.resolved(path)
         tell_files(reading.files(path))
+        refuse_output_names(reading)
         data = _data(path, reading, stream, buffer)
+        tell_training_labels(path, reading)
         if columns is None:
             tell_unused(reading.files(path), reading, known=False)
         if labelled is not None:

@@ -14,7 +14,9 @@ def learn(
     label: Annotated[str, typer.Option(help="Column of labels; both kinds are needed.")],
     recent: Annotated[str, typer.Option(help="Examples as they come, labelled or not: the last batch, say.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the new model.")],
-    anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
+    anomaly: Annotated[
+        list[str] | None, typer.Option(help="Label that means anomaly; default: as the model knows, or 1, true.")
+    ] = None,
     spread: Annotated[
         float | None, typer.Option(min=0, help="How far labels may move the log-odds (default 2).")
     ] = None,
@@ -30,6 +32,7 @@ def learn(
 ) -> None:
     """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
     from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.label_words import tell_unlabelled
     from indubio.cli.terminal import terminal
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import reading_for
@@ -44,15 +47,18 @@ def learn(
     known, schema = detector.reading_, detector.schema_
     of_labels = reading_for(known, schema, source, (), label, anomaly, asked)
     tell_files(of_labels.files(source))
-    labelled = of_labels.read(source)
+    labelled = of_labels.read(source, unlabelled=True)
     if not isinstance(labelled, Table) or labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
+    if labelled.unlabelled is not None:
+        tell_unlabelled(labelled.unlabelled, label)
+        labelled = labelled.select(~labelled.unlabelled)
     # Recent examples may have the column too, and need not have a label in every row.
     own = known is not None and known.table is not None and known.table.label == label
     beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent)) else ()
     of_recent = reading_for(known, schema, recent, beside, file_format=asked)
     tell_files(of_recent.files(recent))
-    unlabelled = of_recent.read(recent)
+    unlabelled = of_recent.read(recent, unlabelled=True)
     learned = detector.learn(
         labelled, labelled.labels, recent=unlabelled, **({} if spread is None else {"spread": spread})
     )

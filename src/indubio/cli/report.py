@@ -23,7 +23,7 @@ def report(
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
-    label: Annotated[str | None, typer.Option(help="Column of labels, 1 for an anomaly.")] = None,
+    label: Annotated[str | None, typer.Option(help='Column of labels, 1 for an anomaly; "" for none.')] = None,
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     language: Annotated[ReportLanguage, typer.Option(help="Of texts and numbers.")] = ReportLanguage.ENGLISH,
@@ -38,11 +38,15 @@ def report(
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
+    from dataclasses import replace
+
     from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.label_words import without_labels
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
     from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.reading import reading_for
+    from indubio.inputs.tables import Table
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
@@ -52,14 +56,18 @@ def report(
     with named_source(source) as path:
         reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
         tell_files(reading.files(path))
-        data = reading.read(path)
+        data = reading.read(path, unlabelled=True)
         tell_unused(reading.files(path), reading, known=True)
+    remarks = list(remark or ())
+    if isinstance(data, Table) and data.unlabelled is not None:
+        remarks.append(without_labels(data.unlabelled, str(reading.label)))
+        data = replace(data, labels=None, unlabelled=None)
     page = html_report(
         detector,
         data,
         title=title,
         made=datetime.now(),
-        remarks=tuple(remark or ()),
+        remarks=tuple(remarks),
         language=language.value,
     )
     with whole_file(out) as file:

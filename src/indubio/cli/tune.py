@@ -60,6 +60,7 @@ def tune(
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.fit import _roles
+    from indubio.cli.label_words import tell_training_labels
     from indubio.cli.terminal import terminal
     from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.example_streams import ExampleStream
@@ -83,6 +84,7 @@ def tune(
     sample = sampled(ExampleStream(source, reading), rows, seed)
     if columns is None:
         tell_unused(reading.files(source), reading, known=False)
+    tell_training_labels(source, reading)
     where = study or out.with_suffix(".db")
     console = terminal(stderr=True)
     try:

@@ -1,7 +1,11 @@
 """Our detectors as PyOD's: a real `BaseDetector`, for pipelines, combinations and benchmarks that ask for one.
 
     decision_function   the mean score over the draws; high for abnormal, as PyOD wants it
+    decision_scores_    the same of the training rows, each by the draws that have not seen it, as new rows are scored
     contamination       PyOD's threshold: this share of the training rows is labelled 1, though they are all good ones
+
+So a new good row is above the threshold about as often as a training row. With `calibration=TrainScores()`, which few
+rows have by default, every draw has seen every training row: their scores are too low, and the threshold with them.
 
 PyOD's `predict_proba(method="unify")` is the paper's Gaussian conversion with its scaling, of the mean score. The
 probabilities, uncertainties and verdicts of the detector itself are those of `detector_.assess(X)`.
@@ -15,7 +19,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from indubio.detector import Detector
-from indubio.errors import MissingExtraError
+from indubio.errors import ConfigError, MissingExtraError
+from indubio.inputs.example_streams import ExampleStream
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.uncertainty import mean_nll
 
@@ -34,7 +39,7 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
 
     Attributes:
         detector_: the fitted detector, with `assess` and all else.
-        decision_scores_: mean score of the training rows, high for abnormal.
+        decision_scores_: mean score of the training rows by the draws that have not seen them, high for abnormal.
         threshold_: of PyOD's labels.
         labels_: of the training rows, 1 for abnormal.
     """
@@ -50,18 +55,20 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
             X: good examples.
             y: ignored, as everywhere in PyOD.
         """
+        _refuse_class(self.detector)
+        if isinstance(X, ExampleStream):
+            raise ConfigError(
+                "PyOD keeps a score of every training row, and streamed examples are too many: read them."
+            )
         self._set_n_classes(y)
         self.detector_: ChainEstimator = clone(Detector() if self.detector is None else self.detector).fit(X)
-        self.decision_scores_ = self._mean_scores(X)
+        self.decision_scores_ = self.detector_.training_scores_
         self._process_decision_scores()
         return self
 
     def decision_function(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Mean score over the draws; high for abnormal."""
         check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
-        return self._mean_scores(X)
-
-    def _mean_scores(self, X: Any) -> Float[np.ndarray, " examples"]:
         return mean_nll(self.detector_.nll(X))
 
 
@@ -72,4 +79,10 @@ def as_pyod(detector: ChainEstimator | None = None, *, contamination: float = 0.
         detector: its settings are taken over, not what it was fitted on; None is `Detector()`.
         contamination: share of the training rows above PyOD's threshold, in (0, 0.5].
     """
+    _refuse_class(detector)
     return PyODDetector(detector, contamination)
+
+
+def _refuse_class(detector: object) -> None:
+    if isinstance(detector, type):
+        raise ConfigError(f"`detector` must be a detector, not a class: make it {detector.__name__}().")

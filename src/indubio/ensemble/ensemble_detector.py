@@ -12,7 +12,7 @@ import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.base import clone
 
 from indubio.calibration import Calibration, Plan, TrainScores
@@ -218,6 +218,7 @@ class EnsembleDetector(ChainEstimator):
                 novelty_limit=self.novelty_limit,
                 n_training=len(given),
                 origin=_origins(scores),
+                seen=None if settings.plain else _seen(self._trained(settings, plan), len(given)),
             )
         )._with_warning()
 
@@ -239,14 +240,10 @@ class EnsembleDetector(ChainEstimator):
         self, settings: "EnsembleSettings", plan: Plan, rows: Float[np.ndarray, "examples features"]
     ) -> MemberScorer:
         """A refit for each draw of a plan, on a resample of its fold's rows."""
-        places = plan.part_of_draw
-        streams = np.random.SeedSequence(self.seed).spawn(len(places))
+        streams = np.random.SeedSequence(self.seed).spawn(sum(plan.draws))
         seeds = [int(stream.generate_state(1)[0]) for stream in streams]
-        members = []
-        for place, stream, seed in zip(places, streams, seeds, strict=True):
-            trained = plan.parts[place].trained
-            resample = settings.resample(len(trained), np.random.default_rng(stream))
-            members.append(self._fitted_member(rows[trained[resample]], seed))
+        trained = self._trained(settings, plan)
+        members = [self._fitted_member(rows[own], seed) for own, seed in zip(trained, seeds, strict=True)]
         return MemberScorer(
             members=members,
             seeds=seeds,
@@ -254,6 +251,15 @@ class EnsembleDetector(ChainEstimator):
             one_by_one=bool(self.one_by_one),
             count=len(members),
         )
+
+    def _trained(self, settings: "EnsembleSettings", plan: Plan) -> list[Int[np.ndarray, " resample"]]:
+        """The rows that each member is fitted on: a resample of its fold's."""
+        streams = np.random.SeedSequence(self.seed).spawn(sum(plan.draws))
+        folds = [plan.parts[place].trained for place in plan.part_of_draw]
+        return [
+            rows[settings.resample(len(rows), np.random.default_rng(stream))]
+            for rows, stream in zip(folds, streams, strict=True)
+        ]
 
     @property
     def members_(self) -> list[Any]:
@@ -376,6 +382,11 @@ class EnsembleSettings(ChainSettings):
 def _flat_rows(inputs: Inputs, given: Rows) -> Float[np.ndarray, "examples features"]:
     values = inputs.prepared(given).values
     return np.asarray(values.reshape(len(values), -1))
+
+
+def _seen(trained: list[Int[np.ndarray, " resample"]], examples: int) -> Bool[np.ndarray, "draws examples"]:
+    """Which members were fitted on which examples."""
+    return np.stack([np.isin(np.arange(examples), rows) for rows in trained])
 
 
 def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:

@@ -25,6 +25,11 @@ def training_schema(data: NamedExamples) -> Schema:
         _require_good(data.labels, "windows with samples", "windows.inliers()")
         return Schema.of_values(data.values, data.sensors)
     _require_good(data.labels, "rows", "table.inliers()")
+    if data.unlabelled is not None and data.unlabelled.any():
+        raise DataError(
+            f"the training data has {np.count_nonzero(data.unlabelled)} rows without a label, which are not known to "
+            "be good: pass table.inliers()."
+        )
     return Schema.of(data.features, data.categorical)
 
 

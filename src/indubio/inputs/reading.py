@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from indubio.errors import ConfigError, DataError
 from indubio.inputs.images import ImageFiles, Images
+from indubio.inputs.labels import AnomalyValues, label_texts
 from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_windows
 from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Roles, Table, stream_tables
@@ -50,23 +51,26 @@ class Reading(Settings):
         columns = self.table or self.layout
         return None if columns is None else columns.label
 
-    def read(self, source: Any) -> Table | Windows | Images:
-        """All rows, windows or images of the source, in memory."""
+    def read(self, source: Any, *, unlabelled: bool = False) -> Table | Windows | Images:
+        """All rows, windows or images of the source, in memory; `unlabelled` as for `stream`."""
         if self.images is not None:
             return self.images.read(source)
         if self.layout is not None and self.windowing is not None:
             return read_windows(source, self.layout, self.windowing, file_format=self.file_format)
-        parts = list(self.stream(source))
+        parts = list(self.stream(source, unlabelled=unlabelled))
         if not parts:
             raise DataError(english("{file}: there are no rows.", file=source))
         return Table.concatenated([part for part in parts if isinstance(part, Table)])
 
-    def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows | Images]:
+    def stream(
+        self, source: Any, *, at_once: int | None = None, unlabelled: bool = False
+    ) -> Iterator[Table | Windows | Images]:
         """All rows, windows or images of the source, a part at a time.
 
         Args:
             source: file, folder, pattern, frame or table.
             at_once: rows, windows or images in a part.
+            unlabelled: whether rows of a table may have no label yet, as new parts do.
         """
         if self.images is not None:
             yield from self.images.stream(source, at_once=at_once)
@@ -75,7 +79,23 @@ class Reading(Settings):
         if self.layout is not None and self.windowing is not None:
             yield from stream_windows(source, self.layout, self.windowing, file_format=self.file_format, **size)
         elif self.table is not None:
-            yield from stream_tables(source, self.table, file_format=self.file_format, **size)
+            yield from stream_tables(source, self.table, file_format=self.file_format, unlabelled=unlabelled, **size)
+
+    def label_counts(self, source: Any) -> dict[Any, int]:
+        """How many rows have each label, blank ones left out; read from the label column alone."""
+        assert self.label is not None
+        counts: dict[Any, int] = {}
+        for file in self.files(source):
+            for batch in file.batches({self.label: None}):
+                for one in label_texts(batch.column(0)).drop_null().value_counts().to_pylist():
+                    counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+        return counts
+
+    @property
+    def anomaly_values(self) -> AnomalyValues | None:
+        """Values of the label column that mean anomaly; None where they are 1 and true."""
+        columns = self.table or self.layout
+        return None if columns is None else columns.anomaly_values
 
     def files(self, source: Any) -> list[Source]:
         """What the source names, opened; of images nothing."""
@@ -100,10 +120,15 @@ class Reading(Settings):
             return self
         if all(label in file.schema.names for file in self.files(source)):
             return self
+        return self.without_label()
+
+    def without_label(self) -> "Reading":
+        """The same without labels."""
         without: dict[str, Any] = {"label": None, "anomaly_values": None}
         if self.table is not None:
             return replace(self, table=replace(self.table, **without))
-        assert self.layout is not None
+        if self.layout is None:
+            return self
         return replace(self, layout=replace(self.layout, **without))
 
 
@@ -124,8 +149,8 @@ def reading_for(
         schema: of the model.
         source: what is to be read.
         passed: further columns to pass through.
-        label: label column, where it is not the one the model knows.
-        anomaly: its values that mean anomaly.
+        label: label column, where it is not the one the model knows; "" reads no labels, whatever the model knows.
+        anomaly: its values that mean anomaly; None takes those that the model knows of this column.
         file_format: what is asked of the files; the rest is found out, with those of the training as a first guess.
     """
     reading = known or Reading(table=Roles(columns=schema.names))
@@ -135,11 +160,16 @@ def reading_for(
         if passed or label is not None:
             raise ConfigError("images take no --pass and no --label: they say where they came from.")
         return reading
+    if label == "":
+        reading, label = reading.without_label(), None
     columns = reading.table or reading.layout
     assert columns is not None
     more: dict[str, Any] = {"ids": (*columns.ids, *passed)}
     if label is not None:
-        more |= {"label": label, "anomaly_values": tuple(anomaly) if anomaly else None}
+        known_values = columns.anomaly_values if label == columns.label else None
+        more |= {"label": label, "anomaly_values": tuple(anomaly) if anomaly else known_values}
+    elif anomaly and columns.label is not None:
+        more |= {"anomaly_values": tuple(anomaly)}
     more["ids"] = tuple(name for name in dict.fromkeys(more["ids"]) if name != (label or columns.label))
     if isinstance(columns, Roles):
         found = replace(reading, table=replace(columns, columns=schema.names, **more))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.inputs.labels import AnomalyValues, anomaly_labels
+from indubio.inputs.labels import AnomalyValues, anomaly_labels, partial_labels
 from indubio.inputs.row_places import RowPlaces
 from indubio.inputs.schema import Categories
 from indubio.inputs.spoilt_numbers import refuse_spoilt, spoilt_number
@@ -31,6 +31,7 @@ class Table:
         categorical: which of them are categories, and which categories there are (None to learn them).
         passed: columns that are only passed through to the output, such as ids and times.
         labels: True for an anomaly, where there are labels.
+        unlabelled: which rows have no label yet, where they were asked for; None where all have one.
         time: which of the columns that are passed through is the time.
         group: which of them names the group that an example is calibrated with.
         places: where each row is, for error messages; None numbers the rows.
@@ -40,6 +41,7 @@ class Table:
     categorical: Categories = field(default_factory=dict)
     passed: pa.Table | None = None
     labels: Bool[np.ndarray, " rows"] | None = None
+    unlabelled: Bool[np.ndarray, " rows"] | None = None
     time: str | None = None
     group: str | None = None
     places: RowPlaces | None = None
@@ -55,6 +57,7 @@ class Table:
             features=self.features.filter(mask),
             passed=None if self.passed is None else self.passed.filter(mask),
             labels=None if self.labels is None else self.labels[chosen],
+            unlabelled=None if self.unlabelled is None else self.unlabelled[chosen],
             places=None if self.places is None else self.places.select(np.flatnonzero(chosen)),
         )
 
@@ -69,14 +72,17 @@ class Table:
             categorical=first.categorical,
             passed=pa.concat_tables(passed, promote_options="permissive") if passed else None,
             labels=np.concatenate(labels) if labels else None,
+            unlabelled=_joined_masks(parts),
             time=first.time,
             group=first.group,
             places=RowPlaces.concatenated([part.places for part in parts]),
         )
 
     def inliers(self) -> "Table":
-        """The rows that are not labelled as anomalies."""
-        return self if self.labels is None else self.select(~self.labels)
+        """The rows that are not labelled as anomalies; those without a label are not known to be good."""
+        if self.labels is None:
+            return self
+        return self.select(~self.labels if self.unlabelled is None else ~(self.labels | self.unlabelled))
 
     @property
     def groups(self) -> Shaped[np.ndarray, " rows"] | None:
@@ -141,13 +147,21 @@ class Roles(Settings):
             return None
         return pa.float64() if pa.types.is_integer(looks_like) or pa.types.is_null(looks_like) else looks_like
 
-    def part(self, table: pa.Table, where: str = "the table", places: "RowPlaces | None" = None) -> Table:
+    def part(
+        self,
+        table: pa.Table,
+        where: str = "the table",
+        places: "RowPlaces | None" = None,
+        *,
+        unlabelled: bool = False,
+    ) -> Table:
         """The table with its columns divided by role: features, columns to pass through, labels.
 
         Args:
             table: all columns.
             where: it is from, for error messages.
             places: where each row is, for error messages.
+            unlabelled: whether rows may have no label.
         """
         names = table.column_names
         asked = [*(self.columns or ()), *self.passed, *([self.label] if self.label else []), *self.categorical]
@@ -159,11 +173,17 @@ class Roles(Settings):
         if not features:
             raise ConfigError(f"no feature columns are left in {where}: it has {quoted(names)}.")
         given = self.categorical if isinstance(self.categorical, dict) else dict.fromkeys(self.categorical)
+        labels, without = None, None
+        if self.label is not None:
+            labels, without = self.partial_labels(table, where, places)
+            if without is not None and not unlabelled:
+                labels = self.labels(table, where, places)
         return Table(
             features=table.select(features),
             categorical=given,
             passed=table.select(list(self.passed)) if self.passed else None,
-            labels=None if self.label is None else self.labels(table, where, places),
+            labels=labels,
+            unlabelled=without,
             time=self.time,
             group=self.group,
             places=places,
@@ -179,6 +199,17 @@ class Roles(Settings):
             where: it is from, for error messages.
             place: where a row is, for error messages; None numbers the rows.
         """
+        return anomaly_labels(*self._label_column(table, where, place))
+
+    def partial_labels(
+        self, table: pa.Table, where: str = "the table", place: Place | None = None
+    ) -> tuple[Bool[np.ndarray, " rows"], Bool[np.ndarray, " rows"] | None]:
+        """The same, and which rows have no label; None where all have one."""
+        return partial_labels(*self._label_column(table, where, place))
+
+    def _label_column(
+        self, table: pa.Table, where: str, place: Place | None
+    ) -> tuple[pa.Array, str, AnomalyValues | None, Place]:
         assert self.label is not None
         if self.label not in table.column_names:
             raise DataError(
@@ -190,7 +221,7 @@ class Roles(Settings):
                 )
             )
         column = table.column(self.label).combine_chunks()
-        return anomaly_labels(column, self.label, self.anomaly_values, place or (lambda row: f"{where}: row {row}"))
+        return column, self.label, self.anomaly_values, place or (lambda row: f"{where}: row {row}")
 
 
 def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: Any) -> Table:
@@ -212,16 +243,21 @@ def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: A
 
 
 def stream_tables(
-    source: Any, roles: Roles, *, rows_at_once: int = ROWS_AT_ONCE, file_format: FileFormat | None = None
+    source: Any,
+    roles: Roles,
+    *,
+    rows_at_once: int = ROWS_AT_ONCE,
+    file_format: FileFormat | None = None,
+    unlabelled: bool = False,
 ) -> Iterator[Table]:
-    """The same, part by part, for what does not fit into memory."""
+    """The same, part by part, for what does not fit into memory; `unlabelled` takes rows without a label too."""
     files = opened(source, file_format)
     for file in files:
         _refuse_other_columns(files[0], file, roles)
-        yield from stream_file(file, roles, rows_at_once=rows_at_once)
+        yield from stream_file(file, roles, rows_at_once=rows_at_once, unlabelled=unlabelled)
 
 
-def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Table]:
+def stream_file(file: Source, roles: Roles, *, rows_at_once: int, unlabelled: bool = False) -> Iterator[Table]:
     """One file, so many rows at a time."""
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
@@ -232,8 +268,17 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
     first = 0
     for table in file.tables(types, rows_at_once):
-        yield roles.part(table, file.name, RowPlaces(((file, range(first, first + table.num_rows)),)))
+        places = RowPlaces(((file, range(first, first + table.num_rows)),))
+        yield roles.part(table, file.name, places, unlabelled=unlabelled)
         first += table.num_rows
+
+
+def _joined_masks(parts: Sequence[Table]) -> Bool[np.ndarray, " rows"] | None:
+    """Which rows of several parts have no label; None where all have one."""
+    if all(part.unlabelled is None for part in parts):
+        return None
+    masks = [np.zeros(len(part), dtype=bool) if part.unlabelled is None else part.unlabelled for part in parts]
+    return np.concatenate(masks)
 
 
 def _refuse_other_columns(first: Source, file: Source, roles: Roles) -> None:

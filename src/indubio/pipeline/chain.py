@@ -17,6 +17,7 @@ from indubio.calibration import Plan
 from indubio.decision import Labelled, Referral, predictions
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
+from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs import Prepared, Rows
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
@@ -41,6 +42,8 @@ class FittedChain:
         drift_reference: the distributions of the training data, which new data is compared with; None for models that
             were saved before it was kept.
         n_training: how many examples it was fitted on.
+        training_scores: mean score of every training example that is in memory, by the draws that have not seen it; not
+            saved, so None for a model that was loaded.
     """
 
     inputs: Inputs
@@ -51,6 +54,7 @@ class FittedChain:
     good: Uncertainty
     drift_reference: DriftReference | None
     n_training: int
+    training_scores: Float[np.ndarray, " examples"] | None = None
 
     @classmethod
     def fit(
@@ -72,8 +76,12 @@ class FittedChain:
         false_alarms: float,
         origin: Float[np.ndarray, " draws"] | None = None,
         remembered: bool = False,
+        seen: Bool[np.ndarray, "draws examples"] | None = None,
     ) -> "FittedChain":
-        """The links that follow from the scores of the training examples, and all of them together."""
+        """The links that follow from the scores of the training examples, and all of them together.
+
+        `seen` says which draws saw which examples, where they did not see all that the plan lets them.
+        """
         if smallest_group is not None:
             refuse_ranks(rule)
         calibrated = Calibrated.fit(
@@ -109,6 +117,7 @@ class FittedChain:
             good=good,
             drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
             n_training=n_training,
+            training_scores=unseen_scores(nll, plan.seen(nll.shape[1]) if seen is None else seen),
         )
 
     def assess(self, X: Any, groups: Any = None) -> Assessment:

@@ -301,6 +301,14 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.n_training
 
     @property
+    def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
+        """Mean score of every training example by the draws that have not seen it: `fitting.unseen_scores`.
+
+        None for a model that was loaded. With `TrainScores` every draw has seen all of them, and scores them too low.
+        """
+        return self.fitted_chain.training_scores
+
+    @property
     def reference_uncertainty_(self) -> Uncertainty:
         """Probability and uncertainties of the reference examples; after `learn`, of the recent ones."""
         return self.fitted_chain.good

@@ -232,6 +232,12 @@ def _checks(detector: str) -> Any:
     return type(detector, (BaseEstimator,), {})()
 
 
+_REORDERED = "must be in the same order"  # scikit-learn's words, which its contract wants an error for
+_OTHER_ORDER = (
+    " Put them in order: X[detector.feature_names_in_]; or pass read_table(X), whose columns are matched by name."
+)
+
+
 def _checked(checks: Any, X: Any, *, fitting: bool) -> Float[np.ndarray, "examples ..."]:
     require_numbers(X)
     if getattr(X, "ndim", 2) > 4:
@@ -241,5 +247,5 @@ def _checked(checks: Any, X: Any, *, fitting: bool) -> Float[np.ndarray, "exampl
             checks, X, reset=fitting, dtype=np.float64, allow_nd=True, ensure_all_finite=False
         )
     except ValueError as error:
-        raise DataError(str(error)) from error
+        raise DataError(f"{str(error).rstrip()}{_OTHER_ORDER if _REORDERED in str(error) else ''}") from error
     return values

@@ -68,7 +68,7 @@ def test_labels_may_be_numbers_or_booleans(labels):
 
 def test_other_labels_need_to_be_told_what_means_anomaly():
     frame = pa.table({"x": [1, 2, 3], "y": ["OK", "NOK", "scrap"]})
-    with pytest.raises(DataError, match=r'must hold 0 and 1.*"ok".*anomaly_values'):
+    with pytest.raises(DataError, match=r'must hold 0 and 1.*"OK".*anomaly_values'):
         read_table(frame, label="y")
     table = read_table(frame, label="y", anomaly_values=["NOK", "scrap"])
     np.testing.assert_array_equal(table.labels, [False, True, True])
