@@ -51,7 +51,8 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
     if not len(data.values):
         raise DataError(f"there are no {'images' if isinstance(data, Images) else 'windows'}.")
     order = [called.index(name) for name in schema.names]
-    return Rows(values=data.values[..., order], names=schema.names)
+    pauses = data.pauses if isinstance(data, Windows) else None
+    return Rows(values=data.values[..., order], names=schema.names, pauses=pauses)
 
 
 def named_examples(data: NamedExamples, schema: Schema) -> Rows:

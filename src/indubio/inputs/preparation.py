@@ -14,6 +14,7 @@ from indubio.errors import DataError
 from indubio.inputs.checks import require_finite
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
+from indubio.inputs.pauses import pause_notes
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
@@ -54,11 +55,13 @@ class Rows:
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
         place: where the i-th is, for error messages; None numbers them.
+        pauses: seconds of the longest pause within each window, 0 for none; None where times are not known.
     """
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
+    pauses: Float[np.ndarray, " examples"] | None = None
     beside: Beside = NOTHING
     place: Place | None = None
 
@@ -69,7 +72,8 @@ class Rows:
         """The rows at these places, without what came beside them."""
         unseen = None if self.unseen is None else self.unseen[places]
         place = None if self.place is None else partial(_place_of, self.place, places)
-        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place)
+        pauses = None if self.pauses is None else self.pauses[places]
+        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place, pauses=pauses)
 
 
 def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
@@ -204,6 +208,8 @@ class Intake:
             self._refuse_unseen(rows.unseen)
             notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
             bad = bad | new
+        if rows.pauses is not None and rows.pauses.any():
+            notes = joined_notes(notes, pause_notes(rows.pauses))
         if self.quality is not None:
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, _sensor_names(rows)))
         outside = np.zeros(len(rows.values), dtype=bool)
