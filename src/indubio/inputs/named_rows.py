@@ -42,7 +42,13 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
         if not data.features.num_rows:
             raise DataError("there are no rows.")
         encoded = schema.encode(data.features)
-        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen, place=data.places)
+        return Rows(
+            values=encoded.values,
+            names=schema.encoded_names,
+            columns=schema.encoded_columns,
+            unseen=encoded.unseen,
+            place=data.places,
+        )
     called, what = (data.channels, "channels") if isinstance(data, Images) else (data.sensors, "sensors")
     if sorted(called) != sorted(schema.names):
         raise ShapeError(

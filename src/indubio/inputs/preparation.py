@@ -52,6 +52,7 @@ class Rows:
     Args:
         values: (N, D), (N, L, K) or (N, H, W, C), NaN where a value is missing.
         names: of the features, sensors or channels, where they have names.
+        columns: of the table, which each feature is of; None where they are the features.
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
         place: where the i-th is, for error messages; None numbers them.
@@ -60,6 +61,7 @@ class Rows:
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
     pauses: Float[np.ndarray, " examples"] | None = None
     beside: Beside = NOTHING
@@ -73,7 +75,14 @@ class Rows:
         unseen = None if self.unseen is None else self.unseen[places]
         place = None if self.place is None else partial(_place_of, self.place, places)
         pauses = None if self.pauses is None else self.pauses[places]
-        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place, pauses=pauses)
+        return Rows(
+            values=self.values[places],
+            names=self.names,
+            columns=self.columns,
+            unseen=unseen,
+            place=place,
+            pauses=pauses,
+        )
 
 
 def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
@@ -156,8 +165,8 @@ class Intake:
             spectra: what makes features of windows; None takes them as they are.
             rate: samples per second of windows, where it is known.
         """
-        require_finite(rows.values, rows.names, missing_allowed=missing != "error", place=rows.place)
-        middle = None if missing == "error" else medians(rows.values)
+        require_finite(rows.values, rows.columns or rows.names, missing_allowed=missing != "error", place=rows.place)
+        middle = None if missing == "error" else medians(rows.values, rows.columns or rows.names)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
         features, fitted = rows.values, None
         if spectra is not None:
@@ -198,7 +207,9 @@ class Intake:
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
-        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error", place=rows.place)
+        require_finite(
+            rows.values, rows.columns or rows.names, missing_allowed=self.missing != "error", place=rows.place
+        )
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)

@@ -108,6 +108,11 @@ class Schema:
         """Names of the matrix columns: numbers keep theirs, categories become one column each."""
         return tuple(name for column in self.columns for name in column.encoded)
 
+    @cached_property
+    def encoded_columns(self) -> tuple[str, ...]:
+        """The column of the table that each matrix column is of."""
+        return tuple(column.name for column in self.columns for _ in column.encoded)
+
     def encode(self, table: pa.Table) -> Encoded:
         """The table as a matrix with the columns of the training data."""
         self._check(table)

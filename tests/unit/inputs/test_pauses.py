@@ -54,7 +54,7 @@ def test_points_over_a_pause_have_the_times_of_their_samples():
 
 def test_a_recording_of_pauses_alone_names_the_setting():
     values, _ = recording()
-    with pytest.raises(DataError, match="99 times two rows are more than 2 s apart. Take a larger `longest_gap`"):
+    with pytest.raises(DataError, match=r"99 times two rows are more than 2 s apart. Take a larger `longest_gap`"):
         array_windows(values[:100], Windowing(length=20, longest_gap=2.0), times=np.arange(100.0) * 10)
 
 

@@ -18,7 +18,6 @@ from indubio.inputs.recordings.cutting import ROUNDING, Samples, Tally
 from indubio.inputs.windows import Windowing, ticks_per_second
 
 
-
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Consecutive rows of one group of one file.
