@@ -45,7 +45,7 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
         return Rows(
             values=encoded.values,
             names=schema.encoded_names,
-            columns=schema.encoded_columns,
+            columns=encoded.columns,
             unseen=encoded.unseen,
             place=data.places,
         )
