@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.inputs.windows import Windows
@@ -23,8 +23,8 @@ Scores = Float[np.ndarray, " windows"] | Float[np.ndarray, "windows length"]
 def point_scores(windows: Windows, scores: Scores, *, step: int) -> pa.Table:
     """The score of every time step that a window covers, with the number of these windows.
 
-    Columns: file, group, sample (its number within the group), time (where the recording has one; exact at the ends
-    of windows, interpolated between them), score, windows.
+    Columns: file, group, sample (its number within the group), time (its own, where the recording has times), score,
+    windows.
 
     Args:
         windows: all windows of their groups, in order.
@@ -73,7 +73,7 @@ class PointGatherer:
             if self._group is None or self._key != keys[start]:
                 yield from self.rest()
                 self._group, self._key = _Group(windows.origin.slice(start, 1), self._length, self._step), keys[start]
-            self._group.add(windows.origin.slice(start, stop - start), each[start:stop])
+            self._group.add(windows.select(np.arange(start, stop)), each[start:stop])
         if self._group is not None:
             yield self._group.certain()
 
@@ -94,15 +94,14 @@ class _Group:
         self._timed = not pa.types.is_integer(self._type)
         self._ticks = pa.int64() if pa.types.is_timestamp(self._type) else pa.float64()
         self._first = 0  # number of the first sample that is not given out yet
-        self._windows = 0
+        self._next = 0  # number of the first sample that the next window may have
         self._sums, self._counts = np.zeros(0), np.zeros(0, dtype=np.int64)
-        self._stamps: list[tuple[np.ndarray, np.ndarray]] = []  # samples whose time is known, and their times
+        self._at = np.zeros(0, dtype=np.int64 if pa.types.is_timestamp(self._type) else np.float64)
 
-    def add(self, origin: pa.Table, each: Float[np.ndarray, "windows length"]) -> None:
+    def add(self, windows: Windows, each: Float[np.ndarray, "windows length"]) -> None:
         """Some more windows of the group."""
-        starts = (self._windows + np.arange(len(each))) * self._step
-        self._windows += len(each)
-        self._check(origin, starts)
+        starts = self._starts(windows)
+        self._next = int(starts[-1]) + self._step
         end = int(starts[-1]) + self._length - self._first
         grown = max(0, end - len(self._sums))
         self._sums = np.concatenate([self._sums, np.zeros(grown)])
@@ -110,42 +109,47 @@ class _Group:
         places = (starts - self._first)[:, None] + np.arange(self._length)
         np.add.at(self._sums, places, each)
         np.add.at(self._counts, places, 1)
+        if self._timed:
+            self._at = np.concatenate([self._at, np.zeros(grown, dtype=self._at.dtype)])
+            self._at[places] = self._times(windows)
 
     def certain(self, *, last: bool = False) -> pa.Table:
         """The samples that no later window covers; all of them at the end."""
-        count = len(self._sums) if last else min(len(self._sums), max(0, self._windows * self._step - self._first))
+        count = len(self._sums) if last else min(len(self._sums), max(0, self._next - self._first))
         chosen = np.flatnonzero(self._counts[:count])
         samples = self._first + chosen
         names = self._names.take(pa.array(np.zeros(len(chosen), dtype=np.int64)))
         columns = {name: names.column(name) for name in names.column_names} | {"sample": pa.array(samples)}
         if self._timed:
-            columns["time"] = self._times(samples)
+            columns["time"] = pa.array(self._at[chosen]).cast(self._type)
+            self._at = self._at[count:]
         columns["score"] = pa.array(self._sums[chosen] / self._counts[chosen])
         columns["windows"] = pa.array(self._counts[chosen])
         self._first += count
         self._sums, self._counts = self._sums[count:], self._counts[count:]
         return pa.table(columns)
 
-    def _check(self, origin: pa.Table, starts: Int[np.ndarray, " windows"]) -> None:
-        known = [np.asarray(origin.column(name).cast(self._ticks).to_numpy()) for name in ("start", "end")]
-        if self._timed:
-            self._stamps += [(starts, known[0]), (starts + self._length - 1, known[1])]
-        elif not np.array_equal(known[0], starts):
+    def _starts(self, windows: Windows) -> Int[np.ndarray, " windows"]:
+        """Numbers of the windows' first samples; after a pause they may begin anew anywhere."""
+        regular = self._next + np.arange(len(windows)) * self._step
+        starts = regular if windows.first is None else windows.first
+        late = starts[0] >= self._next and (np.diff(starts) >= self._step).all()
+        if not (late if self._timed else np.array_equal(starts, regular)):
             raise DataError(
                 f"the windows of a group must be all there, in order and {self._step} samples apart: pass the `step` "
                 "they were cut with."
             )
+        return starts
 
-    def _times(self, samples: Int[np.ndarray, " samples"]) -> pa.Array:
-        at, ticks = (np.concatenate([pair[place] for pair in self._stamps]) for place in range(2))
-        at, kept = np.unique(at, return_index=True)
-        ticks = ticks[kept]
-        later = max(0, int(np.searchsorted(at, self._first)) - 1)  # the one before is needed to interpolate
-        self._stamps = [(at[later:], ticks[later:])]
-        between = np.interp(samples, at, (ticks - ticks[0]).astype(np.float64))
-        if not pa.types.is_timestamp(self._type):
-            return pa.array(ticks[0] + between).cast(self._type)
-        return pa.array(ticks[0] + np.round(between).astype(np.int64)).cast(self._type)
+    def _times(self, windows: Windows) -> Shaped[np.ndarray, "windows length"]:
+        """Of every sample; those of a resampled recording are evenly spaced."""
+        if windows.times is not None:
+            return windows.times
+        start, end = (
+            np.asarray(windows.origin.column(name).cast(self._ticks).to_numpy())[:, None] for name in ("start", "end")
+        )
+        passed = (end - start) * (np.arange(self._length) / max(self._length - 1, 1))
+        return np.asarray(start + (np.rint(passed).astype(np.int64) if start.dtype.kind == "i" else passed))
 
 
 def _keys(origin: pa.Table) -> list[Any]:

@@ -50,6 +50,9 @@ MISTAKES = [
     of("fit word.csv -o out", "word.csv", "line 5", '"b"'),
     of("fit text.csv -o out", '"operator"', "--categorical", "--id"),
     of("fit gap.csv -o out", "gap.csv", "line 5", '"b"', "--missing"),
+    of("fit hollow.csv -o out --categorical operator --missing refer", 'column "hollow" has no value at all'),
+    of("fit unmanned.csv -o out --categorical operator", "unmanned.csv", "line 5", 'column "operator"'),
+    of("fit trailing.csv -o out", "trailing.csv", "end with a separator", "--columns"),
     of("fit infinite.csv -o out", "infinite.csv", "line 5", '"b"'),
     of("fit double.csv -o out", "double.csv", '"a"'),
     of("fit two.parquet -o out", "two.parquet"),
@@ -92,6 +95,15 @@ MISTAKES = [
     of("fit recording.csv -o out --window 8 --time clock", '"clock"', '"time"'),
     of("fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "--sort", "--group"),
     of("fit machines.csv -o out --window 8 --time time", "machines.csv", '"machine"', "--group machine"),
+    of(
+        "fit blocks.csv -o out --window 8 --time time",
+        "blocks.csv",
+        'column "machine" holds "A", "B"',
+        "--group machine",
+    ),
+    of("fit american.csv -o out --window 8 --time time", "american.csv", "line 2", "--time-format"),
+    of("fit zones.csv -o out --window 8 --time time", "zones.csv", "line 42", "time zone"),
+    of("fit good.csv -o out --time-format %Y", "--time-format", "--window"),
     of("fit recording.csv -o out --window 8 --group part", '"part"'),
     of("fit recording.csv -o out --window 8 --rate 10", "--rate", "--time"),
     of("fit recording.csv -o out --window 8 --tag time --value x", "--time"),
@@ -110,6 +122,9 @@ MISTAKES = [
     of("assess recording.csv -m model -o out.csv", "recording.csv", '"a", "b", "c"'),
     of("assess word.csv -m model -o out.csv", "word.csv", "line 5", '"b"'),
     of("assess gap.csv -m model -o out.csv", "gap.csv", "line 5", '"b"'),
+    of("assess machines.csv -m windows -o out.csv", "--group, --id: of `indubio fit`", "fit again"),
+    of("assess backwards.csv -m windows -o out.csv", "--sort, --group: of `indubio fit`", "fit again"),
+    of("assess holes.csv -m windows -o out.csv", "line 7", "--gaps: of `indubio fit`", "fit again"),
     of("assess header.csv -m model -o out.csv", "header.csv", "no rows"),
     of("assess good.csv -m model -o out.csv --pass serial", '"serial"'),
     of("assess good.csv -m model -o out.csv --label bad", '"bad"'),
@@ -175,6 +190,11 @@ def folder(tmp_path_factory) -> Path:
     )
     (folder / "logger.csv").write_text("\n".join(["Logger 3000,serial 17,hall 3", "Start: today", *lines]) + "\n")
     good.assign(operator="Ann").to_csv(folder / "text.csv", index=False)
+    crew = good.assign(operator=["Ann", "Bob"] * 30)
+    crew.assign(hollow=None).to_csv(folder / "hollow.csv", index=False)
+    crew.loc[3, "operator"] = None
+    crew.to_csv(folder / "unmanned.csv", index=False)
+    (folder / "trailing.csv").write_text("".join(f"{line},\n" for line in lines))
     good.assign(grade=["fine", "worn", "broken"] * 20).to_csv(folder / "grades.csv", index=False)
     good.assign(bad=[0, 1] * 30).to_csv(folder / "labelled.csv", index=False)
     half = good.assign(bad="0")
@@ -189,11 +209,17 @@ def folder(tmp_path_factory) -> Path:
         folder / "backwards.csv", index=False
     )
     recording.assign(machine=["A", "B"] * 40, time=np.arange(80) // 2).to_csv(folder / "machines.csv", index=False)
+    recording.assign(machine=["A"] * 40 + ["B"] * 40, time=[*range(40)] * 2).to_csv(folder / "blocks.csv", index=False)
+    stamps = pd.Timestamp("2026-03-29") + pd.to_timedelta(recording["time"], unit="s")
+    recording.assign(time=stamps.dt.strftime("%m/%d/%Y %I:%M:%S %p")).to_csv(folder / "american.csv", index=False)
+    mixed = stamps.dt.strftime("%Y-%m-%dT%H:%M:%S") + np.where(np.arange(80) < 40, "", "+00:00")
+    recording.assign(time=mixed).to_csv(folder / "zones.csv", index=False)
     holes = recording.copy()
     holes.loc[5, "x"] = np.nan
     holes.to_csv(folder / "holes.csv", index=False)
     run("fit", folder / "good.csv", "-o", folder / "model", "--draws", "2")
     run("assess", folder / "good.csv", "-m", folder / "model", "-o", folder / "assessed.csv")
+    run("fit", folder / "recording.csv", "-o", folder / "windows", "--window", "8", "--time", "time", "--columns", "x")
     pd.read_csv(folder / "assessed.csv").assign(bad=0).to_csv(folder / "one_class.csv", index=False)
     shutil.copytree(folder / "model", folder / "damaged")
     weights = next((folder / "damaged").glob("*.safetensors"))
@@ -294,3 +320,45 @@ def test_all_exit_codes_are_in_the_help_and_the_docs():
     for code, meaning in MEANINGS.items():
         assert f"{code.value} {meaning}" in told
         assert re.search(rf"\b{code.value}\b", listed.partition("\n\n")[0])
+
+
+def test_standard_input_is_called_so(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    done = run("assess", "-", "-m", "model", "-o", "out.csv", stdin="a,b\n1,2\n", code=FAILED)
+    assert done.stderr.startswith('DataError: standard input: no column "c"')
+
+
+def test_a_header_of_numbers_is_told_of(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    lines = Path("good.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "bare.csv").write_text("".join(lines[1:]))
+    told = run("fit", tmp_path / "bare.csv", "-o", tmp_path / "bare", "--draws", "2").stderr
+    assert "bare.csv: the header holds numbers only" in told
+    (tmp_path / "counted.csv").write_text("".join(["0,1,2\n", *lines[1:]]))
+    assert "header" not in run("fit", tmp_path / "counted.csv", "-o", tmp_path / "counted", "--draws", "2").stderr
+
+
+def test_how_times_are_written_is_remembered(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    how = ["--window", "8", "--time", "time", "--time-format", "%m/%d/%Y %I:%M:%S %p"]
+    run("fit", "american.csv", "-o", tmp_path / "model", *how)
+    run("assess", "american.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")["start"][1].startswith("2026-03-29 00:00:08")
+
+
+def test_windows_over_a_pause_are_told_of_with_the_flag(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    frame = pd.read_csv("recording.csv")[["time", "x"]]
+    frame.loc[45:, "time"] += 500
+    frame.to_csv(tmp_path / "pause.csv", index=False)
+    how = ["--window", "8", "--time", "time"]
+    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "model", *how).stdout
+    assert "1 window goes on over a pause, the longest of 501 s: with --longest-gap" in told
+    told = run("assess", tmp_path / "pause.csv", "-m", "windows", "-o", tmp_path / "found.csv").stderr
+    assert "1 window goes on over a pause, the longest of 501 s" in told
+    assert "--longest-gap: of `indubio fit`" in told
+    assert pd.read_csv(tmp_path / "found.csv")["notes"].fillna("").str.contains("pause: 501 s").sum() == 1
+    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "cut", *how, "--longest-gap", "5").stdout
+    assert "windows begin anew after 1 pause" in told

@@ -18,7 +18,7 @@ ELSEWHERE = ("server", "paper", "collections", "ensemble", "evaluation", "plots"
 IN_THE_FILE = {
     "alpha", "architecture", "by", "channels", "code_heads", "delta", "device", "good", "held_out", "highest",
     "highest_noise", "images", "kernels", "layout", "learning_rate", "lowest", "lowest_noise", "quantiles", "scale",
-    "short", "strides", "table", "time_format", "training", "units", "windowing", "noise", "layer_norm", "per",
+    "short", "strides", "table", "training", "units", "windowing", "noise", "layer_norm", "per",
     "reference", "unseen", "last_activation", "clip", "share", "members", "bootstrap", "threshold",
 }  # fmt: skip
 

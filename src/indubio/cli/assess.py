@@ -130,11 +130,14 @@ def assess(
     """
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext
+    from functools import reduce
+    from operator import add
 
     from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.flag_names import offered, with_flags
     from indubio.cli.label_words import LabelsSeen
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
@@ -143,6 +146,7 @@ def assess(
     from indubio.cli.unused_columns import tell_unused
     from indubio.errors import DataError
     from indubio.inputs.images import are_images
+    from indubio.inputs.windows import WindowReport, Windows
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
 
@@ -189,6 +193,7 @@ def assess(
         return
     assessor = Assessor.load(model, sha256=sha256)
     verdicts: Counter[str] = Counter()
+    cut: list[WindowReport] = []
     selecting = None if fdr is None else Selecting(fdr)
     watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)
     beside: AbstractContextManager[RecordingFiles | None] = nullcontext()
@@ -211,6 +216,7 @@ def assess(
                 else:
                     selecting.hold(table, found)
                 verdicts.update(found.verdict.tolist())
+                cut += [part.report] if isinstance(part, Windows) else []
                 watch.see(part, found)
                 if recording is not None:
                     recording.see(part, found)
@@ -221,6 +227,7 @@ def assess(
         labels.tell(path, reading)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
+    read = reduce(add, cut).told_of_pauses() if cut else []
     summary: dict[str, Any] = {"examples": verdicts.total()} | {
         name: verdicts[name] for name in ("INLIER", "ANOMALY", "REFER")
     }
@@ -228,12 +235,13 @@ def assess(
     if as_json:
         for known in (selecting, recording):
             summary |= {} if known is None else known.summary()
-        typer.echo(json_text(summary | {"out": out, "drift": drift or drifted}))
+        typer.echo(json_text(summary | {"out": out, "drift": drift or drifted, "read": "; ".join(read) or None}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
-        told = [line for known in (selecting, recording) if known is not None for line in known.words()]
+        told = [f"Read: {with_flags('; '.join(read) + '.', offered('assess'))}"] if read else []
+        told += [line for known in (selecting, recording) if known is not None for line in known.words()]
         for line in (*told, f"Drift: {drifted}."):
             console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):

@@ -88,7 +88,7 @@ def _data_section() -> list[str]:
         '# categorical = ["machine"]          # or a table: { machine = ["A", "B"] }',
         "#",
         "# ... or windows of a recording, wide (a column per sensor) or long (a row per value).",
-        '# layout = { kind = "wide", time = "time", group = "cycle" }',
+        '# layout = { kind = "wide", time = "time", group = "cycle" }     # time_format = "%m/%d/%Y %I:%M:%S %p"',
         '# layout = { kind = "long", time = "time", tag = "tag", value = "value", quality = "quality" }',
         '# windowing = { length = 60, step = 30, rate = 1.0, gaps = "hold", longest_gap = 5.0 }     # under [data]',
         "#",

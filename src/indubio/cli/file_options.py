@@ -82,3 +82,18 @@ def tell_files(files: "Sequence[Source]") -> None:
         console.print(f"{first[line]}{others}: {with_flags(line)}", soft_wrap=True)
     if len(counts) > MOST_TOLD:
         console.print(f"and {len(counts) - MOST_TOLD} other ways of writing.", soft_wrap=True)
+    if files and _header_of_numbers(names := files[0].schema.names):
+        console.print(
+            f"{files[0].name}: the header holds numbers only ({', '.join(names[:3])}). If it is a row, it is lost: "
+            "write a line with the names of the columns before it.",
+            soft_wrap=True,
+        )
+
+
+def _header_of_numbers(names: "Sequence[str]") -> bool:
+    """Whether a header looks like a row; columns that are just counted are no row."""
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        return False
+    return values not in ([*range(len(names))], [*range(1, len(names) + 1)])

@@ -94,12 +94,24 @@ def fit(
     rate: Annotated[
         float | None, typer.Option(help="Resample to so many samples a second.", rich_help_panel=WINDOWS)
     ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            help='How times are written, as for strptime: "%m/%d/%Y %I:%M:%S %p". Default: ISO 8601, 31.12.2026 14:05, '
+            "seconds.",
+            rich_help_panel=WINDOWS,
+        ),
+    ] = None,
     sort: Annotated[
         bool, typer.Option("--sort", help="Sort each file by group and time first.", rich_help_panel=WINDOWS)
     ] = False,
     gaps: Annotated[str | None, typer.Option(help="error, leave, hold or linear.", rich_help_panel=WINDOWS)] = None,
     longest_gap: Annotated[
-        float | None, typer.Option(help="Longest gap to bridge, in seconds.", rich_help_panel=WINDOWS)
+        float | None,
+        typer.Option(
+            help="Longest gap to bridge, in seconds; without --rate, windows begin anew after a longer pause.",
+            rich_help_panel=WINDOWS,
+        ),
     ] = None,
     tag: Annotated[
         str | None, typer.Option(help="Column of the tag, for one row per value.", rich_help_panel=WINDOWS)
@@ -255,6 +267,7 @@ def fit(
     count = POSTERIORS.get(kind, Posterior).COUNT or "draws"
     roles = _roles(columns, ids, time, group, label, anomaly, categorical)
     cut = {"window": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap, "tag": tag}
+    cut["time_format"] = time_format
     flags: dict[str, Any] = {
         "posterior": {"kind": kind if draws is not None else posterior, count: draws},
         "training": {"epochs": _epochs(epochs)},
@@ -276,7 +289,9 @@ def fit(
         "seed": seed,
         "data": _images(size, colour, roles | cut)
         if are_images(source)
-        else _windows(roles, tag, value, quality, window, step, rate, gaps, longest_gap, sort)
+        else _windows(
+            roles | {"time_format": time_format}, tag, value, quality, window, step, rate, gaps, longest_gap, sort
+        )
         if window is not None
         else {"table": roles},
     }
@@ -474,7 +489,7 @@ def _windows(
     if roles["categorical"] is not None:
         raise ConfigError("--categorical is for tables, and windows are of numbers: pass such a column as --id.")
     long = {"kind": "long", "tag": tag, "value": value, "quality": quality}
-    beside = {name: roles[name] for name in ("time", "group", "ids", "label", "anomaly_values")}
+    beside = {name: roles[name] for name in ("time", "time_format", "group", "ids", "label", "anomaly_values")}
     beside["ordered"] = False if sort else None
     layout = {"sensors": roles["columns"]} | beside | (long if tag else {"kind": "wide"})
     windowing = {"length": window, "step": step, "rate": rate, "gaps": gaps, "longest_gap": longest_gap}
@@ -486,6 +501,7 @@ def _tell(
 ) -> None:
     import numpy as np
 
+    from indubio.cli.flag_names import with_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
@@ -497,7 +513,7 @@ def _tell(
     cut = data.report if isinstance(data, Windows) else None
     cut = data.outline.report if isinstance(data, ExampleStream) else cut
     own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
-    told = {
+    told: dict[str, Any] = {
         "model": str(out),
         "examples": detector.n_training_,
         "shape": list(detector.input_shape_),
@@ -550,7 +566,7 @@ def _tell(
             soft_wrap=True,
         )
     if told["read"]:
-        console.print(f"Read: {told['read']}.", soft_wrap=True)
+        console.print(f"Read: {with_flags(told['read'])}.", soft_wrap=True)
     if detector.findings_:
         console.print("Before you rely on it:", style="bold")
     for finding in detector.findings_:

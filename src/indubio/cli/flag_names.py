@@ -55,6 +55,7 @@ FLAGS = {
     "tag": "--tag",
     "thousands": "--thousands",
     "time": "--time",
+    "time_format": "--time-format",
     "tls_ca": "--tls-ca",
     "tls_cert": "--tls-cert",
     "tls_key": "--tls-key",
@@ -72,15 +73,43 @@ _NAMED = re.compile(
 )
 
 
-def with_flags(message: str) -> str:
-    """The message with flags for parameters: --gaps hold for gaps="hold", --rate for `rate`."""
+def offered(command: str) -> frozenset[str]:
+    """The flags that a command has; none for what is no command."""
+    from typer.main import get_command
+
+    from indubio.cli.app import app
+
+    known = getattr(get_command(app), "commands", {}).get(command)
+    return frozenset() if known is None else frozenset(flag for one in known.params for flag in one.opts)
+
+
+def with_flags(message: str, flags: frozenset[str] = frozenset()) -> str:
+    """The message with flags for parameters: --gaps hold for gaps="hold", --rate for `rate`.
+
+    A command that takes a model reads files as the model does, and lacks the flags that say how: then it is said what
+    to do instead.
+
+    Args:
+        message: that names parameters.
+        flags: of the command that was called.
+    """
+    named: dict[str, None] = {}
 
     def flag(found: re.Match[str]) -> str:
         name = found["name"] or found["bare"]
         if found["name"] and (switch := SWITCHES.get(f"{name}={found['value']}")):
+            named[switch] = None
             return switch
         if name not in FLAGS or found["value"] in ("True", "False"):
             return found[0]
+        named[FLAGS[name]] = None
         return FLAGS[name] if found["bare"] else f"{FLAGS[name]} {quote(found['value'].strip(QUOTES))}"
 
-    return _NAMED.sub(flag, message)
+    told = _NAMED.sub(flag, message)
+    lacking = [name for name in named if name not in flags] if "--model" in flags else []
+    if not lacking:
+        return told
+    return (
+        f"{told} ({', '.join(lacking)}: of `indubio fit`, and the model remembers it. Mend the file, or fit again with "
+        "it.)"
+    )

@@ -311,12 +311,12 @@ def _sample_medians(
 ) -> Float[np.ndarray, " features"]:
     absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(smallest)
     if absent.any():
-        name = outline.schema.encoded_names[int(np.argmax(absent))]
+        name = outline.schema.encoded_columns[int(np.argmax(absent))]
         raise DataError(
             f'column "{name}" is missing from nearly all examples: none '
             f"of {len(sample)} chosen at random has it, so its median is not known. Leave the column out."
         )
-    return medians(sample)
+    return medians(sample, outline.schema.encoded_columns)
 
 
 def _no_examples(what: str) -> ConfigError:

@@ -1,19 +1,28 @@
 """Missing values: refused by default, or replaced by the training median of the feature or sensor."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import DataError
 
 
-def medians(rows: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " features"]:
-    """Median of every feature, or of every sensor or channel over all time or pixels, of the values that are there."""
+def medians(
+    rows: Float[np.ndarray, "examples ..."], columns: Sequence[str] | None = None
+) -> Float[np.ndarray, " features"]:
+    """Median of every feature, or of every sensor or channel over all time or pixels, of the values that are there.
+
+    Args:
+        rows: NaN where missing.
+        columns: name of the column that each feature is of, for messages; None numbers them.
+    """
     axes = tuple(range(rows.ndim - 1))
     absent = np.isnan(rows).all(axis=axes)
     if absent.any():
-        raise DataError(
-            f"column {int(np.argmax(absent))} has no value at all, so it has no median. Leave the column out."
-        )
+        place = int(np.argmax(absent))
+        name = place if columns is None else f'"{columns[place]}"'
+        raise DataError(f"column {name} has no value at all, so it has no median. Leave the column out.")
     return np.asarray(np.nanmedian(rows, axis=axes))
 
 

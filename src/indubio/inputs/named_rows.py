@@ -47,7 +47,13 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
         if not data.features.num_rows:
             raise DataError("there are no rows.")
         encoded = schema.encode(data.features)
-        return Rows(values=encoded.values, names=schema.encoded_names, unseen=encoded.unseen, place=data.places)
+        return Rows(
+            values=encoded.values,
+            names=schema.encoded_names,
+            columns=encoded.columns,
+            unseen=encoded.unseen,
+            place=data.places,
+        )
     called, what = (data.channels, "channels") if isinstance(data, Images) else (data.sensors, "sensors")
     if sorted(called) != sorted(schema.names):
         raise ShapeError(
@@ -56,7 +62,8 @@ def named_rows(data: NamedExamples, schema: Schema) -> Rows:
     if not len(data.values):
         raise DataError(f"there are no {'images' if isinstance(data, Images) else 'windows'}.")
     order = [called.index(name) for name in schema.names]
-    return Rows(values=data.values[..., order], names=schema.names)
+    pauses = data.pauses if isinstance(data, Windows) else None
+    return Rows(values=data.values[..., order], names=schema.names, pauses=pauses)
 
 
 def named_examples(data: NamedExamples, schema: Schema) -> Rows:

@@ -14,6 +14,7 @@ from indubio.errors import DataError
 from indubio.inputs.checks import require_finite
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
+from indubio.inputs.pauses import pause_notes
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
@@ -52,14 +53,18 @@ class Rows:
     Args:
         values: (N, D), (N, L, K) or (N, H, W, C), NaN where a value is missing.
         names: of the features, sensors or channels, where they have names.
+        columns: of the table, which each feature is of; None where they are the features.
         unseen: per example, the categories that were not in the training data, else "".
         beside: what came with them.
         place: where the i-th is, for error messages; None numbers them.
+        pauses: seconds of the longest pause within each window, 0 for none; None where times are not known.
     """
 
     values: Float[np.ndarray, "examples ..."]
     names: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
     unseen: Shaped[np.ndarray, " examples"] | None = None
+    pauses: Float[np.ndarray, " examples"] | None = None
     beside: Beside = NOTHING
     place: Place | None = None
 
@@ -70,7 +75,15 @@ class Rows:
         """The rows at these places, without what came beside them."""
         unseen = None if self.unseen is None else self.unseen[places]
         place = None if self.place is None else partial(_place_of, self.place, places)
-        return Rows(values=self.values[places], names=self.names, unseen=unseen, place=place)
+        pauses = None if self.pauses is None else self.pauses[places]
+        return Rows(
+            values=self.values[places],
+            names=self.names,
+            columns=self.columns,
+            unseen=unseen,
+            place=place,
+            pauses=pauses,
+        )
 
 
 def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
@@ -153,8 +166,8 @@ class Intake:
             spectra: what makes features of windows; None takes them as they are.
             rate: samples per second of windows, where it is known.
         """
-        require_finite(rows.values, rows.names, missing_allowed=missing != "error", place=rows.place)
-        middle = None if missing == "error" else medians(rows.values)
+        require_finite(rows.values, rows.columns or rows.names, missing_allowed=missing != "error", place=rows.place)
+        middle = None if missing == "error" else medians(rows.values, rows.columns or rows.names)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
         features, fitted = rows.values, None
         if spectra is not None:
@@ -195,7 +208,9 @@ class Intake:
 
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
-        require_finite(rows.values, rows.names, missing_allowed=self.missing != "error", place=rows.place)
+        require_finite(
+            rows.values, rows.columns or rows.names, missing_allowed=self.missing != "error", place=rows.place
+        )
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)
@@ -206,6 +221,8 @@ class Intake:
             said = [english("unseen: {names}", names=one) if one else "" for one in rows.unseen]
             notes = joined_notes(notes, np.array(said, dtype=object))
             bad = bad | new
+        if rows.pauses is not None and rows.pauses.any():
+            notes = joined_notes(notes, pause_notes(rows.pauses))
         if self.quality is not None:
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, _sensor_names(rows)))
         outside = np.zeros(len(rows.values), dtype=bool)

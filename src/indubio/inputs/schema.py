@@ -54,10 +54,12 @@ class Encoded:
     Args:
         values: numbers and one-hot columns; NaN where a value is missing.
         unseen: per example, the categories that the training data did not have, such as "colour=green"; else "".
+        columns: of the table, which each feature is of.
     """
 
     values: Float[np.ndarray, "examples features"]
     unseen: Shaped[np.ndarray, " examples"]
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -110,21 +112,27 @@ class Schema:
         """Names of the matrix columns: numbers keep theirs, categories become one column each."""
         return tuple(name for column in self.columns for name in column.encoded)
 
+    @cached_property
+    def encoded_columns(self) -> tuple[str, ...]:
+        """The column of the table that each matrix column is of."""
+        return tuple(column.name for column in self.columns for _ in column.encoded)
+
     def encode(self, table: pa.Table) -> Encoded:
         """The table as a matrix with the columns of the training data."""
         self._check(table)
         values = np.empty((table.num_rows, len(self.encoded_names)))
         unseen = np.full(table.num_rows, "", dtype=object)
-        at = 0
+        at, columns = 0, list[str]()
         for column in self.columns:
             width = len(column.encoded)
+            columns += [column.name] * width
             if column.kind == "number":
                 values[:, at] = _numbers(table.column(column.name))
             else:
                 new = _one_hot(table.column(column.name), column, values[:, at : at + width])
                 _note(unseen, new)
             at += width
-        return Encoded(values, unseen)
+        return Encoded(values, unseen, tuple(columns))
 
     def _check(self, table: pa.Table) -> None:
         known, types = [c.name for c in self.columns], dict(zip(table.column_names, table.schema.types, strict=True))

@@ -261,6 +261,11 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int, unlabelled: bo
     """One file, so many rows at a time."""
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
+    if "" in wanted and pa.types.is_null(file.schema.field("").type):
+        raise DataError(
+            f"{file.name}: a column has no name and no values: lines end with a separator. Remove it, or name the "
+            "other columns by `columns`."
+        )
     taken = {*roles.passed, roles.label, *roles.categorical}
     refuse_spoilt(
         file, [name for name in wanted if name not in taken], english("name the column in `categorical` or `ids`")

@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
-from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.errors import DataError, ShapeError
+from indubio.inputs.pauses import duration, longest_pauses
 from indubio.settings import AtLeastOne, Positive, Settings
 
 T = TypeVar("T")
 Gaps = Literal["error", "leave", "hold", "linear"]
 TOGETHER = 0.5  # share of the time of groups in which another is recorded too; above it they are machines
 FEWEST_OF_MACHINE = 10  # windows, two for each of the usual folds
+TICKS = 1e9  # of a time stamp, per second
 JITTER = 1.5  # sample periods between two values; up to here it is jitter, from here on a sample was lost
 
 
@@ -39,7 +41,9 @@ class Windowing(Settings):
             the next value, and holds the last one at the end of a group.
         longest_gap: seconds. "hold": greatest age of a held value. "linear": longest gap that is bridged, a longer
             one stays missing as a whole. None sets no limit to these two. "error" and "leave", with `rate` only: how
-            far apart two values may be before there is a gap; None is one and a half sample periods.
+            far apart two values may be before there is a gap; None is one and a half sample periods. Without `rate`,
+            whatever `gaps` says: after a longer pause between two rows windows begin anew, so that none goes on over
+            it; None lets them, and says which did.
         short: groups without a full window are in the report ("report") or refused ("error").
     """
 
@@ -49,14 +53,6 @@ class Windowing(Settings):
     gaps: Gaps = "error"
     longest_gap: Positive | None = None
     short: Literal["report", "error"] = "report"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.longest_gap is not None and self.rate is None and self.gaps in ("error", "leave"):
-            raise ConfigError(
-                f'`longest_gap` has no meaning with gaps="{self.gaps}" and no rate: every empty cell is a gap then. '
-                'Set `rate`, or gaps="hold" or "linear".'
-            )
 
     @property
     def stride(self) -> int:
@@ -69,6 +65,11 @@ class Windowing(Settings):
         if self.longest_gap is not None:
             return self.longest_gap
         return np.inf if self.rate is None or self.gaps in ("hold", "linear") else JITTER / self.rate
+
+    @property
+    def longest_step(self) -> float:
+        """Seconds from one row to the next beyond which windows begin anew, infinity for never."""
+        return np.inf if self.rate is not None or self.longest_gap is None else self.longest_gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +101,15 @@ class WindowReport:
     Args:
         groups: how many groups there were.
         short: the groups that gave no window.
-        left_over: samples after the last window of the other groups.
+        left_over: samples after the last window of the other groups, and before pauses after which windows begin anew.
         held: per sensor, samples that repeat an older value because none came since the sample before.
         interpolated: per sensor, samples on a line because no value came since the sample before.
         bad: per sensor, values recorded with bad quality, and infinite ones; they are never used.
         missing: per sensor, samples that have no value.
         labelled: windows that were left out because they hold samples that are labelled as anomalies.
+        pauses: pauses longer than `longest_gap`, after which windows begin anew.
+        over_pauses: windows that go on over a pause.
+        longest_pause: within a window, in seconds.
     """
 
     groups: int
@@ -116,6 +120,9 @@ class WindowReport:
     bad: Mapping[str, int]
     missing: Mapping[str, int]
     labelled: int = 0
+    pauses: int = 0
+    over_pauses: int = 0
+    longest_pause: float = 0.0
 
     def __add__(self, other: "WindowReport") -> "WindowReport":
         def summed(name: str) -> dict[str, int]:
@@ -127,6 +134,9 @@ class WindowReport:
             short=self.short + other.short,
             left_over=self.left_over + other.left_over,
             labelled=self.labelled + other.labelled,
+            pauses=self.pauses + other.pauses,
+            over_pauses=self.over_pauses + other.over_pauses,
+            longest_pause=max(self.longest_pause, other.longest_pause),
             **{name: summed(name) for name in ("held", "interpolated", "bad", "missing")},
         )
 
@@ -142,7 +152,17 @@ class WindowReport:
             parts += [f"{name}: {', '.join(counts)}"] if counts else []
         if self.labelled:
             parts.append(f"{self.labelled} windows left out that hold samples labelled as anomalies")
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.told_of_pauses()])
+
+    def told_of_pauses(self) -> list[str]:
+        """What there is to say of pauses."""
+        told = [f"windows begin anew after {self.pauses} pause{'s'[: self.pauses > 1]}"] if self.pauses else []
+        if self.over_pauses:
+            told.append(
+                f"{self.over_pauses} window{'s go' if self.over_pauses > 1 else ' goes'} on over a pause, the longest "
+                f"of {duration(self.longest_pause)}: with `longest_gap` in seconds windows begin anew after it"
+            )
+        return told
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,6 +179,9 @@ class Windows:
         bad_share: share of each window's samples that are labelled as anomalies; None without labels.
         passed: one row per window with the columns that are passed through: their values at the window's first
             sample; None where there are none.
+        first: number of each window's first sample within its group; None where it is not known.
+        times: of all samples, nanoseconds or seconds as `origin` says; None without times, and where the recording was
+            resampled: samples are 1 / `rate` apart then.
     """
 
     values: Float[np.ndarray, "windows length sensors"]
@@ -168,6 +191,8 @@ class Windows:
     report: WindowReport
     bad_share: Float[np.ndarray, " windows"] | None = None
     passed: pa.Table | None = None
+    first: Int[np.ndarray, " windows"] | None = None
+    times: Shaped[np.ndarray, "windows length"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -176,6 +201,13 @@ class Windows:
     def labels(self) -> Bool[np.ndarray, " windows"] | None:
         """True for a window that holds any sample labelled as an anomaly; None without labels."""
         return None if self.bad_share is None else self.bad_share > 0
+
+    @property
+    def pauses(self) -> Float[np.ndarray, " windows"] | None:
+        """Seconds of the longest pause within each window, 0 for none; None where times are not known."""
+        if self.times is None:
+            return None
+        return longest_pauses(self.times, ticks_per_second(self.origin.column("start").type))
 
     @property
     def beside(self) -> pa.Table:
@@ -243,6 +275,8 @@ class Windows:
             origin=self.origin.take(places),
             bad_share=None if self.bad_share is None else self.bad_share[chosen],
             passed=None if self.passed is None else self.passed.take(places),
+            first=None if self.first is None else self.first[chosen],
+            times=None if self.times is None else self.times[chosen],
         )
 
     @classmethod
@@ -270,7 +304,14 @@ class Windows:
             report=report,
             bad_share=_all_or_none([part.bad_share for part in parts], np.concatenate),
             passed=_all_or_none([part.passed for part in parts], _one_table),
+            first=_all_or_none([part.first for part in parts], np.concatenate),
+            times=_all_or_none([part.times for part in parts], np.concatenate),
         )
+
+
+def ticks_per_second(kind: pa.DataType) -> float:
+    """How many of the numbers that times of this type are held as make a second."""
+    return TICKS if pa.types.is_timestamp(kind) else 1.0
 
 
 def _one_table(tables: Sequence[pa.Table]) -> pa.Table:

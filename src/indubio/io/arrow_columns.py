@@ -77,7 +77,7 @@ def times(
     elif is_text(column.type) and len(column) and (dotted := _dotted(column[0].as_py())):
         column = _formatted(column, dotted, name, place)
     elif is_text(column.type) and len(column):
-        column = _parsed(column, _spelled(column[0].as_py()), name, place, "a time (ISO 8601, or seconds)")
+        column = _iso(column, name, place)
     kind = _clock(column.type)
     if kind is None:
         raise DataError(f'{place(0)}: column "{name}" holds {column.type}, not times.')
@@ -102,6 +102,40 @@ def _dotted(text: str) -> str | None:
     # A fraction may be missing on some lines, also on the first.
     clock = "" if match["minutes"] is None else " %H:%M" if match["seconds"] is None else " %H:%M:%S"
     return f"%d.%m.%Y{clock}" + (f"{match['mark'] or '.'}%f" if match["seconds"] else "")
+
+
+def _iso(column: pa.Array, name: str, place: Place) -> pa.Array:
+    kind = _spelled(column[0].as_py())
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(column.to_pylist()):
+            other = _spelled(value)
+            if (
+                other != kind
+                and pa.types.is_timestamp(kind)
+                and pa.types.is_timestamp(other)
+                and _is_time(value, other)
+            ):
+                with_zone, without = ("this one", "the first") if other.tz else ("the first", "this one")
+                raise DataError(
+                    f'{place(row)}, column "{name}": {value!r} and the first, {column[0].as_py()!r}, are different '
+                    f"kinds of time: {with_zone} says its time zone, {without} does not. Write all of them in one way."
+                ) from None
+            if not _is_time(value, kind):
+                raise DataError(
+                    f'{place(row)}, column "{name}": {value!r} is not a time (ISO 8601, or seconds). Say how times are '
+                    'written by `time_format`, such as "%m/%d/%Y %I:%M:%S %p" or "%d.%m.%Y %H:%M:%S".'
+                ) from None
+        raise
+
+
+def _is_time(text: str, kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(text).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _spelled(text: str) -> pa.DataType:

@@ -6,6 +6,7 @@ columns mean is not known here.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ __all__ = [
     "Source",
     "TableSource",
     "files_of",
+    "known_as",
     "natural_order",
     "opened",
 ]
@@ -41,6 +43,19 @@ ENDINGS = (*TEXT_ENDINGS, ".parquet", *EXCEL_ENDINGS, *_COMPRESSED)
 # What in a folder is a table only if there is no other: a .txt may be a note, a spreadsheet a summary.
 PERHAPS = (".txt", ".tsv", *EXCEL_ENDINGS, *(one for one in _COMPRESSED if not one.startswith(".csv")))
 SURE_ENDINGS = tuple(one for one in ENDINGS if one not in PERHAPS)
+
+
+_KNOWN_AS: dict[str, str] = {}  # files of ours, by the name that people know their content by
+
+
+@contextmanager
+def known_as(path: Path, name: str) -> Iterator[None]:
+    """For as long as the block runs, messages call this file so: people never heard of a temporary one."""
+    _KNOWN_AS[str(path)] = name
+    try:
+        yield
+    finally:
+        del _KNOWN_AS[str(path)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +95,13 @@ def opened(source: Any, file_format: FileFormat | None = None) -> list[Source]:
 
 def _file(path: Path | RemotePath, label: str, wanted: FileFormat) -> FileSource:
     kind, compression = ending(path.name)
+    name = _KNOWN_AS.get(str(path), str(path))
     if kind in TEXT_ENDINGS:
-        return CsvSource(str(path), label, path, wanted)
+        return CsvSource(name, label, path, wanted)
     if kind == ".parquet" and compression is None:
-        return ParquetSource(str(path), label, path)
+        return ParquetSource(name, label, path)
     if kind in EXCEL_ENDINGS and compression is None:
-        return ExcelSource(str(path), label, path, wanted)
+        return ExcelSource(name, label, path, wanted)
     known = [*TEXT_ENDINGS, ".parquet", *EXCEL_ENDINGS]
     raise DataError(
         english(

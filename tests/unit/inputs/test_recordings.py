@@ -47,6 +47,8 @@ def same(left, right):
     assert left.origin.equals(right.origin)
     assert left.report == right.report
     assert (left.sensors, left.rate) == (right.sensors, right.rate)
+    np.testing.assert_array_equal(left.first, right.first)
+    np.testing.assert_array_equal(left.times, right.times)
 
 
 # What can be read
@@ -388,6 +390,7 @@ def test_resampling_a_wide_recording_agrees_with_a_plain_loop(rows, gaps, rate, 
 WINDOWINGS = {
     "rows": Windowing(length=4, step=3, gaps="leave"),
     "rows apart": Windowing(length=3, step=5, gaps="leave"),
+    "rows between pauses": Windowing(length=3, step=5, gaps="leave", longest_gap=0.35),
     "rows held": Windowing(length=4, gaps="hold", longest_gap=0.35),
     "rows on lines": Windowing(length=4, step=2, gaps="linear"),
     "rows on short lines": Windowing(length=4, step=2, gaps="linear", longest_gap=0.35),

@@ -276,3 +276,16 @@ def test_training_data_is_uploaded_in_whatever_it_is_written(
     new = {version.version: version for version in server.service.registry.known("press")}[job.result["version"]]
     rows = read_table(good_rows(7, seed=6))
     np.testing.assert_array_equal(load(Path(new.path)).nll(rows), load(tmp_path / "plain").nll(rows))
+
+
+def test_an_upload_that_cannot_be_read_is_called_by_its_own_name(reviewed: tuple[Running, Path]) -> None:
+    server, _ = reviewed
+    with logged_in(server, "eve") as eve:
+        files = {"training": ("C:\\runs\\week 7.csv", b"something\n1\n2\n")}
+        eve.post("/review/models/press/retrain", data={"token": token(eve)}, files=files)
+        while 'class="job running"' in eve.get("/review/models").text:
+            time.sleep(0.1)
+    job = server.store.read(all_jobs)[0]
+    assert job.status is JobStatus.FAILED
+    assert "week 7.csv: no column" in str(job.message)
+    assert "indubio-job" not in str(job.message)

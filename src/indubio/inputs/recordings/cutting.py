@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int, Shaped
 from numpy.lib.stride_tricks import sliding_window_view
 
-from indubio.inputs.windows import ShortGroup, Windowing, WindowReport, Windows
+from indubio.inputs.windows import ShortGroup, Windowing, WindowReport, Windows, ticks_per_second
+
+ROUNDING = 1 + 1e-4  # a gap this little longer than the longest is not longer: differences of stamps are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ class Samples:
 
 
 def joined_labels(*parts: np.ndarray | None) -> np.ndarray | None:
-    """Labels, or shares of them, one part after the other; None without labels."""
+    """Labels, shares of them, or times, one part after the other; None where there are none."""
     known = [part for part in parts if part is not None]
     return np.concatenate(known) if known else None
 
@@ -89,7 +92,7 @@ class Tally:
         self._clear()
 
     def _clear(self) -> None:
-        self.groups, self.left_over = 0, 0
+        self.groups, self.left_over, self.pauses = 0, 0, 0
         self.short: list[ShortGroup] = []
         self.held, self.interpolated, self.bad, self.missing = np.zeros((4, len(self._sensors)), dtype=np.int64)
 
@@ -99,20 +102,23 @@ class Tally:
             name: dict(zip(self._sensors, map(int, getattr(self, name)), strict=True))
             for name in ("held", "interpolated", "bad", "missing")
         }
-        report = WindowReport(groups=self.groups, short=tuple(self.short), left_over=self.left_over, **counts)
+        counts |= {name: getattr(self, name) for name in ("groups", "left_over", "pauses")}
+        report = WindowReport(short=tuple(self.short), **counts)
         self._clear()
         return report
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Windows of one group; `values` is a view into the samples, so that overlapping windows take no memory yet."""
+    """Windows of one group; `values` and `times` are views, so that overlapping windows take no memory yet."""
 
     values: Float[np.ndarray, "windows length sensors"]
     start: Shaped[np.ndarray, " windows"]
     end: Shaped[np.ndarray, " windows"]
     file: Int[np.ndarray, " windows"]
     group: Any
+    first: Int[np.ndarray, " windows"]
+    times: Shaped[np.ndarray, "windows length"] | None
     bad_share: Float[np.ndarray, " windows"] | None = None
     passed: pa.Table | None = None
 
@@ -128,22 +134,55 @@ class Cut:
             self.end[part],
             self.file[part],
             self.group,
+            self.first[part],
+            None if self.times is None else self.times[part],
             None if self.bad_share is None else self.bad_share[part],
             None if self.passed is None else self.passed.slice(first, end - first),
         )
 
 
 class Cutter:
-    """Cuts the samples of one group."""
+    """Cuts the samples of one group; after a pause longer than `longest_gap` it begins anew.
 
-    def __init__(self, windowing: Windowing, group: Any) -> None:
+    Args:
+        windowing: how windows are cut.
+        group: id of the group.
+        time_type: of the samples' times; None where there are none.
+    """
+
+    def __init__(self, windowing: Windowing, group: Any, time_type: pa.DataType | None) -> None:
         self._length, self._stride, self._group = windowing.length, windowing.stride, group
+        self._timed = time_type is not None and windowing.rate is None
+        ticks = 1.0 if time_type is None else ticks_per_second(time_type)
+        self._longest_step = windowing.longest_step * ticks * ROUNDING
         self._tail: Samples | None = None
         self._skip = 0  # samples between two windows that are further apart than they are long
-        self.samples, self.windows = 0, 0
+        self._reached = 0  # number of the sample after the last window, or after a pause
+        self._latest: Any = None  # time of the last sample
+        self.samples, self.windows, self.pauses = 0, 0, 0
+        self.left_over = 0  # samples before pauses that no window took
 
-    def cut(self, new: Samples) -> Cut | None:
+    def cut(self, new: Samples) -> Iterator[Cut]:
         """The windows that are full now."""
+        if not len(new):
+            return
+        breaks: list[int] = []
+        if np.isfinite(self._longest_step):
+            before = new.at[:1] if self._latest is None else np.asarray([self._latest])
+            breaks = np.flatnonzero(np.diff(np.concatenate([before, new.at])) > self._longest_step).tolist()
+        self._latest = new.at[-1]
+        for first, end in pairwise(sorted({0, *breaks, len(new)})):
+            if first in breaks:
+                self._begin_anew()
+            if (cut := self._cut(new.before(end).since(first))) is not None:
+                yield cut
+
+    def _begin_anew(self) -> None:
+        self.pauses += 1
+        self.left_over += max(0, self.samples - self._reached)
+        self._reached, self._tail, self._skip = self.samples, None, 0
+
+    def _cut(self, new: Samples) -> Cut | None:
         self.samples += len(new)
         samples = new if self._tail is None else self._tail.followed_by(new)
         dropped = min(self._skip, len(samples))
@@ -156,18 +195,24 @@ class Cutter:
         self._skip += max(0, count * self._stride - len(samples))
         self.windows += count
         starts = np.arange(count) * self._stride
-        views = sliding_window_view(samples.values, self._length, axis=0)[starts[0] : starts[-1] + 1 : self._stride]
+        numbers = self.samples - len(samples) + starts
+        self._reached = int(numbers[-1]) + self._length
         ends = starts + self._length - 1
         labelled = samples.labelled
         return Cut(
-            views.transpose(0, 2, 1),
+            self._views(samples.values, starts).transpose(0, 2, 1),
             samples.at[starts],
             samples.at[ends],
             samples.file[starts],
             self._group,
+            numbers,
+            self._views(samples.at, starts) if self._timed else None,
             None if labelled is None else sliding_window_view(labelled, self._length)[starts].mean(axis=1),
             None if samples.passed is None else samples.passed.take(pa.array(starts)),
         )
+
+    def _views(self, samples: np.ndarray, starts: Int[np.ndarray, " windows"]) -> np.ndarray:
+        return sliding_window_view(samples, self._length, axis=0)[starts[0] : starts[-1] + 1 : self._stride]
 
     @property
     def needed(self) -> int:
@@ -181,18 +226,23 @@ class Cutter:
 
     def state(self) -> dict[str, Any]:
         """What it has to remember from piece to piece: numbers and arrays."""
-        tail = None if self._tail is None else self._tail.state()
-        return {"tail": tail, "skip": self._skip, "samples": self.samples, "windows": self.windows}
+        return {
+            "tail": None if self._tail is None else self._tail.state(),
+            "skip": self._skip,
+            "samples": self.samples,
+            "windows": self.windows,
+            "latest": None if self._latest is None else np.asarray(self._latest),
+        }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._tail = None if state["tail"] is None else Samples(*state["tail"])
         self._skip, self.samples, self.windows = state["skip"], state["samples"], state["windows"]
+        self._latest = None if state.get("latest") is None else state["latest"][()]
 
-    @property
-    def left_over(self) -> int:
-        """Samples after the last window."""
-        return self.samples - ((self.windows - 1) * self._stride + self._length if self.windows else 0)
+    def finish(self) -> None:
+        """Count the samples after the last window, at the end of the group."""
+        self.left_over += max(0, self.samples - self._reached)
 
 
 class Collector:
@@ -242,7 +292,7 @@ class Collector:
                 self._pending.appendleft(later)
             cuts.append(cut)
             count -= len(cut.values)
-        return Windows(
+        windows = Windows(
             values=np.concatenate([cut.values for cut in cuts]),
             sensors=self._sensors,
             rate=self._rate,
@@ -250,7 +300,13 @@ class Collector:
             report=self._tally.taken(),
             bad_share=joined_labels(*(cut.bad_share for cut in cuts)),
             passed=joined_columns(*(cut.passed for cut in cuts)),
+            first=np.concatenate([cut.first for cut in cuts]),
+            times=joined_labels(*(cut.times for cut in cuts)),
         )
+        if (pauses := windows.pauses) is None or not pauses.any():
+            return windows
+        over, longest = int(np.count_nonzero(pauses)), float(pauses.max())
+        return replace(windows, report=replace(windows.report, over_pauses=over, longest_pause=longest))
 
     def _origin(self, cuts: Sequence[Cut], time_type: pa.DataType) -> pa.Table:
         which = np.repeat(np.arange(len(cuts)), [len(cut.values) for cut in cuts])

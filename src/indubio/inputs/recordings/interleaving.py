@@ -46,9 +46,12 @@ def require_one_machine(source: Source, layout: Wide | Long) -> None:
         if 2 <= machine.max() + 1 <= min(MOST, len(machine) // 4) and (
             (stamps is not None and _parts(stamps, machine)) or (name in text and _takes_turns(machine))
         ):
-            seen = quoted(plain(batch.column(name)).cast(pa.string()).slice(0, 3).to_pylist())
+            values = plain(batch.column(name)).cast(pa.string())
+            turns = _takes_turns(machine)
+            seen = quoted((values if turns else values.unique()).slice(0, 3).to_pylist())
             raise DataError(
-                f'{source.name}: rows of several machines or runs take turns: column "{name}" begins with {seen}. '
+                f"{source.name}: there are rows of several machines or runs{', which take turns' if turns else ''}: "
+                f'column "{name}" {"begins with" if turns else "holds"} {seen}. '
                 f'Windows must not mix them: say group="{name}", or pass it through among `ids` if it is no machine.'
             )
 

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
 from indubio.inputs.recordings.cutting import Samples, Tally, joined_columns, joined_labels
-from indubio.inputs.recordings.sampling import TICKS, Piece, RecordingSampler
-from indubio.inputs.windows import Windowing
+from indubio.inputs.recordings.sampling import Piece, RecordingSampler
+from indubio.inputs.windows import TICKS, Windowing
 
 SLACK = 1e-3  # sample periods; stamps are rounded, and one this little after the sampling time still counts
 SAMPLES_AT_ONCE = 2**16  # a gap of a weekend may hold millions

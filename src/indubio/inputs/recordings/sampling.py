@@ -14,11 +14,8 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Int, Shaped
 
-from indubio.inputs.recordings.cutting import Samples, Tally
-from indubio.inputs.windows import Windowing
-
-ROUNDING = 1 + 1e-4  # a gap this little longer than the longest is not longer: differences of stamps are rounded
-TICKS = 1e9  # of a time stamp, per second
+from indubio.inputs.recordings.cutting import ROUNDING, Samples, Tally
+from indubio.inputs.windows import Windowing, ticks_per_second
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +56,7 @@ class Piece:
     def seconds(self, base: float) -> Float[np.ndarray, " rows"]:
         """Time since `base`, which is a stamp."""
         assert self.time is not None
-        passed = (self.time - base).astype(np.float64)
-        return passed / TICKS if pa.types.is_timestamp(self.time_type) else passed
+        return (self.time - base).astype(np.float64) / ticks_per_second(self.time_type)
 
 
 class RecordingSampler(ABC):

@@ -131,7 +131,7 @@ def _streamed(
         any_windows = True
         yield windows
     if not any_windows:
-        raise DataError(_nothing(tally.short, windowing))
+        raise DataError(_nothing(tally.short, tally.pauses, windowing))
 
 
 def _cuts(
@@ -181,7 +181,7 @@ class _Group:
         self._group, self._label, self._windowing, self._tally = piece.group, label, windowing, tally
         sampler = RowSampler if windowing.rate is None else GridSampler
         self._sampler = sampler(windowing, sensors, tally)
-        self._cutter = Cutter(windowing, piece.group)
+        self._cutter = Cutter(windowing, piece.group, None if piece.time is None else piece.time_type)
         self._latest: Any = None
 
     def cut(self, piece: Piece) -> Iterator[Cut]:
@@ -193,6 +193,8 @@ class _Group:
     def finished(self) -> Iterator[Cut]:
         """The last windows; the group goes to the report."""
         yield from self._windows_of(self._sampler.finish())
+        self._cutter.finish()
+        self._tally.pauses += self._cutter.pauses
         if self._cutter.windows:
             self._tally.groups += 1
             self._tally.left_over += self._cutter.left_over
@@ -202,9 +204,7 @@ class _Group:
 
     def _windows_of(self, blocks: Iterator[Samples]) -> Iterator[Cut]:
         for samples in blocks:
-            cut = self._cutter.cut(samples)
-            if cut is not None:
-                yield cut
+            yield from self._cutter.cut(samples)
 
     def _check_order(self, piece: Piece) -> None:
         if piece.time is None:
@@ -232,10 +232,15 @@ def _too_short(group: ShortGroup, windowing: Windowing, tally: Tally) -> None:
     tally.short.append(group)
 
 
-def _nothing(groups: Sequence[ShortGroup], windowing: Windowing) -> str:
+def _nothing(groups: Sequence[ShortGroup], pauses: int, windowing: Windowing) -> str:
     longest = max(groups, key=lambda group: group.samples)
     if longest.samples == 0:
         return f"{longest}: there are no rows to cut windows from."
+    if pauses and longest.samples >= windowing.length:
+        return (
+            f"no stretch without a pause is as long as one window of {windowing.length} samples: {pauses} times two "
+            f"rows are more than {windowing.longest_gap:g} s apart. Take a larger `longest_gap` or a smaller `length`."
+        )
     return (
         f"no group is as long as one window of {windowing.length} samples. The longest of {len(groups)} is {longest}. "
         "Take a smaller `length`."

@@ -37,11 +37,13 @@ class ExampleBatch:
         values: numbers (N, D), (N, L, K) or (N, H, W, C), NaN where one is missing; None where there are categories.
         columns: the columns, where there are categories.
         inputs: each example as it is stored.
+        pauses: of windows whose times are known, seconds of the longest pause within each; None for no pauses.
     """
 
     values: Float[np.ndarray, "examples ..."] | None
     columns: pa.Table | None
     inputs: list[bytes]
+    pauses: Float[np.ndarray, " examples"] | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -175,7 +177,7 @@ class ModelInput:
         """The same without a table where all are numbers: for a few rows, making one would take most of the time."""
         if examples.values is None:
             return self.detector_data(examples)
-        return Rows(values=examples.values, names=self.encoded_names)
+        return Rows(values=examples.values, names=self.encoded_names, pauses=examples.pauses)
 
     def _table(self, columns: Sequence[Sequence[Any]]) -> pa.Table:
         arrays = {}

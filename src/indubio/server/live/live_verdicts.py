@@ -51,7 +51,8 @@ class LiveBatch(ScoredBatch):
         machines = [one.machine for one in examples for _ in one.start]
         self.start = [int(start) for one in examples for start in one.start]
         self.end = [int(end) for one in examples for end in one.end]
-        whole: ExampleBatch = loaded.model.input.from_values(values)
+        pauses = np.concatenate([one.pauses for one in examples])
+        whole: ExampleBatch = replace(loaded.model.input.from_values(values), pauses=pauses if pauses.any() else None)
         explain = settings.publish.verdicts or (settings.webhook is not None and settings.webhook.verdicts)
         wanted = settings.publish.top if explain else 0
         assessment, self.top = loaded.model.assess(whole, machines, [wanted] * len(machines))
@@ -113,7 +114,8 @@ def usable(loaded: Loaded, examples: Sequence[Examples]) -> list[Examples]:
         if whole.all():
             found.append(one)
         elif whole.any():
-            found.append(replace(one, values=one.values[whole], start=one.start[whole], end=one.end[whole]))
+            kept = {name: getattr(one, name)[whole] for name in ("values", "start", "end", "pauses")}
+            found.append(replace(one, **kept))
     return found
 
 

@@ -17,13 +17,14 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int64
 
 from indubio.errors import ConfigError
+from indubio.inputs.pauses import longest_pauses
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import Long
 from indubio.inputs.recordings.cutting import Cutter, Samples, Tally
 from indubio.inputs.recordings.filling import RowSampler
 from indubio.inputs.recordings.resampling import GridSampler
-from indubio.inputs.recordings.sampling import TICKS, Piece
-from indubio.inputs.windows import Windowing
+from indubio.inputs.recordings.sampling import Piece
+from indubio.inputs.windows import TICKS, Windowing
 from indubio.server.live.live_settings import Ordering
 from indubio.server.live.messages import TimedValues
 
@@ -40,12 +41,14 @@ class Examples:
         machine: its name.
         values: NaN where missing.
         start: time of the first sample of each, nanoseconds since 1970. end: of the last.
+        pauses: seconds of the longest pause within each, 0 for none.
     """
 
     machine: str
     values: Float[np.ndarray, "examples ..."]
     start: Int64[np.ndarray, " examples"]
     end: Int64[np.ndarray, " examples"]
+    pauses: Float[np.ndarray, " examples"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,7 +170,7 @@ class MachineStream:
         if windowing is not None:
             sampler = RowSampler if windowing.rate is None else GridSampler
             self._sampler = sampler(windowing, self._plan.sensors, Tally(self._plan.sensors))
-            self._cutter = Cutter(windowing, self.machine)
+            self._cutter = Cutter(windowing, self.machine, TIME)
 
     def _ended(self) -> list[Examples]:
         """The last windows of a group; the next one begins."""
@@ -180,7 +183,8 @@ class MachineStream:
     def _examples(self, times: list[int], rows: list[list[float | None]]) -> list[Examples]:
         stamps = np.array(times, dtype=np.int64)
         if self._plan.windowing is None:
-            return [Examples(machine=self.machine, values=_filled(rows), start=stamps, end=stamps)]
+            none = np.zeros(len(stamps))
+            return [Examples(machine=self.machine, values=_filled(rows), start=stamps, end=stamps, pauses=none)]
         self._fed += len(rows)
         if self._plan.long:
             cells = [(t, n, v) for t, row in zip(times, rows, strict=True) for n, v in enumerate(row) if v is not None]
@@ -206,10 +210,16 @@ class MachineStream:
         )
 
     def _cut(self, blocks: Iterator[Samples]) -> list[Examples]:
-        cuts = [cut for samples in blocks if (cut := self._cutter.cut(samples)) is not None]
         return [
-            Examples(machine=self.machine, values=np.ascontiguousarray(cut.values), start=cut.start, end=cut.end)
-            for cut in cuts
+            Examples(
+                machine=self.machine,
+                values=np.ascontiguousarray(cut.values),
+                start=cut.start,
+                end=cut.end,
+                pauses=np.zeros(len(cut.start)) if cut.times is None else longest_pauses(cut.times, TICKS),
+            )
+            for samples in blocks
+            for cut in self._cutter.cut(samples)
         ]
 
     def state(self) -> dict[str, Any]:

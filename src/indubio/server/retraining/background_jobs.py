@@ -1,6 +1,7 @@
 """Jobs: started by an admin, run in a process of their own, told to the store, ended as a new version or an error."""
 
 import logging
+import re
 import subprocess
 import sys
 import tempfile
@@ -142,7 +143,8 @@ class Jobs:
             message, version = self._registered(kind, parent, out, result, by)
             ended = JobStatus.DONE, message, result | {"version": version}
         except IndubioError as error:
-            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
+            told = re.sub(r"\S*/indubio-job-[^/]+/", "", str(error))
+            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, told, {}
         except Exception as error:
             log.exception("a job failed", extra={"job": number})
             fault = english("a fault of the server ({kind}); it is in its log.", kind=type(error).__name__)
@@ -155,7 +157,9 @@ class Jobs:
     def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
         if upload is None:
             return self.training[name].resolve()
-        path = folder / f"training{full_ending(upload[0])[:20]}"
+        # Messages name the file as the person does who sent it, and the folder of this computer is nobody's business.
+        own = re.sub(r"[^\w. -]", "_", re.split(r"[/\\]", upload[0])[-1])[-100:].lstrip(". ")
+        path = folder / (own if full_ending(own) else f"training{full_ending(upload[0])[:20]}")
         path.write_bytes(upload[1])
         return path
 

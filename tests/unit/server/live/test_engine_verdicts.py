@@ -229,6 +229,22 @@ def test_a_pause_begins_new_windows(run, wide_model):
     assert starts[9] == expected[53]
 
 
+@pytest.mark.parametrize("longest_gap", [1.0, None])
+def test_rows_that_are_missing_for_a_while_give_the_verdicts_of_the_file(run, tmp_path, longest_gap):
+    """With a longest gap windows begin anew after it, without one they go on and are noted: both as in a file."""
+    windowing = replace(WIDE.windowing, longest_gap=longest_gap)
+    model = fitted(tmp_path / "press", replace(WIDE, windowing=windowing))
+    rows = recording(1, 300)
+    rows.loc[153:, "time"] += pd.Timedelta(minutes=3)
+    one = run(model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = one.start()
+    for part in in_parts(received(entries(wide_messages(rows))), 37):
+        engine.round(part)
+    expected = assessed(model, rows)
+    assert any("pause: 180 s" in there["notes"] for there in expected.values()) == (longest_gap is None)
+    assert_as_assessed(one.store, expected)
+
+
 def test_groups_are_cut_as_in_a_file_with_their_column(run, tmp_path):
     rows = recording(2, 130)
     rows["machine"] = rows["machine"] + "/" + (rows.groupby("machine").cumcount() // 33).astype(str)  # cycles of 33
