@@ -166,6 +166,21 @@ def test_drift_is_told_kept_between_runs_and_can_fail_the_run(folder):
     assert all(one["since"] >= 250 for one in drift["changed"])
 
 
+def test_drift_is_told_by_the_numbers_of_the_file_and_takes_a_promise_back(folder):
+    new, moved = pd.read_csv(folder / "new.csv", dtype={"case": str}), folder / "moved_labelled.csv"
+    new = new.sort_values("malignant", ascending=False, kind="stable")
+    new["mean radius"] *= 1.5
+    new.to_csv(moved, index=False)
+    arguments = ("-m", folder / "model", "-o", folder / "d.csv", "--fdr", "0.1")
+    told = run("assess", moved, *arguments, "--label", "malignant").stderr
+    bad, all_of_them = np.count_nonzero(new["malignant"]), len(new)
+    assert int(re.search(r"DRIFT since example (\d+)", told)[1]) >= bad
+    assert f" of {all_of_them}, {bad} labelled as anomalies left out: " in told
+    selected, *_ = [line for line in told.splitlines() if "selected as anomalies" in line]
+    assert "not to be relied on here" in selected
+    assert "drift was found" in selected
+
+
 def test_a_damaged_drift_state_is_refused(folder):
     (folder / "broken.json").write_text("{")
     arguments = ("-m", folder / "model", "--drift-state", folder / "broken.json")

@@ -131,12 +131,13 @@ class FittedChain:
         p_value: Float[np.ndarray, " examples"],
         monitor: DriftMonitor | None,
         test: DriftTest | None,
+        known_anomalies: Bool[np.ndarray, " examples"] | None,
     ) -> DriftMonitor | None:
         """The drift monitor after these examples; None where there is nothing to compare with."""
         if self.drift_reference is None:
             return None
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
-        return monitor.updated(self.inputs.followed(X), p_value)
+        return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "FittedChain":
         """The same with other verdicts."""

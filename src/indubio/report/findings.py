@@ -60,10 +60,9 @@ def findings(subject: Subject, curve: RejectionCurve | None, known: Drift | None
 
 def drift(subject: Subject) -> Drift | None:
     """Whether the examples, without known anomalies, are like the training data; None where it cannot be tested."""
-    good = np.arange(len(subject)) if subject.labels is None else np.flatnonzero(~subject.labels)
-    if not len(good):
+    if subject.labels is not None and subject.labels.all():
         return None
-    monitor = subject.detector.monitored(subject.chosen(good), subject.found.p_value[good])
+    monitor = subject.detector.monitored(subject.given, subject.found.p_value, known_anomalies=subject.labels)
     return None if monitor is None else monitor.drift()
 
 
@@ -75,7 +74,7 @@ def drift_in_words(known: Drift | None) -> str:
         return _("The data has changed since the training ({promise}); see below.", promise=known.promise)
     return _(
         "No drift was found in {examples} ({promise}).",
-        examples=count(known.examples, "example"),
+        examples=_normal(known.tested) if known.left_out else count(known.tested, "example"),
         promise=known.promise,
     )
 
@@ -122,8 +121,7 @@ def _unfamiliar(subject: Subject) -> Finding | None:
     number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
     if number < FEWEST_UNFAMILIAR or number <= MANY_UNFAMILIAR * of:
         return None
-    labelled = count(of, "example that the labels call normal", "examples that the labels call normal")
-    whose = count(of, "example") if subject.labels is None else labelled
+    whose = count(of, "example") if subject.labels is None else _normal(of)
     return Finding(
         title=_("Many examples are unlike anything in the training data"),
         text=_(
@@ -137,6 +135,10 @@ def _unfamiliar(subject: Subject) -> Finding | None:
             limit=f"{UNFAMILIAR:g}",
         ),
     )
+
+
+def _normal(examples: int) -> str:
+    return count(examples, "example that the labels call normal", "examples that the labels call normal")
 
 
 def _referral(subject: Subject, curve: RejectionCurve | None) -> Finding | None:
