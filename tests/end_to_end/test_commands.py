@@ -100,6 +100,18 @@ def test_fit_says_what_is_odd_about_the_data_and_the_flags_that_help(odd, folder
     assert "Before you rely" not in run("inspect", folder / "mended").stdout
 
 
+@pytest.mark.parametrize("flags", [[], ["--missing", "refer"], ["--stream"]], ids=["median", "refer", "stream"])
+def test_fit_says_how_many_values_of_a_table_it_filled_in(folder, flags):
+    rows = pd.read_csv(folder / "good.csv").drop(columns="case").iloc[:, :3]
+    rows.iloc[[3, 9], 0] = None
+    rows.iloc[5:36, 2] = None
+    rows.to_csv(folder / "gaps.csv", index=False)
+    asked = ["fit", folder / "gaps.csv", "--out", folder / "gaps", "--overwrite", "--missing", "median", *flags]
+    words = "missing: mean radius 2, mean perimeter 31; filled in by the median of the column"
+    assert f"Read: {words}.\n" in run(*asked).stdout
+    assert json.loads(run(*asked, "--json").stdout)["read"] == words
+
+
 def test_fit_gives_its_findings_as_json(odd, folder):
     told = json.loads(run("fit", odd, "--out", folder / "odd", "--overwrite", "--json").stdout)
     assert [(one["kind"], one["columns"]) for one in told["findings"]] == [

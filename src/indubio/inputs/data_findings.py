@@ -19,6 +19,7 @@ from indubio.inputs.schema import Schema
 
 FindingKind = Literal[
     "one example",
+    "few examples",
     "all equal",
     "copies",
     "label",
@@ -119,6 +120,35 @@ def data_findings(
     return tuple(finding for finding in made if finding is not None)
 
 
+def few_examples(count: int, smallest_p: float | None) -> DataFinding | None:
+    """What to say where there are too few training examples to tell what is usual; else None.
+
+    Args:
+        count: training examples.
+        smallest_p: the smallest p-value that there can be; None where there are none.
+    """
+    if not 1 < count < ENOUGH:  # of a single one more is said
+        return None
+    if smallest_p is None:
+        follows = (
+            "There are no p-values and nothing is promised: new examples are compared with those that were trained on, "
+            "and good ones are called anomalies more often than asked for."
+        )
+    else:
+        follows = (
+            f"About one good example in {1 / smallest_p:.0f} scores above all that it is compared with, so no p-value "
+            f"is below {smallest_p:.2g}, and as many false alarms must be expected."
+        )
+    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
+    return DataFinding(
+        kind="few examples",
+        what=f"There are only {count} training examples.",
+        follows=follows,
+        way_out=way_out,
+        flags=way_out,
+    )
+
+
 def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | None:
     """What to say where a detector calls far more of its own reference examples anomalies than it should; else None.
 
@@ -193,7 +223,7 @@ def _as_ids(columns: list[str]) -> str:
 
 
 def _one_example() -> DataFinding:
-    way_out = "Give examples of all that is usual, at least 20."
+    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="one example",
         what="There is a single training example.",

@@ -92,7 +92,12 @@ class FittedChain:
             good = replace(good, disagreement=disagreement(nll[:, rows]))
         threshold = rule.anomaly_threshold(anomaly_threshold)
         usual = usual_alarms(conversion, threshold, false_alarms)
-        inputs = inputs.with_own_anomalies(predictions(good.probability, threshold), usual)
+        inputs = inputs.calibrated(
+            predictions(good.probability, threshold),
+            usual,
+            examples=n_training,
+            smallest_p=1 / (calibrated.reference.fewest + 1) if calibrated.reference.unseen else None,
+        )
         return cls(
             inputs=inputs,
             scorer=scorer,

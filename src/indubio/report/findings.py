@@ -15,7 +15,7 @@ from indubio.report.words import count
 from indubio.texts import _, gettext, marked, ngettext, written
 
 LISTED = 6
-MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 0.03, 3  # a share, three times that of good examples; and a number
+MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 3, 3  # times as many as of good examples; and a number
 REPAIRED = {
     "held": marked("repeating an older value"),
     "interpolated": marked("interpolated"),
@@ -119,20 +119,21 @@ def _unfamiliar(subject: Subject) -> Finding | None:
         return None
     normal = np.ones(len(subject), dtype=bool) if subject.labels is None else ~subject.labels
     number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
-    if number < FEWEST_UNFAMILIAR or number <= MANY_UNFAMILIAR * of:
+    if number < FEWEST_UNFAMILIAR or number * subject.one_unfamiliar_in <= MANY_UNFAMILIAR * of:
         return None
     whose = count(of, "example") if subject.labels is None else _normal(of)
     return Finding(
         title=_("Many examples are unlike anything in the training data"),
         text=_(
             "{number} of {whose} are unlike anything in the training data (novelty above "
-            "{limit}); of examples like those in training it would be about one in a hundred. The detector "
+            "{limit}); of examples like those in training it would be about one in {usual}. The detector "
             "has learned nothing about such examples, and its uncertainties do not show that: far from the data all "
             "draws agree. If they are good, train again with examples of this kind; or have such ones referred by a "
             "limit of their novelty.",
             number=count(number),
             whose=whose,
             limit=f"{UNFAMILIAR:g}",
+            usual=subject.one_unfamiliar_in,
         ),
     )
 
