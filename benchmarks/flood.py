@@ -1,6 +1,6 @@
 """The server under a flood: what others wait for while one address holds thousands of connections.
 
-    python -m benchmarks.flood             # three floods and an overload; about two minutes
+    python -m benchmarks.flood             # floods with and without TLS, and an overload; about four minutes
     python -m benchmarks.flood --quick     # shorter
 
 What was measured is printed, and written to docs/server_flood.txt (`--out` for elsewhere).
@@ -16,6 +16,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import ssl
 import tempfile
 import threading
 import time
@@ -27,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.serving import cpu_seconds, fitted_model, free_port, ours, requests_of, server
+from tests.certificates import client_hello, self_signed
 
 ATTACKER, OTHER = "127.0.0.1", "127.0.0.2"
 IDLE, HALF = 2000, 1000
@@ -42,6 +44,13 @@ FLOODS: dict[str, list[tuple[int, bytes]]] = {
     "2,000 idle": [(IDLE, b"")],
     "and 1,000 half heads": [(IDLE, b""), (HALF, HEALTH[:-4])],
     "and 1,000 half forms": [(IDLE, b""), (HALF, FORM)],
+}
+HELLO = client_hello()
+TLS_FLOODS: dict[str, list[tuple[int, bytes]]] = {
+    "TLS: no flood": [],
+    "TLS: 2,000 idle": [(IDLE, b"")],
+    "and 1,000 half hellos": [(IDLE, b""), (HALF, HELLO[:100])],
+    "and 1,000 hellos": [(IDLE, b""), (HALF, HELLO)],
 }
 
 
@@ -114,15 +123,23 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]:
     return status.split()[1], headers
 
 
-async def ask(port: int, requests: list[bytes], seconds: float, *, keep: bool, pause: float = 0.005) -> Asked:
-    """One request after the other, on one connection or on a new one each time."""
+async def ask(
+    port: int,
+    requests: list[bytes],
+    seconds: float,
+    *,
+    keep: bool,
+    pause: float = 0.005,
+    trust: ssl.SSLContext | None = None,
+) -> Asked:
+    """One request after the other, on one connection or on a new one each time; by TLS with certificates to trust."""
     found, end, number, writer = Asked(), time.perf_counter() + seconds, 0, None
     while time.perf_counter() < end:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(10):
                 if writer is None:
-                    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(OTHER, 0))
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(OTHER, 0), ssl=trust)
                 writer.write(requests[number % len(requests)])
                 status, headers = await _answer(reader)
             found.seconds.append(time.perf_counter() - began)
@@ -141,23 +158,38 @@ async def ask(port: int, requests: list[bytes], seconds: float, *, keep: bool, p
     return found
 
 
-async def _both(port: int, verdicts: list[bytes], seconds: float) -> tuple[Asked, Asked]:
-    return tuple(
-        await asyncio.gather(ask(port, verdicts, seconds, keep=True), ask(port, [HEALTH], seconds, keep=False))
-    )  # type: ignore[return-value]
+async def _both(port: int, verdicts: list[bytes], seconds: float, trust: ssl.SSLContext | None) -> tuple[Asked, Asked]:
+    return await asyncio.gather(
+        ask(port, verdicts, seconds, keep=True, trust=trust), ask(port, [HEALTH], seconds, keep=False, trust=trust)
+    )
 
 
 def floods(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """Each flood with its table line."""
-    port, verdicts = free_port(), requests_of("/v2/models/m/infer", "infer")
     head = f"{'p99 ms':>9}{'failed':>8}"
     yield f"{'':24}{'verdicts':>10}{'p50 ms':>9}{head}{'health':>10}{head}{'CPU':>7}"
-    with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
-        asyncio.run(_both(port, verdicts, 1.0))  # warm up
-        for name, parts in FLOODS.items():
+    yield from _table(FLOODS, model, folder / "state", seconds)
+    certificate, key = self_signed(folder)
+    trust = ssl.create_default_context(cafile=str(certificate))
+    pem = ("--certificate", str(certificate), "--private-key", str(key))
+    yield from _table(TLS_FLOODS, model, folder / "tls", seconds, *pem, trust=trust)
+
+
+def _table(
+    kinds: dict[str, list[tuple[int, bytes]]],
+    model: Path,
+    state: Path,
+    seconds: float,
+    *options: str,
+    trust: ssl.SSLContext | None = None,
+) -> Iterator[str]:
+    port, verdicts = free_port(), requests_of("/v2/models/m/infer", "infer")
+    with server(ours(model, state, port, *options), port, "/v2/health/ready", trust=trust) as process:
+        asyncio.run(_both(port, verdicts, 1.0, trust))  # warm up
+        for name, parts in kinds.items():
             with flooding(port, parts):
                 used = cpu_seconds(process)
-                verdict, health = asyncio.run(_both(port, verdicts, seconds))
+                verdict, health = asyncio.run(_both(port, verdicts, seconds, trust))
                 busy = (cpu_seconds(process) - used) / seconds
             met = max(verdict.percentile(0.99), health.percentile(0.99)) <= GOAL
             met = met and not verdict.failures and not health.failures

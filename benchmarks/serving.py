@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -164,8 +165,19 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def server(command: list[str], port: int, ready: str, source: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A server process, from when it answers on; `source` is the folder with its package, None for the present one."""
+def server(
+    command: list[str], port: int, ready: str, source: Path | None = None, trust: ssl.SSLContext | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server process, from when it answers on.
+
+    Args:
+        command: what starts it.
+        port: that it listens at.
+        ready: a path that is answered then.
+        source: the folder with its package; None for the present one.
+        trust: the certificates to ask by TLS with; None to ask without.
+    """
+    url = f"{'https' if trust else 'http'}://127.0.0.1:{port}{ready}"
     with tempfile.TemporaryFile() as log:
         path = {} if source is None else {"PYTHONPATH": str(source)}
         process = subprocess.Popen(command, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"} | path)
@@ -173,7 +185,7 @@ def server(command: list[str], port: int, ready: str, source: Path | None = None
             until = time.monotonic() + START
             while True:
                 try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}", timeout=5):
+                    with urllib.request.urlopen(url, timeout=5, context=trust):
                         break
                 except OSError:
                     if process.poll() is not None or time.monotonic() > until:

@@ -12,11 +12,13 @@ from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from indubio.texts import KEPT
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "indubio"
 TEXTS = SOURCE / "texts"
-ROOMS = ("decision", "drift", "report", "server")
 KEYWORDS = {"_": None, "gettext": None, "marked": None, "ngettext": (1, 2)}
+KEPT_KEYWORDS = {"english": None}  # apart from the others: whatever was kept is compared with all of these
 # What the filter or function `count` is told to count, in a template or in Python.
 COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["']([^"']+)["'])?\)""")
 
@@ -24,17 +26,18 @@ COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["'
 def gathered() -> Catalog:
     """All texts that the code marks."""
     catalog = Catalog(project="indubio", charset="utf-8", fuzzy=False)
-    for room in ROOMS:
-        for path in sorted((SOURCE / room).rglob("*")):
-            kind = {".py": "python", ".html": "jinja2.ext:babel_extract"}.get(path.suffix)
-            if kind is None:
-                continue
-            options = {"trimmed": "true", "newstyle_gettext": "true"} if path.suffix == ".html" else {}
-            place = path.relative_to(ROOT).as_posix()
-            for _, text, _, _ in extract_from_file(kind, path, KEYWORDS, options=options):
-                catalog.add(text, locations=[(place, None)])
-            for one, many in COUNTED.findall(path.read_text(encoding="utf-8")):
-                catalog.add((one, many or f"{one}s"), locations=[(place, None)])
+    for path in sorted(SOURCE.rglob("*")):
+        kind = {".py": "python", ".html": "jinja2.ext:babel_extract"}.get(path.suffix)
+        content = path.read_text(encoding="utf-8") if kind else ""
+        if kind is None or (path.suffix == ".py" and "indubio.texts" not in content):
+            continue
+        options = {"trimmed": "true", "newstyle_gettext": "true"} if path.suffix == ".html" else {}
+        place = path.relative_to(ROOT).as_posix()
+        for keywords, context in ((KEYWORDS, None), (KEPT_KEYWORDS, KEPT)):
+            for _, text, _, _ in extract_from_file(kind, path, keywords, options=options):
+                catalog.add(text, locations=[(place, None)], context=context)
+        for one, many in COUNTED.findall(content):
+            catalog.add((one, many or f"{one}s"), locations=[(place, None)])
     return catalog
 
 

@@ -4,21 +4,20 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pandas as pd
-import uvicorn
 from starlette.types import ASGIApp
 
 from indubio import AnchoredEnsemble, Detector, save
 from indubio.inputs import read_table
 from indubio.posteriors import Training
 from indubio.server.http.app import build_app
-from indubio.server.http.process import configured
+from indubio.server.http.process import LimitedServer, configured
 from indubio.server.server_settings import ServerSettings
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
@@ -66,7 +65,7 @@ def running(app: ASGIApp, **options: Any) -> Iterator[tuple[str, int]]:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         address: tuple[str, int] = one.getsockname()
-    server = uvicorn.Server(configured(app, host=address[0], port=address[1], **options))
+    server = LimitedServer(configured(app, host=address[0], port=address[1], **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -107,3 +106,20 @@ def serving(
 def row(**changes: Any) -> dict[str, Any]:
     """A good row of the table model."""
     return dict.fromkeys(NAMES, 0.1) | changes
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """All that comes until the connection ends."""
+    received = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while more := connection.recv(65536):
+            received += more
+    return bytes(received)
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    """Wait for what comes about soon."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

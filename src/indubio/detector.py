@@ -38,6 +38,7 @@ from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Tra
 from indubio.probability import Conversion, Odds
 from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
 from indubio.settings import Settings
+from indubio.texts import english
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
@@ -395,7 +396,7 @@ class Detector(ChainEstimator):
             plan,
             training=settings.training,
             seed=self.seed,
-            report=lambda told: progress(dataclasses.replace(told, stage="looking for suspects")),
+            report=lambda told: progress(dataclasses.replace(told, stage=english("looking for suspects"))),
             workers=workers,
         )
         return np.concatenate(list(AutoencoderScorer(scores=draws, typical=None).blocks(values)), axis=1)

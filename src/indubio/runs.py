@@ -28,9 +28,12 @@ from jaxtyping import Float, Int, Shaped
 from indubio.assessment import Assessment
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.texts import english
 
 SHARE = 0.5
-ALL_DEPENDENT = "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. "
+ALL_DEPENDENT = english(
+    "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. {promise!s}"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,7 +172,7 @@ class RunGatherer:
             windows=windows,
             anomalies=anomalies,
             referred=referred,
-            promise=self._promise if without.all() else f"{ALL_DEPENDENT}{self._promise}",
+            promise=self._promise if without.all() else english(ALL_DEPENDENT, promise=self._promise),
             **times,
         )
 

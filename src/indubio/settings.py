@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, Valid
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from indubio.errors import ConfigError, quoted
+from indubio.texts import english
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
@@ -33,6 +34,14 @@ _WORDS = {
     "an object": "a table of settings",
     "a valid array": "a list",
 }
+# What the numbers of a form can break; their texts come from pydantic, in these words.
+_BROKEN = (
+    english("must be at least {bound:g}"),
+    english("must be at most {bound:g}"),
+    english("must be greater than {bound:g}"),
+    english("must be less than {bound:g}"),
+    english("must be a finite number"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,7 +56,9 @@ class Settings:
             place = error.errors()[0]["loc"][0]
             name, value = list(values.items())[int(place)]
             rules = broken_rules(detail for detail in error.errors() if detail["loc"][0] == place)
-            raise ConfigError(f"`{name}` {rules}, got {value!r}.") from None
+            raise ConfigError(
+                english("`{name}` {rules!s}, got {value!r}.", name=name, rules=rules, value=value)
+            ) from None
 
     @classmethod
     @cache

@@ -56,6 +56,11 @@ MISTAKES = [
     of("fit either.csv -o out", "either.csv", '"a"', "--decimal ,", "--thousands ,"),
     of("fit marks.csv -o out --id serial", "marks.csv", '"a"', "--decimal"),
     of("fit latin.csv -o out --encoding utf-8", "latin.csv", "--encoding cp1252"),
+    of("fit units.csv -o out", "units.csv", "line 2", '"bar"', "--units-lines 1", "--skip-lines 1"),
+    of("fit units.csv -o out --window 8 --time time", "units.csv", "line 2", '"bar"', "--units-lines 1"),
+    of("fit einheiten.csv -o out --id time", "einheiten.csv", "line 2", '"l/min"', "--units-lines 1"),
+    of("assess units.csv -m model -o out.csv", "units.csv", "line 2", '"bar"', "--units-lines 1"),
+    of("fit logger.csv -o out", "logger.csv", "line 2", "line 3 is the header", "--skip-lines 2"),
     of("fit good.csv -o out --separator x", "--separator", "'x'"),
     of("fit good.csv -o out --decimal x", "--decimal", "'x'"),
     of("fit good.csv -o out --decimal , --thousands ,", "--decimal", "--thousands"),
@@ -163,6 +168,12 @@ def folder(tmp_path_factory) -> Path:
     (folder / "either.csv").write_text("a;b\n" + "1,234;2\n" * 20)
     (folder / "marks.csv").write_text("a;serial\n" + "1,5;A\n2.5;B\n" * 20)
     (folder / "latin.csv").write_bytes("Höhe;b\n".encode("cp1252") + b"1;2\n" * 20)
+    timed = [f"{place},{line}" for place, line in enumerate(lines[1:])]
+    (folder / "units.csv").write_text("\n".join(["time,a,b,c", "s,l/min,bar,%", *timed]) + "\n")
+    (folder / "einheiten.csv").write_text(
+        "\n".join(["time;a;b;c", ";l/min;bar;%", *(line.replace(",", ";").replace(".", ",") for line in timed)]) + "\n"
+    )
+    (folder / "logger.csv").write_text("\n".join(["Logger 3000,serial 17,hall 3", "Start: today", *lines]) + "\n")
     good.assign(operator="Ann").to_csv(folder / "text.csv", index=False)
     good.assign(grade=["fine", "worn", "broken"] * 20).to_csv(folder / "grades.csv", index=False)
     good.assign(bad=[0, 1] * 30).to_csv(folder / "labelled.csv", index=False)
@@ -221,6 +232,26 @@ def test_an_extra_that_is_missing_is_named_with_its_brackets(folder, monkeypatch
     assert 'pip install "indubio[onnx]"' in done.stderr
 
 
+@pytest.mark.parametrize("more", [(), ("--window", "8", "--time", "time")], ids=["rows", "windows"])
+def test_units_that_are_told_of_once_are_known_to_the_model(folder, monkeypatch, more):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    plain, model = ["--id", "time"] if not more else [], f"measured{len(more)}"
+    told = run("fit", "einheiten.csv", "-o", model, "--draws", "2", "--units-lines", "1", *plain, *more).stderr
+    assert "1 line below the header left out; --separator, --decimal and --units-lines to change" in told
+    lines = Path("units.csv").read_text().splitlines()
+    Path("bare.csv").write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    verdicts = []
+    for name in ("einheiten.csv", "units.csv", "bare.csv"):
+        run("assess", name, "-m", model, "-o", "measured.csv")
+        verdicts.append(pd.read_csv("measured.csv")[["nll", "probability", "verdict"]])
+    run("assess", "units.csv", "-m", model, "-o", f"{model}_shards", "--workers", "1", "--format", "csv")
+    (shard,) = Path(f"{model}_shards").glob("*.csv")
+    verdicts.append(pd.read_csv(shard)[["nll", "probability", "verdict"]])
+    for verdict in verdicts[1:]:
+        pd.testing.assert_frame_equal(verdict, verdicts[0], check_exact=True)
+
+
 def test_columns_that_are_not_used_are_told_of(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "400")
@@ -233,6 +264,28 @@ def test_columns_that_are_not_used_are_told_of(folder, monkeypatch):
     assert '"operator"' in told
     assert "--id" in told
     assert "Not used" not in run("fit", "spoken.csv", "-o", "said", *cut, "--id", "operator").stderr
+
+
+def test_columns_that_are_not_used_are_told_of_once_over_workers_and_by_the_report(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    told = run("assess", "text.csv", "-m", "model", "-o", "told.csv").stderr.splitlines()[0]
+    for command in ("assess text.csv -m model -o told --workers 1", "report text.csv -m model -o told.html"):
+        assert run(*command.split()).stderr.splitlines().count(told) == 1
+
+
+@pytest.mark.slow
+def test_columns_that_are_not_used_are_told_of_once_by_a_search(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "400")
+    pd.read_csv("recording.csv").assign(operator="Ann").drop(columns="start").to_csv("spoken.csv", index=False)
+    Path("cut.toml").write_text('[data]\nlayout = { kind = "wide", time = "time" }\nwindowing = { length = 4 }\n')
+    common = ("spoken.csv", "--config", "cut.toml", "-o")
+    told = next(line for line in run("fit", *common, "cut").stderr.splitlines() if "Not used" in line)
+    tuned = run(
+        "tune", *common, "tuned.toml", "--trials", "1", "--draws", "1", "--epochs", "1", "--workers", "1"
+    ).stderr
+    assert tuned.splitlines().count(told) == 1
 
 
 def test_all_exit_codes_are_in_the_help_and_the_docs():

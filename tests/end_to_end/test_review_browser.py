@@ -225,15 +225,18 @@ def test_a_budget_becomes_a_version_with_another_threshold(browser, server):
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "colours"), [(768, 1024, "light"), (768, 1024, "dark"), (390, 844, "dark")]
+    ("width", "height", "colours", "locale"),
+    [(768, 1024, "light", "en"), (768, 1024, "dark", "en"), (390, 844, "dark", "en"), (390, 844, "light", "de-DE")],
 )
-def test_the_pages_can_be_read_and_touched_on_a_tablet_and_a_phone(browser, server, width, height, colours):
+def test_the_pages_can_be_read_and_touched_on_a_tablet_and_a_phone(browser, server, width, height, colours, locale):
     stored(server.store, [assessed(machine="a machine with a long name, hall 7", external_id="0123456789" * 9)])
     touched = {"viewport": {"width": width, "height": height}, "has_touch": True, "color_scheme": colours}
+    touched["locale"] = locale  # German words are the longest
     with visiting(browser, server, "eve", **touched) as page:
         for path in ("", "/next", "/insights", "/models", "/status", "/exchange"):
             page.goto(f"/review{path}")
             found = page.evaluate(MEASURE)
+            assert page.get_attribute("html", "lang") == locale[:2]
             assert found["contrast"][0] >= 4.5, (path, found["contrast"])
             assert not found["small"], (path, found["small"])
             assert (found["wide"], found["cut"]) == (0, []), path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from indubio.cli.exit_codes import ExitCode
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def assess(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     top: Annotated[int, typer.Option(min=0, help="So many top features of each anomaly and referral; 0 for none.")] = 3,
     fdr: Annotated[
@@ -138,7 +139,7 @@ def assess(
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
 
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
     if processes is not None or cluster is not None:
@@ -207,7 +208,7 @@ def assess(
                 count(len(found))
         if not verdicts.total():
             raise DataError(f"{source}: there are no rows.")
-        tell_unused(path, reading, known=True)
+        tell_unused(reading.files(path), reading, known=True)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     summary: dict[str, Any] = {"examples": verdicts.total()} | {

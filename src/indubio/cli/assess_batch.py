@@ -1,7 +1,7 @@
 """`indubio assess` over workers: a folder of files in, a folder of results out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
+from indubio.batch.part_results import Assessor
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_options import tell_files
 from indubio.cli.terminal import terminal
+from indubio.cli.unused_columns import tell_unused
+from indubio.errors import DataError
 from indubio.io.json_text import json_text
-from indubio.io.sources import opened
 from indubio.workers import Workers
 
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks
@@ -54,7 +56,7 @@ def assess_batch(
         raise typer.BadParameter("workers read files and write a folder: give a source and --out that are no stream.")
     given = {name: value for name, value in options.items() if value is not None}
     batch = Batch(source=source, model=model, out=out, **given)
-    tell_files(opened(source, batch.file_format)[:1])
+    _tell_first_file(batch)
     console = terminal(stderr=True)
     last: list[BatchAdvance] = []
     with _display(console) as show:
@@ -75,6 +77,16 @@ def assess_batch(
         for line in _words(found, out):
             console.print(line, soft_wrap=True)
     return found
+
+
+def _tell_first_file(batch: Batch) -> None:
+    """How the first file is read, and which of its columns are not used."""
+    assessor = Assessor.load(batch.model, sha256=batch.sha256)
+    first = assessor.files(batch.source, batch.file_format)[:1]
+    with suppress(DataError):  # a file that cannot be read is put aside by the run, which tells why
+        reading = assessor.reading(first, batch.passed, batch.label, batch.anomaly_values, batch.file_format)
+        tell_files(first)
+        tell_unused(first, reading, known=True)
 
 
 def _words(found: BatchOutcome, out: str) -> Iterator[str]:

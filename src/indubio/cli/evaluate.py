@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def evaluate(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
@@ -58,7 +59,7 @@ def evaluate(
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
-    table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
+    table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet))
     scores = score or ("nll" if "nll" in table.column_names else None)
     chosen = uncertainty or [name for name in UNCERTAINTY_COLUMNS if name in table.column_names]
     if not chosen:

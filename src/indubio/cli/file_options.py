@@ -29,6 +29,10 @@ Encoding = Annotated[
 SkipLines = Annotated[
     int | None, typer.Option("--skip-lines", min=0, help="Lines before the header.", rich_help_panel=FILES)
 ]
+UnitsLines = Annotated[
+    int | None,
+    typer.Option("--units-lines", min=0, help="Lines of units below the header, left out.", rich_help_panel=FILES),
+]
 SheetOption = Annotated[
     str | None, typer.Option("--sheet", help="Of a spreadsheet: name, or number from 1.", rich_help_panel=FILES)
 ]
@@ -40,6 +44,7 @@ def file_format(
     thousands: str | None,
     encoding: str | None,
     skip_lines: int | None,
+    units_lines: int | None,
     sheet: str | None,
 ) -> "FileFormat | None":
     """What the flags ask of files; None for nothing."""
@@ -51,6 +56,7 @@ def file_format(
         "thousands": None if thousands is None else MARK_WORDS.get(thousands, thousands),
         "encoding": encoding,
         "skip_lines": skip_lines,
+        "units_lines": units_lines,
         "sheet": sheet,
     }
     asked = {name: value for name, value in given.items() if value is not None}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def fit(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     stream: Annotated[
         bool | None,
@@ -278,7 +279,9 @@ def fit(
         if window is not None
         else {"table": roles},
     }
-    flags["data"]["file_format"] = plain_format(file_format(separator, decimal, thousands, encoding, skip_lines, sheet))
+    flags["data"]["file_format"] = plain_format(
+        file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
+    )
     if window is None and not given.get("data", {}).get("windowing") and not are_images(source):
         lost = {**cut, "value": value, "quality": quality, "sort": sort or None, "sampling_rate": sampling_rate}
         if named := [f"--{name.replace('_', '-')}" for name, one in lost.items() if one is not None]:
@@ -301,7 +304,7 @@ def fit(
         tell_files(reading.files(path))
         data = _data(path, reading, stream, buffer)
         if columns is None:
-            tell_unused(path, reading, known=False)
+            tell_unused(reading.files(path), reading, known=False)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands

@@ -60,6 +60,7 @@ FLAGS = {
     "tls_key": "--tls-key",
     "top": "--top",
     "trimming": "--trim",
+    "units_lines": "--units-lines",
     "value": "--value",
     "workers": "--workers",
 }

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 
 
 def learn(
@@ -23,6 +23,7 @@ def learn(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
@@ -38,7 +39,7 @@ def learn(
 
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     detector = load(model)
     known, schema = detector.reading_, detector.schema_
     of_labels = reading_for(known, schema, source, (), label, anomaly, asked)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 
 
 class ReportLanguage(StrEnum):
@@ -33,6 +33,7 @@ def report(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
 ) -> None:
@@ -40,23 +41,24 @@ def report(
     from indubio.cli.file_options import file_format, tell_files
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
+    from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.reading import reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, sheet)
+    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     detector = load(model)
     with named_source(source) as path:
         reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
         tell_files(reading.files(path))
         data = reading.read(path)
-    written_as = "%d.%m.%Y %H:%M" if language is ReportLanguage.GERMAN else "%Y-%m-%d %H:%M"
+        tell_unused(reading.files(path), reading, known=True)
     page = html_report(
         detector,
         data,
         title=title,
-        made=f"{datetime.now():{written_as}}",
+        made=datetime.now(),
         remarks=tuple(remark or ()),
         language=language.value,
     )

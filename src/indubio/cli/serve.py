@@ -1,7 +1,7 @@
 """`indubio serve`: scoring over HTTP, with a review queue and an audit trail."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -129,7 +129,7 @@ def serve(
         trained_on = _training(training or [], sources)
         service = Service(store, sources, state, settings, trained_on, pinned, plant=PlantFile(plant), login=login)
         try:
-            pem = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
+            pem: dict[str, Any] = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
             run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
         finally:
             service.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indubio.cli.exit_codes import ExitCode
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands
+from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def tune(
     thousands: Thousands = None,
     encoding: Encoding = None,
     skip_lines: SkipLines = None,
+    units_lines: UnitsLines = None,
     sheet: SheetOption = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Of every trial, and of the result.")] = None,
     study: Annotated[
@@ -60,6 +61,7 @@ def tune(
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.fit import _roles
     from indubio.cli.terminal import terminal
+    from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.example_streams import ExampleStream
     from indubio.tuning import Search, best_so_far, sampled, search
     from indubio.workers import Workers
@@ -68,7 +70,9 @@ def tune(
         "training": {"epochs": epochs},
         "data": {
             "table": _roles(columns, ids, time, None, label, anomaly, categorical),
-            "file_format": plain_format(file_format(separator, decimal, thousands, encoding, skip_lines, sheet)),
+            "file_format": plain_format(
+                file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
+            ),
         },
     }
     settings = merged(read_config(config), flags)
@@ -77,6 +81,8 @@ def tune(
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
     tell_files(reading.files(source))
     sample = sampled(ExampleStream(source, reading), rows, seed)
+    if columns is None:
+        tell_unused(reading.files(source), reading, known=False)
     where = study or out.with_suffix(".db")
     console = terminal(stderr=True)
     try:

@@ -3,26 +3,26 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from indubio.inputs.reading import Reading
+    from indubio.io.sources import Source
 
 LISTED = 10  # columns that are named
 
 
-def tell_unused(source: str, reading: "Reading", *, known: bool) -> None:
+def tell_unused(files: "Sequence[Source]", reading: "Reading", *, known: bool) -> None:
     """Say on stderr which columns of the first file are not used, why, and how they could be.
 
     Args:
-        source: what is read.
+        files: what is read; none of images.
         reading: how.
         known: whether a model knows which columns it wants; else those that hold numbers are taken.
     """
     from indubio.cli.terminal import terminal
     from indubio.errors import quoted
-    from indubio.inputs.images import are_images
 
-    if reading.images is not None or are_images(source):
-        return
-    unused = _unused(source, reading)
+    unused = _unused(files[0], reading) if files else []
     if not unused:
         return
     more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
@@ -35,11 +35,11 @@ def tell_unused(source: str, reading: "Reading", *, known: bool) -> None:
     terminal(stderr=True).print(f"Not used ({why}): {quoted(unused[:LISTED])}{more}. {way_out}", soft_wrap=True)
 
 
-def _unused(source: str, reading: "Reading") -> list[str]:
+def _unused(file: "Source", reading: "Reading") -> list[str]:
     from indubio.inputs.recordings import Long
     from indubio.io.arrow_columns import is_number
 
-    schema = reading.files(source)[0].schema
+    schema = file.schema
     if reading.table is not None:
         return [name for name in schema.names if name not in reading.table.needed(schema.names)]
     layout = reading.layout

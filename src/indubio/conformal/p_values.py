@@ -20,9 +20,13 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from indubio.conformal.reference_scores import Reference
+from indubio.texts import english
 
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
-NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
+NOT_CALIBRATED = english("no p-value: nothing was calibrated for group {group}")
+NO_REFERENCE = english(
+    "There is no p-value: the model was saved by an older version, without the scores to compare with."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,13 +89,19 @@ def conformal_of(
     notes = None
     if reference.unseen and reference.groups is not None and groups is not None:
         unknown = ~np.isin(groups.astype(str), reference.groups)
-        notes = np.where(unknown, "no p-value: nothing was calibrated for group " + groups.astype(str), "")
+        notes = np.array(
+            [
+                english(NOT_CALIBRATED, group=one) if new else ""
+                for one, new in zip(groups.astype(str), unknown, strict=True)
+            ],
+            dtype=object,
+        )
     p_value, smallest = reference.p_values(part_nll, groups)
     return Conformal(
         part_nll=part_nll,
         p_value=p_value,
         smallest=smallest,
-        notes=None if notes is None else notes.astype(object),
+        notes=notes,
         promise=reference.promise,
         pooled=None if reference.groups is None or not reference.unseen else reference.pooled_p_values(part_nll),
     )

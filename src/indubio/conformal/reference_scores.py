@@ -10,10 +10,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.errors import DataError, ShapeError
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
+from indubio.texts import english
 
 LEVEL = 0.05  # for which the bound is told in numbers
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
-NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,22 +202,34 @@ class Reference:
     def promise(self) -> str:
         """What a p-value promises here, in words."""
         if not self.unseen:
-            return (
+            return english(
                 "There is no p-value: this detector is calibrated on the examples it was trained on, whose scores are "
                 'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
             )
-        within = "" if self.groups is None else f" within each of the {len(self.groups)} groups"
-        more = f" + {self.dropped / (self.fewest + self.dropped + 1):.2g}" if self.dropped else ""
+        groups = self.groups
+        within = "" if groups is None else english(" within each of the {groups:d} groups", groups=len(groups))
+        more = self.dropped / (self.fewest + self.dropped + 1)
+        added = english(" + {more:.2g}", more=more) if self.dropped else ""
         if len(self.scores) == 1:
-            proven = f"P(p <= a) <= a{more}{within}"
+            proven = english("P(p <= a) <= a{added!s}{within!s}", added=added, within=within)
         else:
-            usual = f"usually near a, or up to a{more}" if more else "usually near a"
-            bound = ceil(1000 * self.bound(LEVEL)) / 1000  # a bound is rounded up
-            proven = f"P(p <= a) is {usual}{within}; what is proven is a bound, of {bound:.3f} for a = {LEVEL}"
-        return (
-            f"For good examples {proven}, over {self.examples} calibration examples that were not trained on"
-            f"{f', without the {self.dropped} highest as likely anomalies' if self.dropped else ''}; "
-            f"the smallest p is {1 / (self.fewest + 1):.2g}{' in the smallest group' if within else ''}."
+            near = english("usually near a")
+            proven = english(
+                "P(p <= a) is {usual!s}{within!s}; what is proven is a bound, of {bound:.3f} for a = {level:g}",
+                usual=english("usually near a, or up to a + {more:.2g}", more=more) if self.dropped else near,
+                within=within,
+                bound=ceil(1000 * self.bound(LEVEL)) / 1000,  # a bound is rounded up
+                level=LEVEL,
+            )
+        without = english(", without the {dropped:d} highest as likely anomalies", dropped=self.dropped)
+        return english(
+            "For good examples {proven!s}, over {examples:d} calibration examples that were not trained on{without!s}; "
+            "the smallest p is {smallest:.2g}{place!s}.",
+            proven=proven,
+            examples=self.examples,
+            without=without if self.dropped else "",
+            smallest=1 / (self.fewest + 1),
+            place="" if groups is None else english(" in the smallest group"),
         )
 
     @cached_property

@@ -6,7 +6,6 @@ from jaxtyping import Bool, Float
 from indubio.errors import ConfigError, DataError
 
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
-NO_REFERENCE = "There is no p-value: the model was saved by an older version, without the scores to compare with."
 
 
 def alarms(

@@ -22,6 +22,7 @@ from scipy.special import bdtr
 from indubio.decision.referral import Labelled, Referral, Uncertainties, uncertainty_values
 from indubio.errors import ConfigError, DataError
 from indubio.settings import Fraction
+from indubio.texts import english
 
 STEPS = 50  # thresholds that are tried, at most
 ROOM = 3.0  # expected examples at the first threshold, relative to the fewest that could pass
@@ -78,8 +79,14 @@ class TargetRisk(Referral):
         values = uncertainty_values(labelled.evidence.uncertainty, self.by)
         if len(values) < self.fewest:
             raise DataError(
-                f"an error rate of at most {self.alpha:g} with confidence {1 - self.delta:g} needs at least "
-                f"{self.fewest} labelled examples, got {len(values)}."
+                english(
+                    "an error rate of at most {alpha:g} with confidence {confidence:g} needs at least {fewest:d} "
+                    "labelled examples, got {got:d}.",
+                    alpha=self.alpha,
+                    confidence=1 - self.delta,
+                    fewest=self.fewest,
+                    got=len(values),
+                )
             )
         passed, first = None, None
         for threshold in self.candidates(uncertainty_values(reference, self.by), len(values)):
@@ -92,9 +99,15 @@ class TargetRisk(Referral):
         if passed is None:
             assert first is not None
             raise DataError(
-                f"no verdict can be accepted: of the {first[0]} most certain labelled examples {first[1]} are wrong, "
-                f"too many for an error rate of at most {self.alpha:g} with confidence {1 - self.delta:g}. Raise "
-                "`alpha` or `delta`, or give more labelled examples."
+                english(
+                    "no verdict can be accepted: of the {certain:d} most certain labelled examples {wrong:d} are "
+                    "wrong, too many for an error rate of at most {alpha:g} with confidence {confidence:g}. Raise "
+                    "`alpha` or `delta`, or give more labelled examples.",
+                    certain=first[0],
+                    wrong=first[1],
+                    alpha=self.alpha,
+                    confidence=1 - self.delta,
+                )
             )
         return passed
 

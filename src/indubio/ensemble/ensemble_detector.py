@@ -32,6 +32,7 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.probability import TIE_TOLERANCE, Conversion, Odds
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
+from indubio.texts import english
 
 Bootstrap = bool | Literal["subsample"]
 
@@ -300,10 +301,14 @@ class EnsembleDetector(ChainEstimator):
     def resampling(self) -> str:
         """What each member was fitted on, in words."""
         if not can_fit(self.base):
-            return "not refitted"
+            return english("not refitted")
         if self.bootstrap == "subsample":
-            return f"each refitted on {self.share:.3g} of the training rows, drawn without replacement"
-        return "each refitted on a bootstrap sample" if self.bootstrap else "fitted on all training rows"
+            return english(
+                "each refitted on {share:.3g} of the training rows, drawn without replacement", share=self.share
+            )
+        if self.bootstrap:
+            return english("each refitted on a bootstrap sample")
+        return english("fitted on all training rows")
 
     def _fitted_member(self, rows: Float[np.ndarray, "examples features"], seed: int) -> Any:
         """A copy of the base, fitted; the base itself where it needs no fit."""

@@ -40,6 +40,7 @@ from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
 from indubio.posteriors.random_features import first_rows
 from indubio.scores import DrawScore
+from indubio.texts import english
 from indubio.training.loop import Progress, Report
 from indubio.training.rows import StreamedRows
 
@@ -183,7 +184,7 @@ class Surveyed:
         self, report: Report
     ) -> Iterator[tuple[Float[np.ndarray, "chosen ..."], Shaped[np.ndarray, " chosen"] | None]]:
         """The reference examples as the network gets them, and their groups, block by block."""
-        for block in told_blocks(self.stream, report, "calibrating"):
+        for block in told_blocks(self.stream, report, english("calibrating")):
             chosen = self.split.is_reference(block.places)
             if chosen.any():
                 group = groups_of(block.data)
@@ -206,7 +207,7 @@ def survey(
     share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
     known = ColumnSummary.of(np.empty((0, *outline.shape)))
     sample, trained = [], 0
-    for block in told_blocks(stream, report, "reading"):
+    for block in told_blocks(stream, report, english("reading")):
         with named_errors(block):
             rows = named_rows(block.data, outline.schema)
             values = rows.values
@@ -238,7 +239,7 @@ def _with_spectra(known: Surveyed, spectra: Spectra, scaling: Scaling, report: R
     fitted = spectra.fit(known.intake.features(known.sample), None if windowing is None else windowing.rate)
     intake = replace(known.intake, spectra=fitted)
     summary = ColumnSummary.of(np.empty((0, fitted.count)))
-    for block in told_blocks(known.stream, report, "reading"):
+    for block in told_blocks(known.stream, report, english("reading")):
         values = named_rows(block.data, known.outline.schema).values
         summary = summary.joined(ColumnSummary.of(intake.features(values[known.split.is_trained(block.places)])))
     fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from indubio.errors import DataError, quoted
 from indubio.io.arrow_columns import Place
+from indubio.texts import english
 
 
 def require_numbers(frame: Any) -> None:
@@ -45,20 +46,30 @@ def require_finite(
         return
     infinite = np.isinf(rows)
     if infinite.any():
-        raise DataError(f"{_where(infinite, 'infinity (inf)', names, place)}. Remove them or replace them by numbers.")
+        where = _where(infinite, english("infinity (inf)"), names, place)
+        raise DataError(english("{where!s}. Remove them or replace them by numbers.", where=where))
     missing = np.isnan(rows)
     if missing.any() and not missing_allowed:
-        raise DataError(f'{_where(missing, "NaN", names, place)}. Drop them, or fit with missing="median" or "refer".')
+        where = _where(missing, "NaN", names, place)
+        raise DataError(english('{where!s}. Drop them, or fit with missing="median" or "refer".', where=where))
 
 
 def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Place | None) -> str:
     rows = bad.reshape(len(bad), -1).any(axis=1)
     row, *place = np.argwhere(bad)[0]
     if len(place) == 2:
-        at = f"step {place[0]}, sensor {place[1]}"
+        at = english("step {step:d}, sensor {sensor:d}", step=place[0], sensor=place[1])
     elif len(place) == 3:
-        at = f"pixel {place[0]}, {place[1]}, channel {place[2]}"
+        at = english("pixel {x:d}, {y:d}, channel {channel:d}", x=place[0], y=place[1], channel=place[2])
+    elif names is None:
+        at = english("column {column:d}", column=place[0])
     else:
-        at = f"column {place[0]}" if names is None else f'column "{names[place[0]]}"'
-    where = f"row {row}" if place_of is None else place_of(int(row))
-    return f"{np.count_nonzero(rows)} of {len(bad)} rows contain {what} (first: {where}, {at})"
+        at = english('column "{column}"', column=names[place[0]])
+    return english(
+        "{bad:d} of {rows:d} rows contain {what!s} (first: {where!s}, {at!s})",
+        bad=np.count_nonzero(rows),
+        rows=len(bad),
+        what=what,
+        where=english("row {row:d}", row=row) if place_of is None else place_of(int(row)),
+        at=at,
+    )

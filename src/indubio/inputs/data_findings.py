@@ -16,6 +16,7 @@ from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.schema import Schema
+from indubio.texts import english
 
 FindingKind = Literal[
     "one example",
@@ -34,6 +35,11 @@ FindingKind = Literal[
 ]
 LISTED = 3  # columns that are named in a sentence
 APART = 5.0  # standard deviations of a machine's windows; from here on the levels of machines differ
+REPEATED = (  # of one column, of two, of three
+    english('"{a}" repeats "{b}"'),
+    english('"{a}" repeats "{b}", "{c}" repeats "{d}"'),
+    english('"{a}" repeats "{b}", "{c}" repeats "{d}", "{e}" repeats "{f}"'),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +168,16 @@ def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | No
         return None
     return DataFinding(
         kind="own anomalies",
-        what=f"It would call {called:,} of its {reference:,} reference examples anomalies "
-        f"({100 * called / reference:.0f} %).",
-        follows=f"{100 * usual:.0f} % would be usual. Either they are not all good, or as many false alarms must be "
-        "expected.",
+        what=english(
+            "It would call {called:,} of its {reference:,} reference examples anomalies ({share:.0f} %).",
+            called=called,
+            reference=reference,
+            share=100 * called / reference,
+        ),
+        follows=english(
+            "{usual:.0f} % would be usual. Either they are not all good, or as many false alarms must be expected.",
+            usual=100 * usual,
+        ),
         way_out="Look at those that score highest (`indubio.suspects.suspects`), leave them out "
         "(trimming=Trimming()), or raise `anomaly_threshold`.",
         flags="Look at those that score highest (--suspects 20), or leave them out (--trim auto).",
@@ -193,10 +205,17 @@ def machine_levels(
     first = schema.names.index(columns[0])
     return DataFinding(
         kind="levels",
-        what=f"{named(columns)}: the {len(each)} machines run at levels far from each other "
-        f'("{columns[0]}" {levels[:, first].min():.4g} to {levels[:, first].max():.4g}, within one ± '
-        f"{within[first]:.2g}).",
-        follows="Beside that a fault of one of them is small, and may not be seen.",
+        what=english(
+            "{columns!s}: the {count:d} machines run at levels far from each other "
+            '("{column}" {low:.4g} to {high:.4g}, within one ± {within:.2g}).',
+            columns=named(columns),
+            count=len(each),
+            column=columns[0],
+            low=levels[:, first].min(),
+            high=levels[:, first].max(),
+            within=within[first],
+        ),
+        follows=english("Beside that a fault of one of them is small, and may not be seen."),
         way_out="Fit a detector for each machine.",
         flags="Fit a model for each machine, on a file of its own.",
         columns=tuple(columns),
@@ -206,7 +225,8 @@ def machine_levels(
 def named(columns: list[str]) -> str:
     """Names for a sentence: "a", "b", "c" and 12 more."""
     more = len(columns) - LISTED
-    return f"{quoted(columns[:LISTED])}{f' and {more} more' if more > 0 else ''}"
+    first = quoted(columns[:LISTED])
+    return english("{columns} and {more:d} more", columns=first, more=more) if more > 0 else first
 
 
 def _left_out(seen: SeenExamples, columns: list[str]) -> str:
@@ -226,8 +246,8 @@ def _one_example() -> DataFinding:
     way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="one example",
-        what="There is a single training example.",
-        follows="What is usual cannot be told from it, so verdicts mean nothing.",
+        what=english("There is a single training example."),
+        follows=english("What is usual cannot be told from it, so verdicts mean nothing."),
         way_out=way_out,
         flags=way_out,
     )
@@ -237,8 +257,8 @@ def _all_equal(seen: SeenExamples) -> DataFinding:
     way_out = "Give examples of all that is usual."
     return DataFinding(
         kind="all equal",
-        what=f"All {seen.count:,} training examples are equal.",
-        follows="Every example that differs, however little, is strange beside them.",
+        what=english("All {count:,} training examples are equal.", count=seen.count),
+        follows=english("Every example that differs, however little, is strange beside them."),
         way_out=way_out,
         flags=way_out,
     )
@@ -250,10 +270,15 @@ def _copies(seen: SeenExamples) -> DataFinding | None:
         return None
     return DataFinding(
         kind="copies",
-        what=f"{100 * copies / count:.0f} % of the training examples are copies of others; the commonest makes "
-        f"{100 * commonest / count:.0f} %.",
-        follows="If the process repeats itself, all is well. If rows were copied, those that calibrate were trained on "
-        "too, and new ones look strange beside them.",
+        what=english(
+            "{copies:.0f} % of the training examples are copies of others; the commonest makes {commonest:.0f} %.",
+            copies=100 * copies / count,
+            commonest=100 * commonest / count,
+        ),
+        follows=english(
+            "If the process repeats itself, all is well. If rows were copied, those that calibrate were trained on "
+            "too, and new ones look strange beside them."
+        ),
         way_out="Fit on one of each then: numpy.unique(rows, axis=0).",
         flags="Leave the copies out of the file then.",
     )
@@ -273,8 +298,8 @@ def _labels(seen: SeenExamples) -> DataFinding | None:
     flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
     return DataFinding(
         kind="label",
-        what=f"{named(seen.labels)}: like a label, but among the features.",
-        follows="If it is one, verdicts go by it, and new examples will have none.",
+        what=english("{columns!s}: like a label, but among the features.", columns=named(seen.labels)),
+        follows=english("If it is one, verdicts go by it, and new examples will have none."),
         way_out=way_out,
         flags=flags,
         columns=tuple(seen.labels),
@@ -287,9 +312,12 @@ def _ids(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
     ids = quoted(columns[:LISTED]) + (", ..." if len(columns) > LISTED else "")
     return DataFinding(
         kind="id",
-        what=f"{named(columns)}: another value in every {'window' if seen.windows else 'row'}, counting up or down, as "
-        "of an id, a counter or a time.",
-        follows="New examples go on where these end, and look strange for that alone.",
+        what=english(
+            "{columns!s}: another value in every {example!s}, counting up or down, as of an id, a counter or a time.",
+            columns=named(columns),
+            example=english("window") if seen.windows else english("row"),
+        ),
+        follows=english("New examples go on where these end, and look strange for that alone."),
         way_out=f"Leave it out, or pass it through: {'Wide' if seen.windows else 'read_table'}(..., ids=[{ids}]).",
         flags=f"Leave it out: {_left_out(seen, columns)}.",
         columns=tuple(columns),
@@ -302,8 +330,13 @@ def _crowded(seen: SeenExamples) -> DataFinding | None:
         return None
     return DataFinding(
         kind="categories",
-        what=f"{named(columns)}: {max(seen.crowded.values()):,} categories in {seen.count:,} rows.",
-        follows="Most come once, so those of new examples will not be known, and they are referred.",
+        what=english(
+            "{columns!s}: {categories:,} categories in {rows:,} rows.",
+            columns=named(columns),
+            categories=max(seen.crowded.values()),
+            rows=seen.count,
+        ),
+        follows=english("Most come once, so those of new examples will not be known, and they are referred."),
         way_out="Make fewer categories, or leave it out; `ids` are passed through.",
         flags=f"Make fewer categories, or leave it out: {_left_out(seen, columns)}.",
         columns=tuple(columns),
@@ -315,8 +348,11 @@ def _constant(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
         return None
     return DataFinding(
         kind="constant",
-        what=f"{named(columns)} never {'changes' if len(columns) == 1 else 'change'}.",
-        follows="There is nothing to learn, and a new value counts by its bare difference, whatever its unit.",
+        what=english(
+            english("{columns!s} never changes.") if len(columns) == 1 else english("{columns!s} never change."),
+            columns=named(columns),
+        ),
+        follows=english("There is nothing to learn, and a new value counts by its bare difference, whatever its unit."),
         way_out="Leave it out, unless any change there is an anomaly.",
         flags=f"Unless any change there is an anomaly, leave it out: {_left_out(seen, columns)}.",
         columns=tuple(columns),
@@ -327,12 +363,13 @@ def _repeated(seen: SeenExamples, repeated: dict[str, str]) -> DataFinding | Non
     if not repeated:
         return None
     columns = list(repeated)
-    told = ", ".join(f'"{name}" repeats "{repeated[name]}"' for name in columns[:LISTED])
-    more = f", and {len(columns) - LISTED} more do so" if len(columns) > LISTED else ""
+    pairs = [name for one in columns[:LISTED] for name in (one, repeated[one])]
+    told = english(REPEATED[len(pairs) // 2 - 1], **dict(zip("abcdef", pairs, strict=False)))
+    more = english(", and {more:d} more do so", more=len(columns) - LISTED) if len(columns) > LISTED else ""
     return DataFinding(
         kind="repeated",
-        what=f"But for scale and shift, {told}{more}.",
-        follows="The same measurement counts more than once in every score.",
+        what=english("But for scale and shift, {told!s}{more!s}.", told=told, more=more),
+        follows=english("The same measurement counts more than once in every score."),
         way_out="Leave out all but one.",
         flags=f"Leave out all but one: {_left_out(seen, columns)}.",
         columns=tuple(columns),
@@ -344,9 +381,12 @@ def _stretched(columns: list[str]) -> DataFinding | None:
         return None
     return DataFinding(
         kind="extreme",
-        what=f"{named(columns)}: a few values lie so far out that the middle 99 % fill less than "
-        f"{100 * SLIVER:.0f} % of the range.",
-        follows="On this scale all others look alike, and what is strange among them is not seen.",
+        what=english(
+            "{columns!s}: a few values lie so far out that the middle 99 % fill less than {share:.0f} % of the range.",
+            columns=named(columns),
+            share=100 * SLIVER,
+        ),
+        follows=english("On this scale all others look alike, and what is strange among them is not seen."),
         way_out="Look at these values; pass scaling=Robust(), or trimming=Trimming() if they are bad.",
         flags="Look at these values; pass --scaling robust, or --trim auto if they are bad.",
         columns=tuple(columns),
@@ -359,9 +399,12 @@ def _stuck(seen: SeenExamples) -> DataFinding | None:
         return None
     return DataFinding(
         kind="frozen",
-        what=f"{named(columns)}: no change in {100 * max(seen.stuck.values()):.0f} % of the training windows, and "
-        "movement all the time in the others.",
-        follows="It is taken for usual, so a sensor that is stuck later will not be noted as frozen.",
+        what=english(
+            "{columns!s}: no change in {share:.0f} % of the training windows, and movement all the time in the others.",
+            columns=named(columns),
+            share=100 * max(seen.stuck.values()),
+        ),
+        follows=english("It is taken for usual, so a sensor that is stuck later will not be noted as frozen."),
         way_out="Leave these windows out if it was broken.",
         flags="Leave these stretches out of the file if it was broken.",
         columns=tuple(columns),

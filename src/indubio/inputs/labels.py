@@ -8,6 +8,7 @@ from jaxtyping import Bool
 
 from indubio.errors import DataError, quoted
 from indubio.io.arrow_columns import Place, first_null, plain
+from indubio.texts import english
 
 AnomalyValues = tuple[str | int | float | bool, ...]
 KNOWN = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
@@ -27,8 +28,12 @@ def anomaly_labels(
     values = plain(column)
     if values.null_count:
         raise DataError(
-            f'{place(first_null(values))}: label column "{name}" is empty ({values.null_count} rows are). '
-            "Fill it, or leave these rows out."
+            english(
+                '{place!s}: label column "{name}" is empty ({rows:d} rows are). Fill it, or leave these rows out.',
+                place=place(first_null(values)),
+                name=name,
+                rows=values.null_count,
+            )
         )
     if anomaly_values is not None:
         named = {str(value) for value in anomaly_values}
@@ -39,7 +44,12 @@ def anomaly_labels(
     other = [value for value in dict.fromkeys(texts) if value not in KNOWN]
     if other:
         raise DataError(
-            f'{place(texts.index(other[0]))}: label column "{name}" must hold 0 and 1, but has {quoted(other[:5])}. '
-            "Say which values mean anomaly with `anomaly_values`."
+            english(
+                '{place!s}: label column "{name}" must hold 0 and 1, but has {values}. Say which values mean anomaly '
+                "with `anomaly_values`.",
+                place=place(texts.index(other[0])),
+                name=name,
+                values=quoted(other[:5]),
+            )
         )
     return np.array([KNOWN[value] for value in texts], dtype=bool)

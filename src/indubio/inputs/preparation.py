@@ -18,6 +18,7 @@ from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.io.arrow_columns import Place
+from indubio.texts import english
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -198,11 +199,12 @@ class Intake:
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
             absent = np.isnan(rows.values)
-            notes = named_flags(anywhere(absent), rows.names, "missing")
+            notes = named_flags(anywhere(absent), rows.names, english("missing: {names}"))
             bad = (notes != "") if self.missing == "refer" else bad
         if rows.unseen is not None and (new := rows.unseen != "").any():
             self._refuse_unseen(rows.unseen)
-            notes = joined_notes(notes, np.where(new, "unseen: " + rows.unseen, ""))
+            said = [english("unseen: {names}", names=one) if one else "" for one in rows.unseen]
+            notes = joined_notes(notes, np.array(said, dtype=object))
             bad = bad | new
         if self.quality is not None:
             notes = joined_notes(notes, quality_flags(rows.values, self.quality, _sensor_names(rows)))
@@ -212,7 +214,7 @@ class Intake:
             if self.spectra is not None:
                 values, called = self.features(values), self.spectra.names(_sensor_names(rows))
             flags = self.scaling.outside(values, self.margin)
-            notes = joined_notes(notes, named_flags(flags, called, "out of range"))
+            notes = joined_notes(notes, named_flags(flags, called, english("out of range: {names}")))
             outside = np.asarray(flags.any(axis=1))
         return Inspected(notes=notes, bad=bad, outside=outside)
 

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import ShapeError
 from indubio.inputs.notes import joined_notes, named_flags
+from indubio.texts import english
 
 USUAL = 0.01  # share of the training windows
 MOST = 0.5  # share of a window's samples
@@ -58,7 +59,10 @@ def quality_flags(
         )
     stuck = frozen(values) & (limits.frozen_share <= USUAL)
     at_limit = saturated(values, limits.smallest, limits.largest) & (limits.saturated_share <= USUAL)
-    return joined_notes(named_flags(stuck, sensors, "frozen"), named_flags(at_limit, sensors, "saturated"))
+    return joined_notes(
+        named_flags(stuck, sensors, english("frozen: {names}")),
+        named_flags(at_limit, sensors, english("saturated: {names}")),
+    )
 
 
 def frozen(values: Float[np.ndarray, "windows length sensors"]) -> Bool[np.ndarray, "windows sensors"]:

@@ -13,6 +13,7 @@ from indubio.inputs.windows import Windowing, Windows
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
 from indubio.settings import ByKind, Settings
+from indubio.texts import english
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class Reading(Settings):
             return read_windows(source, self.layout, self.windowing, file_format=self.file_format)
         parts = list(self.stream(source))
         if not parts:
-            raise DataError(f"{source}: there are no rows.")
+            raise DataError(english("{file}: there are no rows.", file=source))
         return Table.concatenated([part for part in parts if isinstance(part, Table)])
 
     def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Table | Windows | Images]:

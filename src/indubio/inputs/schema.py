@@ -16,8 +16,10 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.io.arrow_columns import is_number
+from indubio.texts import english
 
 Kind = Literal["number", "category"]
+EXTRA = english("not in the training data: {names} (leave out, or pass through as ids)")
 Categories = Mapping[str, tuple[str, ...] | None]  # column -> its categories, None to learn them
 
 
@@ -129,17 +131,19 @@ class Schema:
         missing = [name for name in known if name not in types]
         extra = sorted(types.keys() - set(known), key=table.column_names.index)
         changed = [
-            f'"{column.name}" was a number and is now {types[column.name]}'
+            english('"{column}" was a number and is now {kind}', column=column.name, kind=types[column.name])
             for column in self.columns
             if column.kind == "number" and column.name in types and not is_number(types[column.name])
         ]
         problems = [
-            *([f"missing: {quoted(missing)}"] if missing else []),
-            *([f"not in the training data: {quoted(extra)} (leave out, or pass through as ids)"] if extra else []),
+            *([english("missing: {names}", names=quoted(missing))] if missing else []),
+            *([english(EXTRA, names=quoted(extra))] if extra else []),
             *changed,
         ]
         if problems:
-            raise ShapeError(f"the columns do not match those of the training data: {'; '.join(problems)}.")
+            raise ShapeError(
+                english("the columns do not match those of the training data: {why!s}.", why="; ".join(problems))
+            )
 
 
 def _column(name: str, values: pa.ChunkedArray, categorical: Categories) -> Column:
@@ -196,6 +200,9 @@ def _refuse_text(table: pa.Table, categorical: Categories) -> None:
     text = [field.name for field in table.schema if not is_number(field.type) and field.name not in categorical]
     if text:
         raise DataError(
-            f"columns {quoted(text)} do not hold numbers. Leave them out, name them in `categorical`, "
-            "or pass them through as `ids` or `time`."
+            english(
+                "columns {names} do not hold numbers. Leave them out, name them in `categorical`, or pass them through "
+                "as `ids` or `time`.",
+                names=quoted(text),
+            )
         )

@@ -9,6 +9,7 @@ from indubio.errors import DataError
 from indubio.io.arrow_columns import is_text, plain
 from indubio.io.number_styles import NumberStyle, way_out
 from indubio.io.sources import Source
+from indubio.texts import english
 
 
 def refuse_spoilt(source: Source, columns: Sequence[str], otherwise: str) -> None:
@@ -23,8 +24,14 @@ def refuse_spoilt(source: Source, columns: Sequence[str], otherwise: str) -> Non
     if found := spoilt_number(source, columns):
         row, name, value = found
         raise DataError(
-            f'{source.place(row)}: column "{name}" holds {value!r} among numbers. '
-            f"Replace it, or {otherwise}.{way_out(value)}"
+            english(
+                '{place!s}: column "{name}" holds {value!r} among numbers. Replace it, or {otherwise!s}.{way_out!s}',
+                place=source.place(row),
+                name=name,
+                value=value,
+                otherwise=otherwise,
+                way_out=way_out(value),
+            )
         )
 
 

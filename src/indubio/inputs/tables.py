@@ -20,6 +20,7 @@ from indubio.io.arrow_columns import Place, is_number, is_text
 from indubio.io.file_format import FileFormat
 from indubio.io.sources import ROWS_AT_ONCE, Source, opened
 from indubio.settings import Settings
+from indubio.texts import english
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,7 +190,14 @@ class Roles(Settings):
         """
         assert self.label is not None
         if self.label not in table.column_names:
-            raise DataError(f"{where} has no column {quoted([self.label])}; it has {quoted(table.column_names)}.")
+            raise DataError(
+                english(
+                    "{file} has no column {name}; it has {names}.",
+                    file=where,
+                    name=quoted([self.label]),
+                    names=quoted(table.column_names),
+                )
+            )
         column = table.column(self.label).combine_chunks()
         return anomaly_labels(column, self.label, self.anomaly_values, place or (lambda row: f"{where}: row {row}"))
 
@@ -206,7 +214,9 @@ def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: A
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
     parts = list(stream_tables(source, Roles(**given), file_format=file_format))
     if not parts:
-        raise DataError(f"{source if isinstance(source, str | Path) else 'the table'}: there are no rows.")
+        raise DataError(
+            english("{file}: there are no rows.", file=source if isinstance(source, str | Path) else "the table")
+        )
     return Table.concatenated(parts)
 
 
@@ -225,7 +235,9 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int) -> Iterator[Ta
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
     taken = {*roles.passed, roles.label, *roles.categorical}
-    refuse_spoilt(file, [name for name in wanted if name not in taken], "name the column in `categorical` or `ids`")
+    refuse_spoilt(
+        file, [name for name in wanted if name not in taken], english("name the column in `categorical` or `ids`")
+    )
     types = {name: roles.read_as(name, file.schema.field(name).type) for name in wanted}
     first = 0
     for table in file.tables(types, rows_at_once):

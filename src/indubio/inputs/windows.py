@@ -194,18 +194,19 @@ class Windows:
         so each of them must be among the windows that train. Groups with hardly any windows are taken together, as "".
         Where no time tells it is None.
         """
-        if not pa.types.is_timestamp(self.origin.column("start").type):
+        known = set(self.origin.column_names)
+        if not {"file", "group", "start", "end"} <= known or not pa.types.is_timestamp(self.origin.field("start").type):
             return None
-        column = "file" if self.origin.column("group").null_count else "group"
-        spans = self.origin.group_by(column).aggregate([("start", "min"), ("end", "max"), ("start", "count")])
+        names = pc.coalesce(self.origin.column("group").cast(pa.string()), self.origin.column("file"), "")
+        cut = self.origin.select(["start", "end"]).append_column("name", names).drop_null()
+        spans = cut.group_by("name").aggregate([("start", "min"), ("end", "max"), ("start", "count")])
         spans = spans.sort_by("start_min")
         first, last = (spans.column(name).cast(pa.int64()).to_numpy() for name in ("start_min", "end_max"))
         shared = np.minimum(last[1:], np.maximum.accumulate(last)[:-1]) - first[1:]
         if np.maximum(shared, 0).sum() <= TOGETHER * (last[1:] - first[1:]).sum():
             return None
-        names = self.origin.column(column)
-        few = spans.column(column).filter(pc.less(spans.column("start_count"), FEWEST_OF_MACHINE))
-        machines = pc.if_else(pc.is_in(names, value_set=few.combine_chunks()), "", names.cast(pa.string()))
+        many = spans.column("name").filter(pc.greater_equal(spans.column("start_count"), FEWEST_OF_MACHINE))
+        machines = pc.if_else(pc.is_in(names, value_set=many.combine_chunks()), names, "")
         return np.asarray(machines.to_numpy(zero_copy_only=False))
 
     def inliers(self) -> Self:
@@ -265,7 +266,7 @@ class Windows:
             values=np.concatenate([part.values for part in parts]),
             sensors=first.sensors,
             rate=first.rate,
-            origin=pa.concat_tables([part.origin for part in parts]).combine_chunks(),
+            origin=pa.concat_tables([part.origin for part in parts], promote_options="default").combine_chunks(),
             report=report,
             bad_share=_all_or_none([part.bad_share for part in parts], np.concatenate),
             passed=_all_or_none([part.passed for part in parts], _one_table),

@@ -17,6 +17,7 @@ from indubio.io.number_styles import way_out
 from indubio.io.remote import RemotePath
 from indubio.io.sniffing import SAMPLE, Dialect, not_decoded, sniffed
 from indubio.io.source_base import FileSource, content_of, ending
+from indubio.texts import english
 
 CSV_BLOCK = 2**20  # bytes
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
@@ -79,7 +80,7 @@ class CsvSource(FileSource):
 
     def place(self, row: int) -> str:
         """The line on which a row begins."""
-        return f"{self.name}: line {self._line(row)}"
+        return english("{file}: line {line:d}", file=self.name, line=self._line(row))
 
     def _read_schema(self) -> pa.Schema:
         found = self.dialect.found
@@ -130,7 +131,11 @@ class CsvSource(FileSource):
         dialect = self.dialect
         # One thread: it is the one way to learn the line of an error.
         reading = arrow_csv.ReadOptions(
-            block_size=CSV_BLOCK, use_threads=False, skip_rows=dialect.skip_lines, encoding=dialect.encoding
+            block_size=CSV_BLOCK,
+            use_threads=False,
+            skip_rows=dialect.skip_lines,
+            skip_rows_after_names=dialect.units_lines,
+            encoding=dialect.encoding,
         )
         parsing = arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=dialect.quotes)
         try:
@@ -148,7 +153,7 @@ class CsvSource(FileSource):
                 _bytes(self.path) as stream,
                 io.TextIOWrapper(stream, self.dialect.encoding, errors="replace") as lines,
             ):
-                return line_of(lines, row + 1, self.dialect.skip_lines)
+                return line_of(lines, row + 1, self.dialect.skip_lines, self.dialect.units_lines)
         except (OSError, EOFError, pa.ArrowException):
             return "?"
 
@@ -173,7 +178,7 @@ class CsvSource(FileSource):
         if match := _PARSING.search(text):
             return DataError(f"{self.name}: {self._at(match[1], ': ')}{match[2].strip()}{self._fields()}")
         if "Empty CSV" in text:
-            return DataError(f"{self.name}: the file is empty.")
+            return DataError(english("{file}: the file is empty.", file=self.name))
         return DataError(f"{self.name}: {text}")
 
     @property
@@ -182,11 +187,15 @@ class CsvSource(FileSource):
         return list(self.schema.names)
 
     def _at(self, record: str | None, then: str) -> str:
-        """The line of a record as Arrow counts them: the header is the one after the lines that are skipped."""
-        return "" if record is None else f"line {self._line(int(record) - 2 - self.dialect.skip_lines)}{then}"
+        """The line of a record as Arrow counts them: with the lines that are skipped, and the header."""
+        if record is None:
+            return ""
+        return f"line {self._line(int(record) - 2 - self.dialect.skip_lines - self.dialect.units_lines)}{then}"
 
     def _fields(self) -> str:
-        return f" (fields between {self.dialect.separator!r}; pass `separator` to change it)."
+        before = self.dialect.perhaps
+        header = f" If line {before + 1} is the header, pass `skip_lines={before}`." if before else ""
+        return f" (fields between {self.dialect.separator!r}; pass `separator` to change it).{header}"
 
 
 def _bytes(path: Path | RemotePath) -> Any:
@@ -207,19 +216,22 @@ def _known(path: Path, version: str, wanted: FileFormat, name: str) -> Dialect:
     return _sniffed(path, wanted, name)
 
 
-def line_of(lines: Iterable[str], record: int, skip: int) -> int | str:
+def line_of(lines: Iterable[str], record: int, skip: int, units: int = 0) -> int | str:
     """The line on which a record begins, counted from 1; records may go over lines where they are quoted.
 
     Args:
         lines: of the file.
-        record: its number; the header is 0. Empty lines are none.
+        record: its number; the header is 0. Empty lines are none, and lines of units are none.
         skip: lines before the header.
+        units: lines of units below the header, empty ones among them.
     """
     number, quoted = -1, False
     for place, line in enumerate(lines, start=1):
         if place <= skip:
             continue
-        if not quoted:
+        if not quoted and number == 0 and units:
+            units -= 1
+        elif not quoted:
             if not line.strip("\r\n"):
                 continue
             number += 1

@@ -5,6 +5,7 @@ gives them; text that spells numbers is read as in a text file.
 """
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,13 +18,15 @@ import pyarrow.compute as pc
 from indubio.errors import DataError, MissingExtraError, quoted
 from indubio.io.arrow_columns import is_text
 from indubio.io.file_format import UNSAID, FileFormat
+from indubio.io.header_lines import LOOKED_AT, Record, header_of, units_lines
 from indubio.io.number_styles import StyleFound, style_of
 from indubio.io.remote import RemotePath
 from indubio.io.source_base import ROWS_AT_ONCE, FileSource, content_of
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!"}
-NOTHING = ERRORS | {"NaN", "nan", "n/a", "N/A", "NA", "NULL", "null"}  # the words that are missing in a text file too
+WORDS = {"", "NaN", "nan", "n/a", "N/A", "NA", "NULL", "null"}  # that are missing in a text file too
+NOTHING = re.compile("|".join([*map(re.escape, ERRORS | WORDS), r"Err:\d{3}"]))  # the last are errors of LibreOffice
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class ReadSheet:
         name: of the sheet.
         others: names of the other sheets.
         skipped: rows before the header.
+        units: rows below the header that were left out.
         found: style of numbers that are text.
         texts: columns that are text in the sheet, as they are there.
     """
@@ -45,6 +49,7 @@ class ReadSheet:
     name: str
     others: tuple[str, ...]
     skipped: int
+    units: int
     found: StyleFound = field(default_factory=StyleFound)
     texts: Mapping[str, pa.Array] = field(default_factory=dict)
 
@@ -97,17 +102,23 @@ class ExcelSource(FileSource):
 
     @property
     def said(self) -> str | None:
-        """Which sheet was taken, where there are several."""
+        """Which sheet was taken, where there are several, and rows that were left out below the header."""
         sheet = self.sheet
-        if not sheet.others:
-            return None
-        return f'read sheet "{sheet.name}" of {len(sheet.others) + 1}; `sheet` to change.'
+        words = [f'read sheet "{sheet.name}" of {len(sheet.others) + 1}; `sheet` to change.'] if sheet.others else []
+        if sheet.units:
+            rows = f"{sheet.units} row{'s'[: sheet.units > 1]}"
+            words.append(f"read with {rows} below the header left out; `units_lines` to change.")
+        return " ".join(words) or None
 
     @property
     def found_format(self) -> FileFormat:
-        """The sheet, where there are several, and the rows before the header."""
+        """The sheet, where there are several, and the rows that were left out."""
         sheet = self.sheet
-        return FileFormat(sheet=sheet.name if sheet.others else None, skip_lines=sheet.skipped or None)
+        return FileFormat(
+            sheet=sheet.name if sheet.others else None,
+            skip_lines=sheet.skipped or None,
+            units_lines=sheet.units or None,
+        )
 
     @property
     def value_count(self) -> int:
@@ -125,8 +136,11 @@ def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str)
     if wanted.skip_lines and not skipped and _title(cells):
         skipped = wanted.skip_lines
     header, rows = _header(cells, skipped, where)
+    units = units_lines(_records(cells[skipped : skipped + LOOKED_AT], skipped), wanted, where, "row")
     kept = [
-        (number, row) for number, row in enumerate(rows, start=skipped + 2) if any(cell != "" for cell in row)
+        (number, row)
+        for number, row in enumerate(rows[units:], start=skipped + units + 2)
+        if any(cell != "" for cell in row)
     ]  # empty rows are none, as in a text file
     columns = {
         title: _column([row[place] for _, row in kept], title, where, [number for number, _ in kept])
@@ -137,7 +151,8 @@ def _sheet(path: Path | RemotePath, version: str, wanted: FileFormat, name: str)
     for title in text:
         if title in found.cleaned or _spelled(text[title], found):
             columns[title] = found.style.numbers(text[title], title, lambda row: f"{where}, row {kept[row][0]}")
-    return ReadSheet(pa.table(columns), tuple(number for number, _ in kept), chosen, others, skipped, found, text)
+    numbers = tuple(number for number, _ in kept)
+    return ReadSheet(pa.table(columns), numbers, chosen, others, skipped, units, found, text)
 
 
 def _spelled(column: pa.Array, found: StyleFound) -> bool:
@@ -157,7 +172,7 @@ def _cells(path: Path | RemotePath, wanted: FileFormat, name: str) -> tuple[str,
         chosen = _chosen(book.sheet_names, wanted, name)
         cells = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     except CalamineError as error:
-        raise DataError(f"{name}: not a spreadsheet that can be read ({error}).") from None
+        raise DataError(f"{name}: not a spreadsheet that can be read ({error}). Save it as .xlsx or .csv.") from None
     return chosen, tuple(other for other in book.sheet_names if other != chosen), cells
 
 
@@ -199,7 +214,12 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
     }
     nameless = [place for place, title in header.items() if not title or cells[0][place] == ""]
     if nameless:
-        raise DataError(f"{where}: row {skipped + 1} is the header, and column {_letters(nameless[0])} has no name.")
+        records = [record for record in _records(cells, skipped) if record[1]]
+        before = records[header_of(records)][0]
+        lower = f" If row {before + 1} is the header, pass `skip_lines={before}`." if before > skipped else ""
+        raise DataError(
+            f"{where}: row {skipped + 1} is the header, and column {_letters(nameless[0])} has no name.{lower}"
+        )
     titles = list(header.values())
     double = [title for title in dict.fromkeys(titles) if titles.count(title) > 1]
     if double:
@@ -207,9 +227,15 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
     return header, below
 
 
+def _records(cells: list[list[Any]], skipped: int) -> list[Record]:
+    """Rows from the header on as texts, each with the number of rows before it."""
+    texts = ([str(_text(cell)).strip() for cell in row] for row in cells)
+    return [(number, row if any(row) else []) for number, row in enumerate(texts, start=skipped)]
+
+
 def _column(values: list[Any], title: str, where: str, rows: list[int]) -> pa.Array:
     """Cells of a column as the one type that they have; empty cells and errors of formulas are null."""
-    cells = [None if value == "" or (isinstance(value, str) and value in NOTHING) else value for value in values]
+    cells = [None if isinstance(value, str) and NOTHING.fullmatch(value) else value for value in values]
     kinds = {_kind(cell) for cell in cells if cell is not None}
     if not kinds:
         return pa.nulls(len(cells))

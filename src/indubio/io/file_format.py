@@ -24,6 +24,8 @@ class FileFormat(Settings):
         thousands: mark between thousands: "," "." " " "'" or "_"; "" for none.
         encoding: of text, as Python names it, such as "utf-8", "cp1252" or "utf-16".
         skip_lines: lines, or rows of a sheet, before the header.
+        units_lines: lines, or rows of a sheet, below the header that hold units and no values. They are recognised, and
+            left out only where it is said.
         sheet: of a spreadsheet, by name or number from 1; None takes the only or first one.
         guesses: those of these settings that are a first guess only: where a file shows otherwise it is read as it
             shows. So a model keeps how its training files were spelled.
@@ -34,6 +36,7 @@ class FileFormat(Settings):
     thousands: Literal["", ",", ".", " ", "'", "_"] | None = None
     encoding: str | None = None
     skip_lines: NotNegativeInt | None = None
+    units_lines: NotNegativeInt | None = None
     sheet: str | int | None = None
     guesses: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indubio.errors import DataError
 from indubio.io.arrow_columns import Place
 from indubio.io.file_format import MARKS, FileFormat
+from indubio.texts import english
 
 MISSING = ("", "-", "--", "---", "–", "—", "n.a.", "N.A.", "k.A.", "k. A.", "#NV", "#DIV/0!", "#WERT!", "#VALUE!")
 _EXPONENT = r"([eE][+-]?\d+)?"
@@ -92,7 +93,7 @@ def way_out(value: str) -> str:
     """What may help where a text is not a number."""
     if not looks_like_number(value.strip()):
         return ""
-    return " If it is one, pass `decimal` or `thousands`."
+    return english(" If it is one, pass `decimal` or `thousands`.")
 
 
 def style_of(columns: Mapping[str, pa.Array], wanted: FileFormat) -> StyleFound:

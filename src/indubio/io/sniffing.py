@@ -1,4 +1,4 @@
-"""What a text file is written in, by its first block: encoding, separator, lines before the header, style of numbers.
+"""What a text file is written in, by its first block: encoding, separator, lines around the header, style of numbers.
 
 Where the plain reading works (UTF-8, commas, decimal points) nothing else is tried.
 """
@@ -7,6 +7,7 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,15 +15,15 @@ import pyarrow.csv as arrow_csv
 
 from indubio.errors import DataError
 from indubio.io.file_format import SEPARATORS, FileFormat
-from indubio.io.number_styles import StyleFound, looks_like_number, style_of
+from indubio.io.header_lines import header_of, looks_like_value, possible_header, records_of, units_lines
+from indubio.io.number_styles import StyleFound, style_of
+from indubio.texts import english
 
 SAMPLE = 2**20  # bytes that are looked at
 HEAD = 2**16  # characters of them in which separators are looked for
-MOST_BEFORE = 50  # lines before a header that are found without being told
 MOST_RAGGED = 1 / 3  # share of lines that may have another number of fields; they are refused later, by name
 
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_DATE = re.compile(r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?$|^\d{1,2}:\d\d(:\d\d.*)?$")
 _SEPARATOR_LINE = re.compile(r"^\ufeff?sep=(.)\r?\n", re.IGNORECASE)  # Excel's own
 _ONE_DECIMAL = re.compile(r"^[+-]?\d+,\d+$")
 _NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'", " ": "spaces"}
@@ -37,15 +38,19 @@ class Dialect:
         separator: of fields.
         encoding: of characters.
         skip_lines: before the header.
+        units_lines: below the header.
         quotes: whether there are any, so that a field may hold line ends.
         found: style of the numbers.
+        perhaps: lines before what may be the header instead; 0 for none.
     """
 
     separator: str = ","
     encoding: str = "utf-8"
     skip_lines: int = 0
+    units_lines: int = 0
     quotes: bool = False
     found: StyleFound = field(default_factory=StyleFound)
+    perhaps: int = 0
 
     @property
     def said(self) -> str | None:
@@ -66,6 +71,9 @@ class Dialect:
         if self.skip_lines:
             words.append(f"{self.skip_lines} line{'s'[: self.skip_lines > 1]} before the header left out")
             flags.append("`skip_lines`")
+        if self.units_lines:
+            words.append(f"{self.units_lines} line{'s'[: self.units_lines > 1]} below the header left out")
+            flags.append("`units_lines`")
         if self.found.words:
             words.append(f"{', '.join(map(repr, self.found.words))} as missing")
         if not words:
@@ -83,6 +91,7 @@ class Dialect:
             thousands=style.thousands,  # type: ignore[arg-type]
             encoding=self.encoding,
             skip_lines=self.skip_lines,
+            units_lines=self.units_lines,
         )
 
 
@@ -99,7 +108,7 @@ def sniffed(sample: bytes, wanted: FileFormat, name: str, *, whole: bool) -> Dia
         whole: the block is all there is.
     """
     if not sample.strip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"):
-        raise DataError(f"{name}: the file is empty.")
+        raise DataError(english("{file}: the file is empty.", file=name))
     if all(wanted.asked(setting) is None for setting in wanted.given) and _reads_plainly(sample, whole):
         return Dialect(quotes=b'"' in sample)
     encoding = wanted.asked("encoding") or encoding_of(sample, wanted.encoding, name)
@@ -107,8 +116,11 @@ def sniffed(sample: bytes, wanted: FileFormat, name: str, *, whole: bool) -> Dia
     if not whole:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     separator, skip = _structure(text, wanted)
-    columns = _columns(text, separator, skip)
-    return Dialect(separator, encoding, skip, '"' in text, style_of(columns, wanted))
+    records = records_of(_head(text), separator)
+    units = units_lines([one for one in records if one[0] >= skip], wanted, name, "line")
+    style = style_of(_columns(text, separator, skip, units), wanted)
+    perhaps = 0 if skip else possible_header([one for one in records if one[1]])
+    return Dialect(separator, encoding, skip, units, '"' in text, style, perhaps)
 
 
 def encoding_of(content: bytes, guess: str | None = None, name: str = "the file") -> str:
@@ -156,11 +168,22 @@ def dict_rows(content: bytes, name: str = "the file") -> "csv.DictReader[str]":
 def _reads_plainly(sample: bytes, whole: bool) -> bool:
     block = sample if whole else sample[: sample.rfind(b"\n") + 1] or sample
     try:
-        reader = arrow_csv.open_csv(pa.BufferReader(block), read_options=_reading())
+        reader = arrow_csv.open_csv(_in_arrow(block), read_options=_reading())
         names, kinds = reader.schema.names, reader.schema.types  # names that are not UTF-8 fail here
         return bool(names) and not any(map(_is_text, kinds))
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
+
+
+def _in_arrow(content: bytes) -> pa.BufferReader:
+    """The content in memory of Arrow's own, to be read.
+
+    Arrow reads in a thread of its own and may let go of the memory only when this process is about to end. It needs
+    Python to let go of bytes, and where Python has ended meanwhile, the process aborts.
+    """
+    stream = pa.BufferOutputStream()
+    stream.write(content)
+    return pa.BufferReader(stream.getvalue())
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -184,19 +207,26 @@ def _structure(text: str, wanted: FileFormat) -> tuple[str, int]:
     asked, skip = wanted.asked("separator"), wanted.asked("skip_lines")
     if skip is None and (line := _SEPARATOR_LINE.match(text)) and asked in (None, line[1]):
         return line[1], 1
-    head = text if len(text) <= HEAD else text[: text.rfind("\n", 0, HEAD) + 1] or text[:HEAD]
+    head = _head(text)
     candidates = dict.fromkeys([asked] if asked else [",", *filter(None, [wanted.separator]), *SEPARATORS])
     skips = [skip] if skip is not None else dict.fromkeys([None, wanted.skip_lines or None])
     found = [_outline(head, mark, lines) for lines in skips for mark in candidates]
-    outlines = [outline for outline in found if outline is not None]
-    if outlines:
-        # The first of the best: a comma where nothing speaks against it.
-        best = max(outlines, key=lambda one: (one.even, one.numbers, one.separator == wanted.separator))
+    if best := _best(found, wanted):
         return best.separator, best.skip
+    # Lines that are wider than the table: they are refused, and the separator of the table tells how.
+    below = {mark: possible_header([one for one in records_of(head, mark) if one[1]]) for mark in candidates}
+    if skip is None and (
+        best := _best([_outline(head, mark, lines) for mark, lines in below.items() if lines], wanted)
+    ):
+        return best.separator, 0
     lines = head.splitlines()[(skip or 0) :]
     if asked is None and len(lines) > 1 and all(_ONE_DECIMAL.match(line.strip()) for line in lines[1:] if line.strip()):
         return ("," if "," in lines[0] else ";"), skip or 0
     return asked or ",", skip or 0
+
+
+def _head(text: str) -> str:
+    return text if len(text) <= HEAD else text[: text.rfind("\n", 0, HEAD) + 1] or text[:HEAD]
 
 
 @dataclass(frozen=True)
@@ -207,22 +237,18 @@ class _Outline:
     numbers: float  # share of the cells that are numbers, dates or empty
 
 
+def _best(found: Sequence[_Outline | None], wanted: FileFormat) -> _Outline | None:
+    """The first of the best: a comma where nothing speaks against it."""
+    outlines = [outline for outline in found if outline is not None]
+    return max(outlines, key=lambda one: (one.even, one.numbers, one.separator == wanted.separator), default=None)
+
+
 def _outline(head: str, separator: str, skip: int | None) -> _Outline | None:
     """How the text falls into fields; None where this separator does not give a table."""
-    reader = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
-    records: list[tuple[int, list[str]]] = []  # with the number of lines before
-    before = 0
-    try:
-        for record in reader:
-            if record:
-                records.append((before, record))
-            before = reader.line_num
-    except csv.Error:
-        return None
-    records = [one for one in records if skip is None or one[0] >= skip]
+    records = [one for one in records_of(head, separator) if one[1] and (skip is None or one[0] >= skip)]
     if not records:
         return None
-    begin = 0 if skip is not None else _header(records)
+    begin = 0 if skip is not None else header_of(records)
     table = [record for _, record in records[begin:]]
     width = len(table[0])
     if width < 2:
@@ -230,49 +256,25 @@ def _outline(head: str, separator: str, skip: int | None) -> _Outline | None:
     ragged = sum(len(record) != width for record in table)
     if ragged > MOST_RAGGED * len(table):
         return None
-    cells = [cell.strip() for record in table[1:] for cell in record]
-    spelled = sum(not cell or looks_like_number(cell) or _DATE.match(cell) is not None for cell in cells)
+    cells = [cell for record in table[1:] for cell in record]
+    spelled = sum(not cell or looks_like_value(cell) for cell in cells)
     lines = skip if skip is not None else records[begin][0] if begin else 0
     return _Outline(separator, lines, not ragged, spelled / max(len(cells), 1))
 
 
-def _header(records: list[tuple[int, list[str]]]) -> int:
-    """Which record is the header: the first, or the first of full width after a few narrower lines or comments."""
-    width = len(records[-1][1])
-    begin = next((place for place, (_, record) in enumerate(records) if len(record) == width), 0)
-    while begin < len(records) - 1 and records[begin][1][0].startswith("#") and _commented(records, begin + 1):
-        begin += 1
-    if not begin or begin > MOST_BEFORE or begin >= len(records) - 1:
-        return 0
-    header, rows = records[begin][1], [record for _, record in records[begin + 1 :]]
-    narrow = all(len(record) < width or record[0].startswith("#") for _, record in records[:begin])
-    named = all(cell.strip() and not looks_like_number(cell.strip()) for cell in header)
-    even = all(len(record) == width for record in rows)
-    numbers = even and any(
-        all(looks_like_number(cell.strip()) for cell in column if cell.strip()) and any(column)
-        for column in zip(*rows, strict=True)
-    )
-    return begin if narrow and named and numbers and len(set(header)) == len(header) else 0
-
-
-def _commented(records: list[tuple[int, list[str]]], place: int) -> bool:
-    """Whether what follows a comment is a comment too, or a header of its own."""
-    cells = records[place][1]
-    return cells[0].startswith("#") or all(cell.strip() and not looks_like_number(cell.strip()) for cell in cells)
-
-
-def _columns(text: str, separator: str, skip: int) -> dict[str, pa.Array]:
+def _columns(text: str, separator: str, skip: int, units: int) -> dict[str, pa.Array]:
     """The columns of a sample as text; lines of another length are left out."""
-    content = pa.BufferReader(text.encode())
+    content = _in_arrow(text.encode())
+    reading = _reading(skip_rows=skip, skip_rows_after_names=units)
     parsing = arrow_csv.ParseOptions(
         delimiter=separator, newlines_in_values='"' in text, invalid_row_handler=lambda _: "skip"
     )
     try:
-        names = arrow_csv.open_csv(content, read_options=_reading(skip_rows=skip), parse_options=parsing).schema.names
+        names = arrow_csv.open_csv(content, read_options=reading, parse_options=parsing).schema.names
         content.seek(0)
         read = arrow_csv.read_csv(
             content,
-            read_options=_reading(skip_rows=skip),
+            read_options=reading,
             parse_options=parsing,
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from indubio.errors import DataError, quoted
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.remote import RemotePath
+from indubio.texts import english
 
 ROWS_AT_ONCE = 2**16
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
@@ -73,10 +74,15 @@ class Source(ABC):
         names = self.schema.names
         missing = [name for name in dict.fromkeys(columns) if name not in names]
         if missing:
-            raise DataError(f"{self.name}: no column {quoted(missing)}; there are {quoted(names) or 'none'}.")
+            told = {"file": self.name, "missing": quoted(missing), "names": quoted(names) or "none"}
+            raise DataError(english("{file}: no column {missing}; there are {names}.", **told))
         double = [name for name in dict.fromkeys(columns) if names.count(name) > 1]
         if double:
-            raise DataError(f"{self.name}: more than one column is called {quoted(double)}. Rename them.")
+            raise DataError(
+                english(
+                    "{file}: more than one column is called {names}. Rename them.", file=self.name, names=quoted(double)
+                )
+            )
 
     def refuse_doubtful(self, columns: Sequence[str]) -> None:  # noqa: B027 - most sources have no doubts
         """Refuse columns that are wanted as numbers and of which it cannot be told which numbers they are."""

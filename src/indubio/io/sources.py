@@ -19,6 +19,7 @@ from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.parquet_files import ParquetSource
 from indubio.io.remote import RemotePath, is_remote, local_path
 from indubio.io.source_base import COMPRESSIONS, ROWS_AT_ONCE, FileSource, Source, ending
+from indubio.texts import english
 
 __all__ = [
     "ENDINGS",
@@ -87,8 +88,13 @@ def _file(path: Path | RemotePath, label: str, wanted: FileFormat) -> FileSource
         return ExcelSource(str(path), label, path, wanted)
     known = [*TEXT_ENDINGS, ".parquet", *EXCEL_ENDINGS]
     raise DataError(
-        f"{path}: unknown file type {path.suffix!r}. Known are {', '.join(known)}, and text with "
-        f"{', '.join(COMPRESSIONS)} behind it."
+        english(
+            "{file}: unknown file type {kind!r}. Known are {known}, and text with {compressions} behind it.",
+            file=path,
+            kind=path.suffix,
+            known=", ".join(known),
+            compressions=", ".join(COMPRESSIONS),
+        )
     )
 
 
@@ -120,7 +126,7 @@ def files_of(
         if not found:
             raise DataError(f"{source}: no file matches this pattern.")
         return sorted(found, key=natural_order)
-    raise DataError(f"{path}: no such file or folder.")
+    raise DataError(english("{file}: no such file or folder.", file=path))
 
 
 def _meant(

@@ -32,6 +32,7 @@ from indubio.networks.autoencoder import Autoencoder
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.sghmc import SGHMC
 from indubio.settings import AtLeastOne, NotNegativeInt
+from indubio.texts import english
 from indubio.training.network_fits import Beginning, FitContext, fresh_weights
 from indubio.training.rows import stretches
 
@@ -77,8 +78,14 @@ class FunctionalPrior(SGHMC):
             lambda factors: prior.distance(prior.start * factors), len(prior.layers), self.moves
         )
         scales = prior.start * factors
-        facts = {"distance of prior networks to the data": after, "the same of fresh networks' scales": before}
-        found = {f"prior scale of {name}": float(scale) for name, scale in zip(prior.layers, scales, strict=True)}
+        facts = {
+            english("distance of prior networks to the data"): after,
+            english("the same of fresh networks' scales"): before,
+        }
+        found = {
+            english("prior scale of {layer}", layer=name): float(scale)
+            for name, scale in zip(prior.layers, scales, strict=True)
+        }
         return replace(self.sampled_under(context, prior, scales), facts=facts | found)
 
     def sampled_under(self, context: FitContext, prior: "PriorNetworks", scales: Float[np.ndarray, " layers"]) -> Draws:

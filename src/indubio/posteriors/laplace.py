@@ -29,6 +29,7 @@ from indubio.networks.network import BlockNetwork, Network
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, Positive
+from indubio.texts import english
 from indubio.training.evidence import ChosenPrior, evidence_of
 from indubio.training.loop import Progress
 from indubio.training.network_fits import FitContext, fit_network
@@ -91,11 +92,11 @@ class Laplace(TrainedPosterior):
             off = layer.drawn(output, found.prior_precision, float(noise), stream, self.draws)
             for part, own in zip(by_output, np.split(off, [layer.inputs]), strict=False):
                 part[..., output] += own.T.reshape(part.shape[:-1]).astype(part.dtype)
-            context.report(Progress(output + 1, len(found.noise), float("nan"), "computing"))
+            context.report(Progress(output + 1, len(found.noise), float("nan"), english("computing")))
         facts = {
-            "log evidence": found.log,
-            "prior precision": found.prior_precision,
-            "weights that the data decide": found.decided,
+            english("log evidence"): found.log,
+            english("prior precision"): found.prior_precision,
+            english("weights that the data decide"): found.decided,
         }
         return Draws(autoencoder, self.draws, autoencoder.named(weights), facts=facts)
 

@@ -22,6 +22,7 @@ from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.posteriors.sghmc import mixing_of
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Share
+from indubio.texts import english
 from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress
 from indubio.training.network_fits import FitContext, fit_network
@@ -111,7 +112,7 @@ class ParallelTempering(TrainedPosterior):
             drawn, rest = divmod(move + 1 - self.burn_in, self.thinning)
             if not tuning and not rest:
                 weights[drawn - 1] = ladder.rungs[0].place.values
-                context.report(Progress(drawn, self.draws, ladder.rungs[0].place.loss, stage="sampling"))
+                context.report(Progress(drawn, self.draws, ladder.rungs[0].place.loss, stage=english("sampling")))
         draws = Draws(autoencoder, self.draws, autoencoder.named(weights), facts=ladder.facts())
         return replace(draws, mixing=mixing_of(context, draws, weights, [self.draws], "chain"))
 

@@ -28,6 +28,7 @@ from indubio.engine import Chain, PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
+from indubio.texts import english
 from indubio.training import mixing
 from indubio.training.chain_moves import Leg, walk
 from indubio.training.data_prior import prior_scale_at, temperature_of
@@ -113,7 +114,7 @@ class SGHMC(TrainedPosterior):
             for place in walk(context, trained[chain : chain + 1], own[chain], self.legs(moves, length)):
                 weights[drawn] = place.weights[0]
                 drawn += 1
-                context.report(Progress(drawn, self.draws, place.loss, stage="sampling"))
+                context.report(Progress(drawn, self.draws, place.loss, stage=english("sampling")))
         draws = Draws(autoencoder, self.draws, autoencoder.named(weights))
         compared = [part for length in lengths for part in self.compared(length)]
         return replace(draws, mixing=mixing_of(context, draws, weights, compared, self.COMPARED))

@@ -21,6 +21,7 @@ from indubio.engine import Chain, PointWeights, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, AtLeastTwo, Positive
+from indubio.texts import english
 from indubio.training.chain_moves import Leg
 from indubio.training.iterates import falling, mean_score, steady
 from indubio.training.loop import Progress
@@ -99,10 +100,10 @@ class SWAG(TrainedPosterior):
             weights[drawn : drawn + length] = found.drawn(own[member], length)
             means.append(found.mean.astype(dtype))
             drawn += length
-            context.report(Progress(member + 1, len(lengths), float("nan"), stage="averaging"))
+            context.report(Progress(member + 1, len(lengths), float("nan"), stage=english("averaging")))
         facts = {
-            "NLL of averaged weights": mean_score(context, np.stack(means)),
-            "NLL of draws around them": mean_score(context, weights),
+            english("NLL of averaged weights"): mean_score(context, np.stack(means)),
+            english("NLL of draws around them"): mean_score(context, weights),
         }
         return Draws(autoencoder, self.draws, autoencoder.named(weights), facts=facts)
 

@@ -15,6 +15,7 @@ from jaxtyping import Float, Shaped
 
 from indubio.errors import DataError, ShapeError
 from indubio.probability.conversion import Conversion, FittedConversion
+from indubio.texts import english
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,5 +84,8 @@ class GroupConversions:
     def notes(self, groups: Shaped[np.ndarray, " examples"]) -> Shaped[np.ndarray, " examples"]:
         """Which examples are judged by all groups together, for want of calibration examples of their own."""
         names = groups.astype(str)
-        note = "judged by all groups: fewer than " + str(self.smallest) + " calibration examples a draw for group "
-        return np.array(["" if name in self.names else note + name for name in names], dtype=object)
+        note = english("judged by all groups: fewer than {smallest:d} calibration examples a draw for group {group}")
+        return np.array(
+            ["" if name in self.names else english(note, smallest=self.smallest, group=name) for name in names],
+            dtype=object,
+        )

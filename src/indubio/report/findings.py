@@ -12,15 +12,15 @@ from indubio.inputs.windows import Windows
 from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
-from indubio.texts import _, gettext, marked, ngettext, written
+from indubio.texts import _, gettext, marked, ngettext, retold, written
 
 LISTED = 6
 MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 3, 3  # times as many as of good examples; and a number
 REPAIRED = {
-    "held": marked("repeating an older value"),
-    "interpolated": marked("interpolated"),
-    "bad": marked("of bad quality, not used"),
-    "missing": marked("missing"),
+    "held": marked("{sensor}: {samples} repeating an older value"),
+    "interpolated": marked("{sensor}: {samples} interpolated"),
+    "bad": marked("{sensor}: {samples} of bad quality, not used"),
+    "missing": marked("{sensor}: {samples} missing"),
 }
 
 
@@ -86,7 +86,7 @@ def _of_training_data(subject: Subject) -> Finding | None:
     return Finding(
         title=_("The training data was odd"),
         text=_("This was seen when the model was fitted. Where it is not meant to be so, change it and fit again."),
-        details=tuple(f"{one.what} {one.follows}" for one in known),
+        details=tuple(f"{retold(one.what)} {retold(one.follows)}" for one in known),
     )
 
 
@@ -171,7 +171,7 @@ def _data_quality(subject: Subject) -> Finding | None:
             "{number} example has a note on the data.", "{number} examples have a note on the data.", notes.total()
         ).format(number=count(notes.total())),
         details=(
-            *(f"{note} ({count(times, 'example')})" for note, times in notes.most_common(LISTED)),
+            *(f"{retold(note)} ({count(times, 'example')})" for note, times in notes.most_common(LISTED)),
             *([count(more, "other note")] if more > 0 else []),
         ),
     )
@@ -182,7 +182,7 @@ def _left_out(subject: Subject) -> Finding | None:
         return None
     report = subject.given.report
     details = [
-        f"{sensor}: {count(number, 'sample')} {gettext(words)}"
+        _(words, sensor=sensor, samples=count(number, "sample"))
         for kind, words in REPAIRED.items()
         for sensor, number in getattr(report, kind).items()
         if number

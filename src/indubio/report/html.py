@@ -1,7 +1,7 @@
 """The report: one HTML file that needs nothing else, for the screen, the phone and paper."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -68,7 +68,7 @@ def _page(subject: Subject, title: str | None, made: date | str | None, remarks:
     page = page_templates("indubio.report").get_template("report.html")
     return page.render(
         title=_("Anomaly report") if title is None else title,
-        made=made.isoformat(sep=" ", timespec="minutes") if isinstance(made, datetime) else str(made or ""),
+        made=words.moment(made) if isinstance(made, date) else made or "",
         version=indubio.__version__,
         remarks=list(remarks),
         findings=findings(subject, None if known is None else known.curves[subject.referral.by], moved),

@@ -7,9 +7,13 @@ from indubio.evaluation import RejectionCurve, accuracy_rejection_curve, auroc, 
 from indubio.evaluation.metrics import Confusion
 from indubio.evaluation.verdict_errors import VerdictErrors
 from indubio.report.subject import Subject
+from indubio.texts import marked
 from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
-ORDER = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
+ORDER = (
+    *(marked("total"), marked("epistemic"), marked("aleatoric")),
+    *(marked("exceed"), marked("var_nll"), marked("disagreement")),
+)
 assert set(ORDER) == {*UNCERTAINTIES, *ON_DEMAND}
 
 

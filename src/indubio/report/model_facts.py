@@ -14,9 +14,14 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
 from indubio.scores import name_of
 from indubio.settings import Settings
-from indubio.texts import _
+from indubio.texts import _, gettext, marked, retold, written
 
 COLUMNS_LISTED = 60
+TREATED = {
+    "error": marked("refused"),
+    "median": marked("filled in by the median"),
+    "refer": marked("referred to a person"),
+}
 
 
 def model_in_short(subject: Subject) -> str:
@@ -41,7 +46,7 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         *_spectra_rows(detector),
         (_("Conversion to probability"), _in_words(detector.conversion_.conversion)),
         (_("Calibration"), _calibration(detector)),
-        (_("P-values"), subject.found.promise),
+        (_("P-values"), retold(subject.found.promise)),
         *_special_rows(detector),
         *_rate_rows(detector),
         (_("Anomaly"), _("probability of {threshold} or more", threshold=number(detector.decision_threshold))),
@@ -49,7 +54,11 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         *([] if limit is None else [(_("Unfamiliar"), _("referred, novelty above {limit}", limit=number(limit)))]),
         (
             _("Missing values"),
-            _("{missing}; new categories: {unseen}", missing=detector.intake_.missing, unseen=detector.intake_.unseen),
+            _(
+                "{missing}; new categories: {unseen}",
+                missing=gettext(TREATED[detector.intake_.missing]),
+                unseen=gettext(TREATED[detector.intake_.unseen]),
+            ),
         ),
         (_("Seed"), str(detector.seed)),
     ]
@@ -78,7 +87,14 @@ def _special_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     own, learned = detector.group_conversions_, detector.correction_
     if own is not None:
         rows.append(
-            (_("Probabilities by group"), f"{', '.join(own.names) or 'none'}; {own.smallest} examples a draw or more")
+            (
+                _("Probabilities by group"),
+                _(
+                    "{groups}; {smallest} examples a draw or more",
+                    groups=", ".join(own.names) or _("none"),
+                    smallest=count(own.smallest),
+                ),
+            )
         )
     if learned is not None:
         anomalies = count(learned.anomalies, "anomaly", "anomalies")
@@ -99,10 +115,13 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
         *(
             []
             if mixing is None
-            else [(_("Chains") if mixing.chains > 1 else _("Chain"), f"{str(mixing)[0].upper()}{str(mixing)[1:]}.")]
+            else [(_("Chains") if mixing.chains > 1 else _("Chain"), f"{_capital(retold(str(mixing)))}.")]
         ),
-        *((f"{name[0].upper()}{name[1:]}", f"{value:.4g}") for name, value in facts.items()),
-        (_("Network"), f"{_in_words(network)}; {count(weights, 'weight')} per draw"),
+        *((_capital(retold(name)), written(f"{value:.4g}")) for name, value in facts.items()),
+        (
+            _("Network"),
+            _("{network}; {weights} per draw", network=_in_words(network), weights=count(weights, "weight")),
+        ),
         (_("Scaling"), _in_words(settings.scaling)),
         (_("Likelihood"), _in_words(settings.likelihood)),
         *([] if score is None else [(_("Score"), score)]),
@@ -125,7 +144,7 @@ def _ensemble_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
         return [(_("Detector"), type(detector).__name__), (_("Draws"), draws)]
     base = detector.base
     name = base.__name__ if hasattr(base, "__name__") else " ".join(repr(base).split())
-    return [(_("Detector"), name), (_("Draws"), f"{draws}; {detector.resampling}")]
+    return [(_("Detector"), name), (_("Draws"), f"{draws}; {retold(detector.resampling)}")]
 
 
 def _kind(detector: ChainEstimator) -> str:
@@ -181,9 +200,9 @@ def _referral(subject: Subject) -> str:
 
 
 def _in_words(settings: Settings) -> str:
-    """A settings object as text: its kind, and the fields that are set."""
+    """A settings object as text: its kind and the fields that are set, named as in a configuration."""
     given = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-    fields = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in given.items() if value is not None]
+    fields = [f"{name} {_value(value)}" for name, value in given.items() if value is not None]
     return f"{type(settings).__name__} ({', '.join(fields)})" if fields else type(settings).__name__
 
 
@@ -191,9 +210,14 @@ def _value(value: Any) -> str:
     if isinstance(value, Settings):
         return _in_words(value)
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, float):
-        return f"{value:g}"
+        return written(f"{value:g}")
     if isinstance(value, tuple):
-        return " and ".join(map(_value, value)) or "none"
+        between = _("and")
+        return f" {between} ".join(map(_value, value)) or _("none")
     return str(value) if isinstance(value, str | int) else getattr(value, "__name__", type(value).__name__)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

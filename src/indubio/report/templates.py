@@ -5,7 +5,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from indubio.report import words
-from indubio.texts import gettext, language, ngettext
+from indubio.texts import gettext, language, ngettext, retold
 
 
 @cache
@@ -25,8 +25,7 @@ def page_templates(package: str) -> Environment:
     environment.policies["ext.i18n.trimmed"] = True
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals["language"] = language
-    environment.filters["translated"] = (
-        gettext  # of what is no literal: unlike `_`, which trusts its text, it is escaped
-    )
+    # Of what is no literal: unlike `_`, which trusts its text, these are escaped.
+    environment.filters |= {"translated": gettext, "retold": retold}
     environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point", "decimals")}
     return environment

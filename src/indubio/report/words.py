@@ -1,12 +1,12 @@
 """Numbers and verdicts in words that a person in a factory reads at once."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from indubio.assessment import Assessment
 from indubio.decision import Reason, Verdict
 from indubio.pipeline.familiarity import UNFAMILIAR
-from indubio.texts import _, gettext, marked, ngettext, written
+from indubio.texts import _, gettext, language, marked, ngettext, written
 from indubio.uncertainty import LARGEST_TOTAL
 
 # Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
@@ -75,14 +75,20 @@ def plain(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
+def moment(at: date) -> str:
+    """A day, or a time to the minute, as people read it."""
+    day = f"{at:%d.%m.%Y}" if language() == "de" else f"{at:%Y-%m-%d}"
+    return f"{day} {at:%H:%M}" if isinstance(at, datetime) else day
+
+
 def verdict_in_words(found: Assessment, example: int) -> str:
     """What was decided, and why."""
     leaning = _("an anomaly") if found.prediction[example] else _("normal")
     if found.verdict[example] != Verdict.REFER:
         return _("accepted as {leaning}", leaning=leaning)
     why = gettext(REASONS[Reason(str(found.reason[example]))])
-    if found.reason[example] == Reason.UNFAMILIAR:
-        why = novelty_in_words(found, example) or why
+    if found.reason[example] == Reason.UNFAMILIAR and float(found.novelty[example]) > UNFAMILIAR:
+        why = _("{nothing} (novelty {far})", nothing=why, far=_shown_novelty(found, example))
     if found.reason[example] in (Reason.BAD_INPUT, Reason.OUT_OF_RANGE):
         return _("referred to a person because {why}; the score alone says {leaning}", why=why, leaning=leaning)
     return _("referred to a person because {why}; left alone, it would be {leaning}", why=why, leaning=leaning)
@@ -116,11 +122,14 @@ def doubt_in_words(found: Assessment, example: int) -> str:
 
 def novelty_in_words(found: Assessment, example: int) -> str:
     """That nothing like it was seen, and how far away it is; "" for what is familiar, or where it is not known."""
-    novelty = float(found.novelty[example])
-    if not novelty > UNFAMILIAR:
+    if not float(found.novelty[example]) > UNFAMILIAR:
         return ""
-    far = number(float(f"{novelty:.3g}"))
-    return _("{nothing} (novelty {far})", nothing=gettext(REASONS[Reason.UNFAMILIAR]), far=far)
+    # A sentence of its own; after "because" other languages have the words in another order.
+    return _("nothing like it was seen in training (novelty {far})", far=_shown_novelty(found, example))
+
+
+def _shown_novelty(found: Assessment, example: int) -> str:
+    return number(float(f"{float(found.novelty[example]):.3g}"))
 
 
 def _magnitude(value: float) -> int:

@@ -32,7 +32,7 @@ from indubio.server.http.gate import CALLBACK, is_loopback
 from indubio.server.store.keys import Role, hashed, sites_plain
 from indubio.server.store.sessions import Person
 from indubio.settings import Settings
-from indubio.texts import _
+from indubio.texts import english
 
 log = logging.getLogger("indubio.server")
 ATTEMPT = 600.0  # seconds that somebody may take to log in at the provider
@@ -231,7 +231,7 @@ class OidcLogin:
         if "error" in query:
             log.info("a login was refused by the provider", extra={"error": query["error"][:100]})
             raise RefusalError(
-                403, _("{provider} did not let you in. Try again, or log in with a key.", provider=self.name)
+                403, english("{provider} did not let you in. Try again, or log in with a key.", provider=self.name)
             )
         with _told(self.name):
             self._load()
@@ -271,7 +271,9 @@ class OidcLogin:
             log.error("the provider of logins is not as it should be", extra={"provider": self.name, "why": wrong})
             raise RefusalError(
                 502,
-                _("{provider} is not set up as this server expects; the server's log says how.", provider=self.name),
+                english(
+                    "{provider} is not set up as this server expects; the server's log says how.", provider=self.name
+                ),
             )
         known["id_token_signing_alg_values_supported"] = usable
 
@@ -288,7 +290,7 @@ class OidcLogin:
             self._client.server_metadata.pop("jwks", None)
             raise
         if claims is None:
-            raise RefusalError(502, _("{provider} sent no ID token.", provider=self.name))
+            raise RefusalError(502, english("{provider} sent no ID token.", provider=self.name))
         return dict(claims)
 
     def _taken(self, state: str, browser: str | None) -> LoginAttempt:
@@ -297,7 +299,7 @@ class OidcLogin:
         late = attempt is None or time.monotonic() > attempt.until
         if attempt is None or late or not hmac.compare_digest(attempt.browser, hashed(browser or "")):
             raise RefusalError(
-                400, _("this login was not begun here, was used already, or took too long. Begin again.")
+                400, english("this login was not begun here, was used already, or took too long. Begin again.")
             )
         return attempt
 
@@ -308,7 +310,7 @@ class OidcLogin:
             return claims
         more = dict(self._client.userinfo(token=token))
         if more.get("sub") != claims["sub"]:
-            raise RefusalError(502, _("{provider} told of somebody else than who logged in.", provider=self.name))
+            raise RefusalError(502, english("{provider} told of somebody else than who logged in.", provider=self.name))
         return more | claims
 
     def _person(self, claims: Mapping[str, Any]) -> Person:
@@ -316,7 +318,7 @@ class OidcLogin:
         if not isinstance(name, str) or not name.strip():
             raise RefusalError(
                 403,
-                _(
+                english(
                     "{provider} says no name of you (the claim {claim!r} is missing).",
                     provider=self.name,
                     claim=self.settings.person,
@@ -324,7 +326,8 @@ class OidcLogin:
             )
         if self.settings.person == "email" and claims.get("email_verified") is False:
             raise RefusalError(
-                403, _("{provider} has not verified your address, so it cannot stand for you.", provider=self.name)
+                403,
+                english("{provider} has not verified your address, so it cannot stand for you.", provider=self.name),
             )
         values = given if isinstance(given, list) else [given]
         rules = [self.settings.roles[one] for one in values if isinstance(one, str) and one in self.settings.roles]
@@ -332,7 +335,7 @@ class OidcLogin:
             log.info("somebody without a role was refused", extra={"provider": self.name})
             raise RefusalError(
                 403,
-                _(
+                english(
                     "{provider} knows you as {name!r}, but nothing here is open to you. Ask whoever runs the server.",
                     provider=self.name,
                     name=name,
@@ -341,7 +344,7 @@ class OidcLogin:
         role = max((Role(one.role) for one in rules), key=RANKS.index)
         if not role.may(Role.REVIEWER):
             raise RefusalError(
-                403, _("your role is {role}, which is for machines: there is no page for it.", role=role)
+                403, english("your role is {role}, which is for machines: there is no page for it.", role=role)
             )
         sites = [one.sites for one in rules if one.role == role]
         seen = None if None in sites else frozenset(site for some in sites for site in some or ())
@@ -356,14 +359,14 @@ def _told(name: str) -> Iterator[None]:
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         log.warning("the provider of logins cannot be reached", extra=_why(name, error))
         raise RefusalError(
-            503, _("{provider} cannot be reached now. Try again, or log in with a key.", provider=name)
+            503, english("{provider} cannot be reached now. Try again, or log in with a key.", provider=name)
         ) from error
     except (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError) as error:
         if isinstance(error, IndubioError):
             raise
         log.warning("a login was not accepted", extra=_why(name, error))
         raise RefusalError(
-            403, _("what {provider} sent is not valid, so nobody was logged in. Begin again.", provider=name)
+            403, english("what {provider} sent is not valid, so nobody was logged in. Begin again.", provider=name)
         ) from error
 
 

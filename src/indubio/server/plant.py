@@ -25,7 +25,7 @@ from typing import Any
 from indubio.errors import ConfigError, NotFoundError
 from indubio.io.toml_file import read_toml
 from indubio.settings import refuse_unknown
-from indubio.texts import _
+from indubio.texts import english
 
 log = logging.getLogger("indubio.server")
 LONGEST_PLACE = 50  # characters of the name of a site or a line
@@ -160,7 +160,7 @@ class Plant:
             return seen
         chosen = [one for one in seen if place in (one.site, one.place)]
         if not chosen:  # a site that may not be seen is told as one that is not there
-            raise NotFoundError(_("there is no site or line {place!r}.", place=place))
+            raise NotFoundError(english("there is no site or line {place!r}.", place=place))
         return chosen
 
     def patterns(

@@ -16,6 +16,7 @@ from pydantic import Field
 from indubio.engine import Stream, Trainer, stream
 from indubio.errors import ConfigError, TrainingError
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings
+from indubio.texts import english
 from indubio.training import learning_rate as rates
 from indubio.training.denoising import Denoising
 from indubio.training.rows import TrainingRows, stretches
@@ -94,7 +95,7 @@ class Progress:
     done: float
     total: int
     loss: float
-    stage: str = "training"
+    stage: str = english("training")
 
 
 Report = Callable[[Progress], None]

@@ -29,6 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from indubio.errors import MixingWarning
+from indubio.texts import english
 
 What = Literal["chain", "cycle"]
 
@@ -100,20 +101,36 @@ class Mixing:
         return self.score_r_hat <= MIXED
 
     def __str__(self) -> str:
-        one = self.chains == 1
-        what = f"the {self.what}" if one else f"the {self.chains} {self.what}s"
-        numbers = f"R-hat is {self.score_r_hat:.2f} of scores and {self.weight_r_hat:.2f} of weights"
-        worth = f"{self.draws} draws are worth about {max(self.score_size, 1):.0f} independent ones"
+        one, cycles = self.chains == 1, self.what == "cycle"
+        several = english("the {number:d} cycles") if cycles else english("the {number:d} chains")
+        single = english("the cycle") if cycles else english("the chain")
+        chain, cycle = (english("chain"), english("chains")), (english("cycle"), english("cycles"))
+        kind, kinds = cycle if cycles else chain
+        told = {
+            "what": single if one else english(several, number=self.chains),
+            "numbers": english(
+                "R-hat is {scores:.2f} of scores and {weights:.2f} of weights",
+                scores=self.score_r_hat,
+                weights=self.weight_r_hat,
+            ),
+            "worth": english(
+                "{draws:d} draws are worth about {size:.0f} independent ones",
+                draws=self.draws,
+                size=max(self.score_size, 1),
+            ),
+        }
         if self.mixed:
-            return f"{what} mixed: {numbers}; {worth}"
-        so = (
-            "its draws are neighbours, and their disagreement is too small"
-            if one
-            else f"each {self.what} stays near the network it began with, and all of them say more than one"
-        )
-        return (
-            f"{what} did not mix: {numbers}, where 1 is a {self.what} that has forgotten its beginning; {so}. {worth}. "
-            f"More steps between draws help (`thinning`, `burn_in`), or more {self.what}s with networks of their own"
+            return english("{what!s} mixed: {numbers!s}; {worth!s}", **told)
+        each = english("each {kind!s} stays near the network it began with, and all of them say more than one")
+        neighbours = english("its draws are neighbours, and their disagreement is too small")
+        return english(
+            "{what!s} did not mix: {numbers!s}, where 1 is a {kind!s} that has forgotten its beginning; {so!s}. "
+            "{worth!s}. More steps between draws help (`thinning`, `burn_in`), or more {kinds!s} with networks of "
+            "their own",
+            **told,
+            kind=kind,
+            kinds=kinds,
+            so=neighbours if one else english(each, kind=kind),
         )
 
     def warn(self) -> None:

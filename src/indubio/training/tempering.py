@@ -24,6 +24,7 @@ from jaxtyping import Float
 
 from indubio.engine import Stream
 from indubio.engine.linear_algebra import exponential
+from indubio.texts import english
 
 LANGEVIN_RATE, WALK_RATE = 0.574, 0.234  # accepted of the best step sizes in many dimensions (Roberts & Rosenthal 2001)
 TUNING_MOVES = 20  # after so many, a move changes its step size half as much as the first one
@@ -173,9 +174,9 @@ class Ladder:
     def facts(self) -> dict[str, float]:
         """Shares of accepted moves and swaps over all chains, without those that tuned step sizes; 0 of none."""
         kinds = {
-            "accepted Langevin moves": [rung.langevin for rung in self.rungs],
-            "accepted random moves": [rung.walk for rung in self.rungs],
-            "accepted swaps": [self.swaps],
+            english("accepted Langevin moves"): [rung.langevin for rung in self.rungs],
+            english("accepted random moves"): [rung.walk for rung in self.rungs],
+            english("accepted swaps"): [self.swaps],
         }
         return {
             name: sum(one.accepted for one in moves) / max(1, sum(one.proposed for one in moves))

@@ -12,22 +12,7 @@ from indubio.errors import DataWarning
 from indubio.inputs import Wide, Windowing, Windows
 from indubio.inputs.reading import Reading
 from indubio.posteriors import Prototypes
-
-READING = Reading(layout=Wide(time="time", sensors=("a", "b"), group="machine"), windowing=Windowing(length=20))
-DAY = pd.Timestamp("2026-03-01")
-
-
-def recorded(
-    levels: dict[str, float], *, samples: int = 1000, apart: int = 0, fault: float = 0.0, seed: int = 0
-) -> Windows:
-    """A sample a second of each machine about its level, one starting so many seconds after the other."""
-    random, frames = np.random.default_rng(seed), []
-    for number, (name, level) in enumerate(levels.items()):
-        values = random.normal(size=(samples, 2)) + level
-        values[samples // 2 :] += fault
-        time = DAY + pd.to_timedelta(np.arange(samples) + number * apart, unit="s")
-        frames.append(pd.DataFrame({"time": time, "machine": name, "a": values[:, 0], "b": values[:, 1]}))
-    return READING.read(pd.concat(frames, ignore_index=True))
+from tests.machine_recordings import DAY, recorded
 
 
 def test_groups_that_were_recorded_at_the_same_time_are_machines():

@@ -1,11 +1,13 @@
 """Files as they are: any table in any dialect is read back the same, and what cannot be told is refused."""
 
 import csv
+import datetime
 import gzip
 import io
 import itertools
 import math
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +163,90 @@ def test_lines_that_were_skipped_in_training_are_a_guess(tmp_path):
     assert len(read_table(path, file_format=usual.as_guess())) == 3
 
 
+UNITS = {
+    "commas": "t,flow,p\ns,l/min,bar\n0,1.5,2\n1,2.5,x\n",
+    "semicolons": "t;flow;p\n;l/min;bar\n0;1,5;2\n1;2,5;x\n",
+    "preamble": "Logger 3000, serial 17\n\nt;flow;p\n\n[s];[l/min];[-]\n0;1,5;2\n1;2,5;x\n",
+    "two lines": 't;flow;p\nTS;"l/\nmin";bar\n;Avg;Smp\n0;1,5;2\n1;2,5;x\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "lines", "skip"),
+    [
+        ("commas", "line 2", 1, 1),
+        ("semicolons", "line 2", 1, 1),
+        ("preamble", "line 5", 2, 4),
+        ("two lines", "2 to", 2, 0),
+    ],
+)
+def test_units_below_the_header_are_asked_for_and_left_out_when_told(tmp_path, kind, line, lines, skip):
+    with pytest.raises(DataError) as refused:
+        source_of(tmp_path, UNITS[kind]).schema  # noqa: B018
+    assert line in str(refused.value)
+    assert "l/min" in str(refused.value).replace("l/\nmin", "l/min")
+    assert f"`units_lines={lines}`" in str(refused.value)
+    assert (f"`skip_lines={skip}`" if skip else "`skip_lines`") in str(refused.value)
+    told = source_of(tmp_path, UNITS[kind], units_lines=lines)
+    assert columns_of(told)["flow"] == [1.5, 2.5]
+    assert "below the header left out" in told.said
+    assert "`units_lines`" in told.said
+    number = UNITS[kind].splitlines().index(next(row for row in UNITS[kind].splitlines() if row.startswith("1"))) + 1
+    assert told.place(1).endswith(f"line {number}")
+    with pytest.raises(DataError, match=rf"line {number}, column \"p\": 'x' is not a number"):
+        columns_of(told, p=pa.float64())
+
+
+def test_a_model_that_knows_units_leaves_them_out_where_they_are(tmp_path):
+    known = source_of(tmp_path, UNITS["semicolons"], units_lines=1).found_format.as_guess()
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\nbar,s\n1.5,2\n")  # one row, and another dialect
+    assert read_table(path, file_format=known).features.to_pydict() == {"a": [1.5], "b": [2.0]}
+    path.write_text("a,b\n0.5,1\n1.5,2\n")
+    assert len(read_table(path, file_format=known)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,a\nA1,NaN\n17,1.5\n18,2.5\n",  # a row without a value is none of units: no column of numbers has a word
+        "a;b\nn/a;-\n1,5;2\n2,5;3\n",
+        "colour;size\nred;big\nblue;small\ngreen;3\ngrey;small\n",
+        "t;word\n31.12.2026;x\n1.1.2027;y\n",
+        "a;b\ninf;inf\n1;2\n3;4\n",
+    ],
+)
+def test_rows_that_are_no_units_are_rows(tmp_path, text):
+    source = source_of(tmp_path, text, units_lines=0 if text.startswith("id") else None)
+    assert len(columns_of(source)[source.schema.names[0]]) == text.count("\n") - 1
+
+
+def test_a_word_among_numbers_is_no_line_of_units(tmp_path):
+    path = tmp_path / "w.csv"
+    path.write_text("a,b\nbroken,2\n1,2\n3,4\n")
+    with pytest.raises(DataError, match=r"line 2: column \"a\" holds 'broken' among numbers"):
+        read_table(path)
+
+
+def test_a_preamble_saved_by_a_spreadsheet_is_left_out(tmp_path):
+    source = source_of(tmp_path, "Report 17;;\n;;\nt;a;b\n0;1,5;2\n1;2,5;3\n")
+    assert columns_of(source) == {"t": [0, 1], "a": [1.5, 2.5], "b": [2, 3]}
+    assert "2 lines before the header left out" in source.said
+    assert source.place(1).endswith("line 5")
+
+
+@pytest.mark.parametrize("first", ["Logger 3000;serial 17;hall 3", "TOA5;CR1000;17;std;prog;1"])
+def test_a_preamble_that_is_as_wide_as_the_table_is_refused_with_the_line_of_the_header(tmp_path, first):
+    path = tmp_path / "p.csv"
+    path.write_text(f"{first}\nStart: today\nt;a;b\n0;1,5;2\n1;2,5;3\n")
+    with pytest.raises(DataError, match=r"line 2: Expected .* If line 3 is the header, pass `skip_lines=2`"):
+        read_table(path)
+    assert len(read_table(path, file_format=FileFormat(skip_lines=2))) == 2
+    path.write_text(f"{first.rsplit(';', first.count(';') - 2)[0]}\nt;a;b\n0;1,5;2\n1;2,5;3\n")
+    with pytest.raises(DataError, match=r'line 2 holds no number: "t", "a", "b"\. .*header, pass `skip_lines=1`'):
+        read_table(path)
+
+
 def test_a_ragged_row_makes_no_header_of_the_next_one(tmp_path):
     source = source_of(tmp_path, "a,b\n1,2\n1\nx,y\n1,2\n")
     with pytest.raises(DataError, match=r"line 3: Expected 2 columns, got 1"):
@@ -276,6 +362,79 @@ def test_a_title_over_a_sheet_is_named_and_left_out_when_told(tmp_path):
         "y": [2.0],
         "z": [3.0],
     }
+
+
+def test_units_and_notes_in_a_sheet_are_asked_for(tmp_path):
+    pytest.importorskip("python_calamine")
+    start = datetime.datetime(2026, 5, 3)
+    rows = [["t", "flow", "p"], [], ["", "l/min", "bar"], [start, 1.5, 2], [start, "x", 3], [start, 2.5, 4]]
+    path = excel(tmp_path / "u.xlsx", rows)
+    asked = r'sheet "Daten": row 3 holds no number: "", "l/min", "bar"\. If .*, pass `units_lines=2`'
+    with pytest.raises(DataError, match=asked):
+        read_table(path)
+    with pytest.raises(DataError, match=r"row 5 of sheet \"Daten\": column \"flow\" holds 'x'"):
+        read_table(path, ids=["t"], columns=["flow"], file_format=FileFormat(units_lines=2))
+    (source,) = opened(path, FileFormat(units_lines=2).as_guess())
+    assert source.said == "read with 2 rows below the header left out; `units_lines` to change."
+    assert source.found_format == FileFormat(units_lines=2)
+    assert columns_of(source)["p"] == [2, 3, 4]
+    path = excel(tmp_path / "n.xlsx", [["Serial", 17], [], ["t", "flow", "p"], ["s", "l/min", "bar"], [0, 1.5, 2]])
+    with pytest.raises(DataError, match=r"column C has no name\. If row 3 is the header, pass `skip_lines=2`"):
+        read_table(path)
+
+
+def open_document(path, *rows):
+    """A minimal .ods with one sheet; rows are cells as XML, and many empty ones follow, as programs write them."""
+    kinds = ("office", "table", "text")
+    spaces = " ".join(f'xmlns:{kind}="urn:oasis:names:tc:opendocument:xmlns:{kind}:1.0"' for kind in kinds)
+    body = "".join(f"<table:table-row>{''.join(row)}</table:table-row>" for row in rows)
+    rest = '<table:table-row table:number-rows-repeated="1048572"><table:table-cell/></table:table-row>'
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        file.writestr("META-INF/manifest.xml", "<manifest/>")
+        file.writestr(
+            "content.xml",
+            f'<office:document-content {spaces}><office:body><office:spreadsheet><table:table table:name="Daten">'
+            f"{body}{rest}</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+
+
+def cell(kind, text="", **more):
+    named = "".join(f' {name.replace("_", ":", 1).replace("_", "-")}="{value}"' for name, value in more.items())
+    return f'<table:table-cell office:value-type="{kind}"{named}><text:p>{text}</text:p></table:table-cell>'
+
+
+def test_an_open_document_is_a_table(tmp_path):
+    pytest.importorskip("python_calamine")
+    open_document(
+        tmp_path / "t.ods",
+        [cell("string", name) for name in ("id", "t", "x", "y")],
+        [
+            cell("string", "007"),
+            cell("date", office_date_value="2026-05-03T12:00:01"),
+            cell("float", "1,5", office_value=1.5, table_number_columns_repeated=2),
+        ],
+        ["<table:table-cell/>"],
+        [
+            cell("string", "008"),
+            cell("date", office_date_value="2026-05-04"),
+            "<table:table-cell/>",
+            cell("string", "Err:502"),
+        ],
+    )
+    table = read_table(tmp_path / "t.ods", ids=["id"], time="t")
+    assert table.features.to_pydict() == {"x": [1.5, None], "y": [1.5, None]}
+    stamps = [datetime.datetime(2026, 5, 3, 12, 0, 1), datetime.datetime(2026, 5, 4)]
+    assert table.passed.to_pydict() == {"id": ["007", "008"], "t": stamps}
+    assert table.places(1).endswith('row 4 of sheet "Daten"')
+
+
+def test_a_spreadsheet_that_is_none_is_refused_with_the_way_out(tmp_path):
+    pytest.importorskip("python_calamine")
+    for ending in ("xlsx", "xls", "xlsb", "ods"):
+        (tmp_path / f"t.{ending}").write_bytes(b"PK no sheet at all")
+        with pytest.raises(DataError, match=rf"t\.{ending}: not a spreadsheet .* Save it as \.xlsx or \.csv"):
+            read_table(tmp_path / f"t.{ending}")
 
 
 def test_a_spreadsheet_needs_its_extra(tmp_path, monkeypatch):

@@ -189,11 +189,11 @@ def test_errors_are_counted_before_and_after_referral():
 
 def test_the_model_is_described(detector):
     rows = dict(model_rows(Subject.of(detector, table(GOOD), None, None)))
-    assert rows["Posterior"] == "AnchoredEnsemble (prior scale 1e-10, members 4)"
+    assert rows["Posterior"] == "AnchoredEnsemble (prior_scale 1e-10, members 4)"
     assert rows["Network"].startswith("Dense (")
     assert rows["Network"].endswith(f"{detector.draws_.autoencoder.weight_count():,} weights per draw")
     assert rows["Trained on"] == "300 good examples of 4 features"
-    assert rows["Conversion to probability"] == "Odds (false alarms 0.1, steepness 1)"
+    assert rows["Conversion to probability"] == "Odds (false_alarms 0.1, steepness 1)"
     assert rows["Anomaly"] == "probability of 0.5 or more"
     assert "at most 5% of the reference examples" in rows["Referral"]
     assert rows["Seed"] == "0"

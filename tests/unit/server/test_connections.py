@@ -3,10 +3,7 @@
 import asyncio
 import inspect
 import json
-import shutil
 import socket
-import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +20,7 @@ from indubio.server.http.request_bodies import WHOLE
 from indubio.server.models.batching import Result
 from indubio.server.service import Service
 from indubio.server.store import ServerStore
-from tests.served import listening, row, running, serving, table_model
+from tests.served import row, running, serving, table_model
 
 
 @pytest.fixture(scope="module")
@@ -218,24 +215,6 @@ def test_all_that_waits_is_one_batch(asked: tuple[Service, httpx.Client], monkey
     told = service.measured().decode()
     assert 'indubio_batch_rows_count{model="press"} 1.0' in told
     assert 'indubio_batch_rows_sum{model="press"} 9.0' in told
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
-def test_it_answers_over_tls(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
-    service = Service(sqlite_store, {"press": model}, tmp_path / "state")
-    try:
-        trusted = ssl.create_default_context(cafile=str(certificate))
-        with (
-            listening(service, ssl_keyfile=key, ssl_certfile=certificate) as url,
-            httpx.Client(base_url=url, verify=trusted) as client,
-        ):
-            assert [client.post("/assess", json={"rows": [row()]}).status_code for _ in range(2)] == [200, 200]
-    finally:
-        service.close()
 
 
 class Noted:

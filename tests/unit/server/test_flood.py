@@ -30,7 +30,7 @@ from indubio.server.service import Service
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import Role, add_key
 from tests.review_server import token
-from tests.served import mixed_model, row, running, serving, table_model
+from tests.served import all_of, mixed_model, row, running, serving, table_model, until
 
 GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIVE = GET % b"/v2/health/live"
@@ -76,22 +76,6 @@ def connected(client: httpx.Client, sent: bytes = b"", source: str = "127.0.0.1"
     if sent:
         connection.sendall(sent)
     return connection
-
-
-def all_of(connection: socket.socket) -> bytes:
-    """All that comes until the connection ends."""
-    received = b""
-    with contextlib.suppress(ConnectionResetError):
-        while more := connection.recv(65536):
-            received += more
-    return received
-
-
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])

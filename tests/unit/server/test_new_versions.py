@@ -21,6 +21,7 @@ from indubio.server.store.cases import chosen_cases
 from indubio.server.store.jobs import JobStatus, all_jobs
 from indubio.server.store.reviews import review
 from indubio.storage import load, save
+from tests.machine_recordings import READING, recorded, write_recording
 from tests.review_server import Running, logged_in, running, token
 from tests.served import NAMES, QUICK, good_rows, table_model
 
@@ -188,6 +189,23 @@ def test_a_model_by_group_stays_one(smallest_group: int | None, tmp_path: Path) 
     assert load(tmp_path / "trained").reference_.groups == ("M1", "M2")
     assert (load(tmp_path / "trained").group_conversions_ is not None) == (smallest_group is not None)
     assert found["new"]["wrong"] is not None
+
+
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of levels far from each other
+def test_new_training_on_machines_holds_out_a_part_of_each(tmp_path: Path) -> None:
+    windows = recorded({"press": 0.0, "drill": 20.0})
+    fitted = Detector(spectra=False).fit(windows).read_by(READING)
+    with running(fitted, tmp_path, control_share=1.0) as server:
+        here, again = (server, tmp_path), {"kind": "retrain", "training": str(tmp_path / "good.csv")}
+        write_recording(tmp_path / "good.csv", {"press": 0.0, "drill": 20.0})
+        make_version(order(here, tmp_path / "same", **again), told)
+        server.assess(windows.values[:5])
+        for case in server.store.read(chosen_cases):
+            server.store.write(lambda c, case=case: review(c, case.id, "ada", "I"))
+        assert make_version(order(here, tmp_path / "more", **again), told)["confirmed"] > 0
+    faulty = recorded({"press": 0.0, "drill": 20.0}, fault=8.0).select(range(80, 100))
+    np.testing.assert_array_equal(load(tmp_path / "same").assess(faulty).p_value, fitted.assess(faulty).p_value)
+    assert (load(tmp_path / "more").assess(faulty).verdict == "ANOMALY").all()
 
 
 @pytest.mark.parametrize(

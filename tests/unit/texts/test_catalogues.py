@@ -9,13 +9,13 @@ import pytest
 
 from indubio.errors import ConfigError
 from indubio.report.words import count, number, percent
-from indubio.texts import FOLDER, LANGUAGES, _, in_language, language, preferred
+from indubio.texts import FOLDER, KEPT, LANGUAGES, _, english, in_language, language, preferred, retold, written
 
 pytest.importorskip("babel", reason="Babel gathers the texts: pip install babel")
 from docs.update_texts import catalogue, gathered, is_translated
 
 WRITTEN = sorted(FOLDER.glob("*/LC_MESSAGES/indubio.po"))
-PLACEHOLDER = re.compile(r"%\(\w+\)s|\{\w+(?:![rs])?\}")
+PLACEHOLDER = re.compile(r"%\(\w+\)s|\{\w+(?:![rs]|:[^}]*)?\}")
 
 
 def test_there_is_a_catalogue_of_every_language_but_english():
@@ -24,8 +24,8 @@ def test_there_is_a_catalogue_of_every_language_but_english():
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.parts[-3])
 def test_every_marked_text_is_translated_and_no_other(path: Path):
-    known = {message.id: message for message in catalogue(path) if message.id}
-    assert set(known) == {message.id for message in gathered() if message.id}, "run `make texts`"
+    known = {(message.context, message.id): message for message in catalogue(path) if message.id}
+    assert set(known) == {(message.context, message.id) for message in gathered() if message.id}, "run `make texts`"
     assert [text for text, message in known.items() if not is_translated(message) or message.fuzzy] == []
 
 
@@ -47,6 +47,8 @@ def test_the_compiled_catalogue_is_that_of_the_written_one(path: Path):
     for message in catalogue(path):
         if isinstance(message.id, tuple):
             assert tuple(shipped.ngettext(*message.id, n) for n in (1, 2)) == tuple(message.string)
+        elif message.context:
+            assert shipped.pgettext(message.context, message.id) == message.string
         elif message.id:
             assert shipped.gettext(message.id) == message.string
 
@@ -57,6 +59,28 @@ def test_numbers_are_written_as_the_language_does():
         assert (percent(0.042), number(0.25), number(12000)) == ("4,2\u00a0%", "0,25", "12.000")
         assert count(1200, "example") == "1.200 Beispiele"
         assert count(1, "example") == "1 Beispiel"
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.parts[-3])
+def test_every_text_that_is_kept_is_known_again_with_its_values(path: Path):
+    names = {"": "flow, speed", "!r": "a: b; c", "!s": ""}
+    for message in catalogue(path):
+        if message.context == KEPT:
+            kinds = dict(re.findall(r"\{(\w+)(![rs]|:[^}]*|)\}", message.id))
+            values = {name: names.get(kind, 1234) for name, kind in kinds.items()}
+            with in_language(path.parts[-3]):
+                told = {name: written(f"{{{kind}}}".format(1234)) for name, kind in kinds.items() if ":" in kind}
+                shown = re.sub(r"(\{\w+):[^}]*\}", r"\1}", message.string).format(**values | told)
+                assert retold(english(message.id, **values)) == shown
+
+
+def test_notes_are_retold_one_by_one_with_names_and_numbers_as_they_are():
+    with in_language("de"):
+        assert retold("missing: flow, 1.5; frozen: a b") == "fehlt: flow, 1.5; eingefroren: a b"
+        assert retold("All 1,200 training examples are equal.") == "Alle 1.200 Trainingsbeispiele sind gleich."
+        assert retold("a text of nobody; missing: flow") == "a text of nobody; fehlt: flow"
+        assert retold("") == ""
+    assert retold("missing: flow") == "missing: flow"
 
 
 def test_a_language_ends_with_its_block_and_is_not_that_of_another_thread():

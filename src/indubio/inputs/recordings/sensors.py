@@ -9,6 +9,7 @@ from indubio.inputs.recordings.layouts import Long, Wide
 from indubio.inputs.spoilt_numbers import refuse_spoilt
 from indubio.io.arrow_columns import is_number, plain
 from indubio.io.sources import Source, natural_order
+from indubio.texts import english
 
 LISTED = 20  # names in an error message
 
@@ -25,7 +26,9 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     named = [name for name in (layout.time, layout.group, layout.label, *layout.ids) if name is not None]
     first.require(named)
     found = _numeric(first, named)
-    refuse_spoilt(first, [name for name in first.schema.names if name not in named], "say which columns are `sensors`")
+    refuse_spoilt(
+        first, [name for name in first.schema.names if name not in named], english("say which columns are `sensors`")
+    )
     if not found:
         raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
     for other in others:

@@ -20,7 +20,7 @@ LARGEST_HEAD = 32 * 2**10  # bytes of the request line and the headers; and of w
 MOST_HEADERS = 100
 MOST_PIPELINED = 32  # requests that wait on one connection for those before them
 HEAD_SECONDS = 15.0  # from the connection, the last answer or the first byte on, a head must have come by then
-REST_SECONDS = 5.0  # for what is left of a body that was answered before all of it came
+REST_SECONDS = 5.0  # for the rest of a body that was answered already, or of an answer on a connection that gave way
 UNREAD_SECONDS = 30.0  # in which a client must have read some of its answer
 FRAMING = 8  # bytes that may frame each byte of a body in chunks; a chunk of one byte has 5
 HEALTH_PATHS = ("/v2/health/live", "/v2/health/ready")
@@ -52,6 +52,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _framing = 0  # bytes that came with it and belong to neither head nor body
     _since = 0.0  # when the present phase began, of the loop's clock
     _unread = 0  # bytes of the answer that wait for the client, when last looked at
+    _gave_way = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let a new connection in, as far as there is room."""
@@ -153,12 +154,17 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503)
         else:
             self.transport.close()
+        self._gave_way, self._since = True, self.loop.time()
 
     def end_if_late(self, now: float) -> None:
         """End the connection where the client has taken too long for what it is its turn to do."""
         phase, waited = self._phase(), now - self._since
+        if self._gave_way:  # it counts no more: the rest of an answer must be read soon, or many would hold files
+            if waited > REST_SECONDS:
+                self.transport.abort()
+            return
         if phase in (Phase.UNREAD, Phase.CLOSING):
-            unread, self._unread = self._unread, self.transport.get_write_buffer_size()
+            unread, self._unread = self._unread, self._unsent()
             if self._unread < unread or unread == 0:  # some of it was read, or this is the first look
                 self._since = now
             elif waited > UNREAD_SECONDS:
@@ -169,6 +175,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(408)
         elif (phase is Phase.IDLE and waited > HEAD_SECONDS) or (phase is Phase.REST and waited > REST_SECONDS):
             self.transport.close()
+
+    def _unsent(self) -> int:
+        """Bytes of answers that wait for the client to read."""
+        return self.transport.get_write_buffer_size()
 
     def _phase(self) -> Phase:
         if self.transport.is_closing():

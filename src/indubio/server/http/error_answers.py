@@ -18,6 +18,7 @@ from indubio.errors import (
     StoreError,
 )
 from indubio.server.http.answers import JSON, Answer
+from indubio.texts import english
 
 T = TypeVar("T")
 RETRY_STORE = 5  # seconds
@@ -81,7 +82,7 @@ def refusal_of(error: Exception) -> RefusalError | None:
         case DataError() | ConfigError():
             return RefusalError(400, str(error))
         case StoreError():  # where the database is, is nobody's business
-            return RefusalError(503, "the server cannot reach its database.", retry_after=str(RETRY_STORE))
+            return RefusalError(503, english("the server cannot reach its database."), retry_after=str(RETRY_STORE))
         case _:
             return None
 

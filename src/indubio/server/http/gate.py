@@ -29,7 +29,7 @@ from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
 from indubio.server.store.keys import ApiKey, Role, hashed, keys_in_use
 from indubio.server.store.sessions import SessionOwner, session_owner
-from indubio.texts import _
+from indubio.texts import english
 
 log = logging.getLogger("indubio.server")
 COOKIE = "indubio_session"
@@ -102,7 +102,7 @@ def require_everywhere(actor: Actor) -> None:
     if actor.sites is not None:
         sites = ", ".join(sorted(actor.sites))
         raise RefusalError(
-            403, _("this is for all sites, and {name!r} is for {sites} only.", name=actor.name, sites=sites)
+            403, english("this is for all sites, and {name!r} is for {sites} only.", name=actor.name, sites=sites)
         )
 
 
@@ -115,7 +115,7 @@ class WrongKeys:
     def refuse(self, address: str) -> None:
         """Count a wrong key; refuse it with 429 where this address, or all together, sent too many."""
         if wait := self._of_address.wait(neighbourhood(address)) or self._of_all.wait(""):
-            raise RefusalError(429, _("too many wrong keys."), retry_after=str(math.ceil(wait)))
+            raise RefusalError(429, english("too many wrong keys."), retry_after=str(math.ceil(wait)))
 
 
 class Gate:

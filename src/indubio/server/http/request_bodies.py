@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope
 
 from indubio.server.http.error_answers import RefusalError
+from indubio.texts import english
 
 BODY_SECONDS = 30.0  # a body must have come by then
 WHOLE = "indubio.whole"  # in a request's scope: its body is there already
@@ -38,12 +39,16 @@ async def read_body(
     given = headers.get(b"content-type", b"")
     if given not in types and (given := given.partition(b";")[0].strip().lower()) not in types:
         shown = given.decode("latin-1") or "none"
-        raise RefusalError(415, f"the content type must be {types[0].decode()}, got {shown!r}.")
+        raise RefusalError(
+            415, english("the content type must be {wanted}, got {shown!r}.", wanted=types[0].decode(), shown=shown)
+        )
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise RefusalError(415, "a compressed body is not accepted: send it as it is.")
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > largest:
-        raise RefusalError(413, f"the body has {length.decode()} bytes, and may have {largest}.")
+        raise RefusalError(
+            413, english("the body has {length} bytes, and may have {most:d}.", length=length.decode(), most=largest)
+        )
     seconds = None if WHOLE in scope else BODY_SECONDS  # a timer costs as much as reading the JSON does
     chunks, size, more = [], 0, True
     try:
@@ -55,10 +60,10 @@ async def read_body(
                 chunk = message.get("body", b"")
                 size, more = size + len(chunk), message.get("more_body", False)
                 if size > largest:
-                    raise RefusalError(413, f"the body has more than {largest} bytes.")
+                    raise RefusalError(413, english("the body has more than {most:d} bytes.", most=largest))
                 chunks.append(chunk)
     except TimeoutError:
-        why = f"the body did not come within {BODY_SECONDS:g} seconds."
+        why = english("the body did not come within {seconds:g} seconds.", seconds=BODY_SECONDS)
         raise RefusalError(408, why, connection="close") from None
     return b"".join(chunks)
 
@@ -74,7 +79,7 @@ async def read_form(scope: Scope, receive: Receive, headers: RequestHeaders, lar
     """
     kind = headers.get(b"content-type", b"").lower()
     if b"charset" in kind and b"charset=utf-8" not in kind.replace(b'"', b""):  # others make what is no text
-        raise RefusalError(415, "the text of a form must be UTF-8.")
+        raise RefusalError(415, english("the text of a form must be UTF-8."))
     body = await read_body(scope, receive, headers, largest, FORM_TYPES)
 
     async def whole() -> Message:

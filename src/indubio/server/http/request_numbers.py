@@ -1,7 +1,7 @@
 """Whole numbers of addresses and forms, of a size that every database takes."""
 
 from indubio.errors import ConfigError
-from indubio.texts import _
+from indubio.texts import english
 
 DIGITS = 9  # so that it fits 32 bits
 
@@ -16,7 +16,7 @@ def whole_number(text: str, name: str) -> int:
     if not is_whole_number(text):
         shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise ConfigError(
-            _(
+            english(
                 "`{name}` must be a whole number of at most {digits} digits, got {got!r}.",
                 name=name,
                 digits=DIGITS,

@@ -28,6 +28,7 @@ from indubio.server.store.audit_trail import SYSTEM
 from indubio.server.store.canonical_json import digest
 from indubio.server.store.private_files import make_private, private_folder
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
+from indubio.texts import english
 
 if TYPE_CHECKING:
     from indubio.detector import Detector
@@ -160,8 +161,11 @@ def read_model(path: Path, *, most_rows: int = 4096) -> Model:
 def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: float) -> dict[str, Any]:
     if referral.OVER_BATCH:
         raise ConfigError(
-            f"the rule {type(referral).__name__} chooses among all examples of a batch, and a server sees them one by "
-            "one. Take Budget, and --referrals-per-hour."
+            english(
+                "the rule {rule} chooses among all examples of a batch, and a server sees them one by one. Take "
+                "Budget, and --referrals-per-hour.",
+                rule=type(referral).__name__,
+            )
         )
     return {
         "anomaly_threshold": anomaly_threshold,
@@ -210,10 +214,12 @@ class Registry:
         """The active version of a model; the name may be left out where there is only one."""
         if name is None:
             if len(self._active) > 1:
-                raise NotFoundError(f"say which model: one of {', '.join(self._active)}.")
+                raise NotFoundError(english("say which model: one of {known}.", known=", ".join(self._active)))
             name = next(iter(self._active))
         if name not in self._active:
-            raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self._active)}.")
+            raise NotFoundError(
+                english("there is no model {name!r}; there are {known}.", name=name, known=", ".join(self._active))
+            )
         return self._loaded[name, self._active[name]]
 
     def version(self, name: str, version: int) -> Loaded:
@@ -233,7 +239,9 @@ class Registry:
     def reload(self, name: str, *, by: str = SYSTEM) -> Loaded:
         """Read a model's folder again; what is new in it becomes the active version."""
         if name not in self.sources:
-            raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self.sources)}.")
+            raise NotFoundError(
+                english("there is no model {name!r}; there are {known}.", name=name, known=", ".join(self.sources))
+            )
         path = self.sources[name]
         model = read_model(path, most_rows=self._most_rows)
         check_pinned(model.sha256, self._pinned.get(name), str(path))
@@ -288,6 +296,11 @@ class Registry:
         model = read_model(Path(known.path), most_rows=self._most_rows)
         if (model.sha256, model.rule_name) != (known.sha256, known.rule):
             raise NotFoundError(
-                f"version {known.version} of {known.name!r} is no longer at {known.path}: other files are there now."
+                english(
+                    "version {version:d} of {name!r} is no longer at {path}: other files are there now.",
+                    version=known.version,
+                    name=known.name,
+                    path=known.path,
+                )
             )
         return Loaded(name=known.name, version=known.version, model=model)

@@ -20,11 +20,12 @@ from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
 from indubio.server.store.private_files import make_private
 from indubio.server.store.versions import Origin, Version, add_version, version_of
+from indubio.texts import english
 
 log = logging.getLogger("indubio.server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
-STOPPED = "the server stopped while it ran"
+STOPPED = english("the server stopped while it ran")
 
 
 class Jobs:
@@ -66,7 +67,10 @@ class Jobs:
         """
         if upload is None and name not in self.training:
             raise ConfigError(
-                f"the server does not know the training data of {name!r}: upload it, or name it when it starts."
+                english(
+                    "the server does not know the training data of {name!r}: upload it, or name it when it starts.",
+                    name=name,
+                )
             )
         return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
 
@@ -86,13 +90,20 @@ class Jobs:
         loaded = self._registry.model(name)
         if loaded.detector is None:
             raise ConfigError(
-                f"{name!r} is served from an ONNX file, which cannot be changed. Serve the model's folder."
+                english(
+                    "{name!r} is served from an ONNX file, which cannot be changed. Serve the model's folder.",
+                    name=name,
+                )
             )
         parent = self._store.read(lambda c: version_of(c, name, loaded.version))
         with self._lock:
             for job in self._store.read(all_jobs):
                 if job.model == name and job.status is JobStatus.RUNNING:
-                    raise ConflictError(f"job {job.id} is still making a version of {name!r}. Wait for it.")
+                    raise ConflictError(
+                        english(
+                            "job {job:d} is still making a version of {name!r}. Wait for it.", job=job.id, name=name
+                        )
+                    )
             started = parameters | {"version": parent.version}
             number = self._store.write(lambda c: add_job(c, kind, name, started, by=by))
         work = threading.Thread(
@@ -134,7 +145,8 @@ class Jobs:
             ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
         except Exception as error:
             log.exception("a job failed", extra={"job": number})
-            ended = JobStatus.FAILED, f"a fault of the server ({type(error).__name__}); it is in its log.", {}
+            fault = english("a fault of the server ({kind}); it is in its log.", kind=type(error).__name__)
+            ended = JobStatus.FAILED, fault, {}
         try:
             self._store.write(lambda c: finish_job(c, number, *ended))
         except IndubioError:
@@ -178,7 +190,11 @@ class Jobs:
         log.error(
             "a job's process failed", extra={"job": number, "last": b"".join(complaints[-20:]).decode(errors="replace")}
         )
-        raise ConfigError(f"the job's process ended with {process.returncode}; what it said is in the server's log.")
+        raise ConfigError(
+            english(
+                "the job's process ended with {code:d}; what it said is in the server's log.", code=process.returncode
+            )
+        )
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
         make_private(out)
@@ -199,5 +215,5 @@ class Jobs:
             )
         )
         if version.version in before:
-            return f"this gives version {version.version} again.", version.version
-        return f"version {version.version} is ready; it is not active yet.", version.version
+            return english("this gives version {number:d} again.", number=version.version), version.version
+        return english("version {number:d} is ready; it is not active yet.", number=version.version), version.version

@@ -35,6 +35,7 @@ from indubio.server.store.cases import Case, Filters, chosen_cases
 from indubio.server.store.database import Database
 from indubio.server.store.reviews import final_labels
 from indubio.storage import load, save
+from indubio.texts import english
 from indubio.training.loop import Progress
 from indubio.uncertainty import UncertaintyName
 
@@ -99,7 +100,7 @@ class Reviewed:
 
 def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
     """Make and save the new version; returns what was measured of both."""
-    told(0.0, "reading the model and the reviews")
+    told(0.0, english("reading the model and the reviews"))
     present = load(order.path)
     reviewed = reviewed_cases(order, present)
     if order.kind == "retrain":
@@ -113,9 +114,9 @@ def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
         new, trained_on = recalibrated(order, present, reviewed), 0
         taught = present.correction_ is not None
         compared_on = None if reviewed is None else reviewed.held_out | (not taught)
-    told(0.93, "comparing both versions on the reviewed cases")
+    told(0.93, english("comparing both versions on the reviewed cases"))
     measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
-    told(0.97, "saving")
+    told(0.97, english("saving"))
     Path(order.out).parent.mkdir(parents=True, exist_ok=True)
     save(new, order.out)
     return {"confirmed": trained_on, **measured}
@@ -124,7 +125,7 @@ def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
 def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
     """The detector with the rule of the order, fitted on the reviewed cases where the rule learns from labels."""
     if order.rule is None:
-        raise ConfigError("a new rule needs `rule`.")
+        raise ConfigError(english("a new rule needs `rule`."))
     rule = REFERRALS[order.rule](**order.settings)
     return _labelled(detector, rule, reviewed, order.control_share) if rule.takes_labels else detector.refer_by(rule)
 
@@ -134,20 +135,37 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
 
     One that promises something about errors sees none that may have taught this version or one before.
     """
-    name, way_out = type(rule).__name__, "" if rule.NEEDS_LABELS else " Or say the prevalence."
+    name, way_out = type(rule).__name__, "" if rule.NEEDS_LABELS else english(" Or say the prevalence.")
     if not share:
         raise ConfigError(
-            f"{name} is fitted on verdicts as they come, and only referrals are kept. Start the server "
-            f"without --control-share 0, and have those cases reviewed too.{way_out}"
+            english(
+                "{name} is fitted on verdicts as they come, and only referrals are kept. Start the server without "
+                "--control-share 0, and have those cases reviewed too.{way_out!s}",
+                name=name,
+                way_out=way_out,
+            )
         )
     if reviewed is None or not reviewed.control.any():
-        raise ConfigError(f"no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}")
+        raise ConfigError(
+            english(
+                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out!s}",
+                name=name,
+                way_out=way_out,
+            )
+        )
     on = reviewed.kept_apart().control if rule.NEEDS_LABELS else reviewed.control
     if on.sum() < rule.fewest:
         raise DataError(
-            f"{name} as it is set needs at least {rule.fewest} reviewed cases that were kept for control and never "
-            f"teach the model, and there are {on.sum()}: of {reviewed.control.sum()} reviewed ones that were kept for "
-            f"control, about one in {HELD_OUT} never teaches. Have more of them reviewed, or ask for less."
+            english(
+                "{name} as it is set needs at least {fewest:d} reviewed cases that were kept for control and never "
+                "teach the model, and there are {there:d}: of {control:d} reviewed ones that were kept for control, "
+                "about one in {held_out:d} never teaches. Have more of them reviewed, or ask for less.",
+                name=name,
+                fewest=rule.fewest,
+                there=int(on.sum()),
+                control=int(reviewed.control.sum()),
+                held_out=HELD_OUT,
+            )
         )
     return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
 
@@ -156,8 +174,10 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
     """The detector corrected by the labels that are not held out; its rule is fitted again on cases as they come."""
     if reviewed is None or not share or not reviewed.control.any():
         raise ConfigError(
-            "what is learned from labels changes all uncertainties, and the referral rule is fitted again on verdicts "
-            "as they come: start the server without --control-share 0, and have such cases reviewed too."
+            english(
+                "what is learned from labels changes all uncertainties, and the referral rule is fitted again on "
+                "verdicts as they come: start the server without --control-share 0, and have such cases reviewed too."
+            )
         )
     rule = detector.settings_in_use().referral
     if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing
@@ -255,7 +275,9 @@ def _retrained(
     order: VersionOrder, present: Detector, reviewed: Reviewed | None, told: ReportProgress
 ) -> tuple[Detector, int]:
     if order.training is None:
-        raise ConfigError("new training needs the training data: name it when the server starts, or upload it.")
+        raise ConfigError(
+            english("new training needs the training data: name it when the server starts, or upload it.")
+        )
     whole = training_data(present, order.training)
     training = _bare(whole)
     confirmed = training.select(np.zeros(len(training), dtype=bool))
@@ -269,9 +291,17 @@ def _retrained(
 
     def report(progress: Progress) -> None:
         done = progress.done / max(1, progress.total)
-        told(0.05 + 0.85 * done, f"{progress.stage}, {progress.done} of {progress.total}")
+        told(
+            0.05 + 0.85 * done,
+            english("{stage!s}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
+        )
 
-    told(0.05, f"training on {len(training)} good examples and {len(confirmed)} confirmed ones")
+    begins = english(
+        "training on {good:d} good examples and {confirmed:d} confirmed ones",
+        good=len(training),
+        confirmed=len(confirmed),
+    )
+    told(0.05, begins)
     groups = _groups(present, whole, reviewed)
     with data_warnings_told_otherwise():
         new = base.update(confirmed, training_data=training, groups=groups, progress=report)
@@ -292,7 +322,7 @@ def _groups(
         return None
     known = groups_of(training)
     if known is None:
-        raise ConfigError("the model is calibrated by group, and the training data does not say the groups.")
+        raise ConfigError(english("the model is calibrated by group, and the training data does not say the groups."))
     if reviewed is None:
         return known
     return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
@@ -302,7 +332,10 @@ def _example(takes: ModelInput, case: Case) -> NamedExamples:
     try:
         return takes.detector_data(takes.from_input(case.input))
     except (msgspec.DecodeError, DataError) as error:
-        raise DataError(f"case {case.id} was made for other columns than this model has: {error}") from None
+        why = english(
+            "case {case:d} was made for other columns than this model has: {error!s}", case=case.id, error=error
+        )
+        raise DataError(why) from None
 
 
 def _joined(data: Sequence[NamedExamples]) -> NamedExamples:
@@ -317,13 +350,12 @@ def _joined(data: Sequence[NamedExamples]) -> NamedExamples:
 
 def _bare(data: NamedExamples) -> NamedExamples:
     """Without what tells examples apart: it differs between a file and the store."""
-    if isinstance(data, Windows | Images):
+    if isinstance(data, Images):
         import pyarrow as pa
 
-        numbered = pa.table({"image" if isinstance(data, Images) else "window": np.arange(len(data))})
-        if isinstance(data, Images):
-            return replace(data, origin=numbered)
-        return replace(data, origin=numbered, passed=None, bad_share=None)
+        return replace(data, origin=pa.table({"image": np.arange(len(data))}))
+    if isinstance(data, Windows):  # which machine a window of the file is of tells how they are divided
+        return replace(data, passed=None, bad_share=None)
     return replace(data, passed=None, labels=None)
 
 

@@ -21,6 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from indubio.errors import NotFoundError
 from indubio.server.http.gate import CALLBACK, PROVIDER
 from indubio.server.review import (
     import_export,
@@ -31,9 +32,10 @@ from indubio.server.review import (
     status_page,
 )
 from indubio.server.review.page_context import PageContext
-from indubio.server.review.page_request import route
+from indubio.server.review.page_request import PageRequest, route
 from indubio.server.service import Service
 from indubio.server.store.keys import Role
+from indubio.texts import english
 
 __all__ = ["routes"]
 
@@ -68,8 +70,13 @@ def routes(service: Service) -> list[BaseRoute]:
         route(context, "/review/exchange/reviews.csv", import_export.export_csv),
         route(context, "/review/exchange/label-studio.json", import_export.export_label_studio),
         route(context, "/review/exchange/labels", import_export.import_labels, method="POST", upload=True),
+        route(context, "/review/{rest:path}", _nothing_here),  # the last of them: what no other has
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static"),
     ]
+
+
+def _nothing_here(page: PageRequest) -> Response:  # noqa: ARG001 - as every page
+    raise NotFoundError(english("there is no such page."))
 
 
 async def _start(request: Request) -> Response:  # noqa: ARG001 - Starlette passes it

@@ -24,7 +24,7 @@ from indubio.server.store.audit_trail import append
 from indubio.server.store.cases import Case, case_by_reference, chosen_cases, input_values
 from indubio.server.store.keys import sites_plain
 from indubio.server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
-from indubio.texts import _
+from indubio.texts import english
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
@@ -82,11 +82,11 @@ def import_labels(page: PageRequest) -> Response:
     """Take the labels of an uploaded file, all or none."""
     given = page.file("labels")
     if given is None:
-        raise ConfigError(_("choose a file with labels."))
+        raise ConfigError(english("choose a file with labels."))
     name, content = given
     labels = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
     if not labels:
-        raise DataError(_("{name}: there are no labels in it.", name=name))
+        raise DataError(english("{name}: there are no labels in it.", name=name))
 
     def label_cases(connection: Connection) -> None:
         for one in labels:
@@ -94,13 +94,15 @@ def import_labels(page: PageRequest) -> Response:
                 case = case_by_reference(connection, one.reference, page.seen)
             except NotFoundError:
                 raise DataError(
-                    _("{place}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference)
+                    english(
+                        "{place!s}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference
+                    )
                 ) from None
             holder = claimed_by(connection, case.id)
             if holder not in (None, page.reviewer):
                 raise DataError(
-                    _(
-                        "{place}: {holder} is looking at case {case} now. Nothing was taken.",
+                    english(
+                        "{place!s}: {holder} is looking at case {case} now. Nothing was taken.",
                         place=one.place,
                         holder=holder,
                         case=case.id,
@@ -177,24 +179,24 @@ def _rows_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         rows = dict_rows(content)
         if not {"reference", "label"} <= set(rows.fieldnames or ()):
-            raise DataError(_("the first line must name the columns `reference` and `label`."))
+            raise DataError(english("the first line must name the columns `reference` and `label`."))
         for row in rows:
             if row["label"]:
-                place = _("line {number}", number=rows.line_num)
+                place = english("line {number}", number=rows.line_num)
                 yield _imported(place, row["reference"], row["label"], original_text(row.get("comment") or ""))
     except csv.Error as error:
-        raise DataError(_("the file is no CSV: {why}.", why=error)) from None
+        raise DataError(english("the file is no CSV: {why}.", why=error)) from None
 
 
 def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
     try:
         tasks = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DataError(_("the file is no JSON: {why}.", why=error)) from None
+        raise DataError(english("the file is no JSON: {why}.", why=error)) from None
     if not isinstance(tasks, list):
-        raise DataError(_("the file must be a list of tasks, as Label Studio exports it (JSON, not JSON-MIN)."))
+        raise DataError(english("the file must be a list of tasks, as Label Studio exports it (JSON, not JSON-MIN)."))
     for number, task in enumerate(tasks):
-        place = _("task {number}", number=number)
+        place = english("task {number}", number=number)
         try:
             reference = task["data"]["reference"]
             results = [one["result"] for one in task.get("annotations", ()) if not one.get("was_cancelled")]
@@ -208,15 +210,17 @@ def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
             if isinstance(error, DataError):
                 raise
             why = f"{type(error).__name__} {error}"
-            raise DataError(_("{place} is no task of ours: {why}. Nothing was taken.", place=place, why=why)) from None
+            raise DataError(
+                english("{place!s} is no task of ours: {why}. Nothing was taken.", place=place, why=why)
+            ) from None
 
 
 def _imported(place: str, reference: Any, label: Any, comment: str) -> ImportedLabel:
     letter = NAMED.get(str(label).lower(), str(label).upper())
     if not isinstance(reference, str) or letter not in LABELS:
         raise DataError(
-            _(
-                "{place}: the label must be inlier, anomaly or unsure, got {got!r}. Nothing was taken.",
+            english(
+                "{place!s}: the label must be inlier, anomaly or unsure, got {got!r}. Nothing was taken.",
                 place=place,
                 got=label,
             )

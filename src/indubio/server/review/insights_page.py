@@ -15,7 +15,7 @@ from indubio.server.review.label_evidence import LabelEvidence, OtherThreshold, 
 from indubio.server.review.page_request import PageRequest
 from indubio.server.review.templating import rendered
 from indubio.server.store.reviews import agreement
-from indubio.texts import _
+from indubio.texts import _, english
 
 SIZE = WIDTH, 2.9  # inches
 
@@ -60,7 +60,7 @@ def asked_share(text: str) -> float | None:
     except ValueError:
         percent = float("nan")
     if not 0 <= percent <= 100:
-        raise ConfigError(_("the budget must be a percentage from 0 to 100, got {got!r}.", got=text))
+        raise ConfigError(english("the budget must be a percentage from 0 to 100, got {got!r}.", got=text))
     return percent / 100
 
 

@@ -15,7 +15,7 @@ from indubio.server.http.gate import CALLBACK
 from indubio.server.review.page_request import LANGUAGE, SESSION, PageRequest, keep, safe_path
 from indubio.server.store.keys import Role, hashed, keys_in_use
 from indubio.server.store.sessions import close_session, open_person_session, open_session
-from indubio.texts import _, known_language
+from indubio.texts import _, english, known_language
 
 ATTEMPT = "indubio_login"  # the cookie of the browser that began to log in at the provider
 MINUTES = 10
@@ -43,7 +43,7 @@ def to_provider(page: PageRequest) -> Response:
     """Send the browser to the provider."""
     login = page.context.login
     if login is None:
-        raise NotFoundError(_("this server knows no provider to log in with."))
+        raise NotFoundError(english("this server knows no provider to log in with."))
     browser = secrets.token_urlsafe(32)
     response = RedirectResponse(login.begin(browser, safe_path(page.query.get("then", "/review"))), status_code=303)
     # Lax, for the provider's redirect must bring it back; only to the callback, and only for a while.
@@ -57,7 +57,7 @@ def from_provider(page: PageRequest) -> Response:
     """Open a session for whoever comes back from the provider, in place of any that the browser had."""
     login = page.context.login
     if login is None:
-        raise NotFoundError(_("this server knows no provider to log in with."))
+        raise NotFoundError(english("this server knows no provider to log in with."))
     person, id_token, then = login.finish(page.query, page.cookie(ATTEMPT))
     before = page.cookie(SESSION)
 

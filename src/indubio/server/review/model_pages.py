@@ -17,7 +17,7 @@ from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import final_labels
 from indubio.server.store.tables import cases
 from indubio.server.store.versions import activation_history, active_version, versions
-from indubio.texts import _, marked
+from indubio.texts import english, marked
 from indubio.uncertainty import UncertaintyName
 
 MEASURES = {
@@ -76,7 +76,7 @@ def recalibrate(page: PageRequest) -> Response:
     by = page.context.registry.model(name).model.rule["referral"]["by"]
     kind = page.text("rule") or "threshold"
     if kind not in RULES:
-        raise ConfigError(_("`rule` must be one of {known}, got {got!r}.", known=", ".join(RULES), got=kind))
+        raise ConfigError(english("`rule` must be one of {known}, got {got!r}.", known=", ".join(RULES), got=kind))
     page.context.jobs.recalibrate(name, RULES[kind](page, name, by), by=page.reviewer)
     return page.redirect("/review/models")
 
@@ -85,10 +85,12 @@ def _threshold(page: PageRequest, name: str, by: UncertaintyName) -> Referral:
     share, version = asked_share(page.text("share")), page.text("version")
     number = whole_number(version, "version") if version else None
     if share is None:
-        raise ConfigError(_("say which share may be referred."))
+        raise ConfigError(english("say which share may be referred."))
     other = other_threshold(page, name, number, share)
     if other is None or other.threshold is None:
-        raise ConfigError(_("no case of {name!r} is kept yet: there is nothing to find a threshold on.", name=name))
+        raise ConfigError(
+            english("no case of {name!r} is kept yet: there is nothing to find a threshold on.", name=name)
+        )
     return UncertaintyThreshold(by=by, threshold=other.threshold)
 
 
@@ -106,7 +108,7 @@ def _number(page: PageRequest, name: str) -> float:
     try:
         return float(page.text(name))
     except ValueError:
-        raise ConfigError(_("`{name}` must be a number, got {got!r}.", name=name, got=page.text(name))) from None
+        raise ConfigError(english("`{name}` must be a number, got {got!r}.", name=name, got=page.text(name))) from None
 
 
 RULES: dict[str, Callable[[PageRequest, str, UncertaintyName], Referral]] = {

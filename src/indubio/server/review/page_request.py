@@ -29,7 +29,7 @@ from indubio.server.review.templating import rendered
 from indubio.server.store.cases import Filters
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
-from indubio.texts import LANGUAGES, _, in_language, preferred
+from indubio.texts import LANGUAGES, english, in_language, preferred, retold
 
 T = TypeVar("T")
 SESSION, VISITOR, LANGUAGE = COOKIE, "indubio_visitor", "indubio_language"
@@ -106,7 +106,7 @@ class PageRequest:
         """A whole number in the path; there is nothing where it is none."""
         text = self.request.path_params[name]
         if not is_whole_number(text):
-            raise NotFoundError(_("there is nothing with such a number."))
+            raise NotFoundError(english("there is nothing with such a number."))
         return int(text)
 
     def cookie(self, name: str) -> str | None:
@@ -117,9 +117,9 @@ class PageRequest:
         """A text field of the form."""
         value = self.form.get(name, default)
         if isinstance(value, UploadFile):
-            raise ConfigError(_("the field {name!r} must be text, not a file.", name=name))
+            raise ConfigError(english("the field {name!r} must be text, not a file.", name=name))
         if "\0" in value or not _is_unicode(value):  # databases stumble over both
-            raise ConfigError(_("the field {name!r} has characters that are no text.", name=name))
+            raise ConfigError(english("the field {name!r} has characters that are no text.", name=name))
         return value
 
     def file(self, name: str) -> tuple[str, bytes] | None:
@@ -184,11 +184,14 @@ def route(
         fresh = None if visitor else secrets.token_urlsafe(32)
         token = _token(cookie_value(headers, SESSION) or visitor or fresh or "")
         page = PageRequest(request=request, context=context, token=token, form=FormData())
+        unread: RefusalError | None = None
         if method == "POST" and (_may(page, needs) and _may_have_token(page)):  # nobody else's form is even read
-            form = await read_form(request.scope, request.receive, headers, largest)
-            page = replace(page, form=form)
+            try:
+                page = replace(page, form=await read_form(request.scope, request.receive, headers, largest))
+            except RefusalError as error:
+                unread = error
         with in_language(page.language):  # the thread inherits it
-            response = await run_in_threadpool(_guarded, page, handler, needs)
+            response = await run_in_threadpool(_guarded, page, handler, needs, unread)
         await page.form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, page)
@@ -212,31 +215,35 @@ def safe_path(text: str) -> str:
     return text if plain else "/review"
 
 
-def _guarded(page: PageRequest, handler: Handler, needs: Role | None) -> Response:
+def _guarded(page: PageRequest, handler: Handler, needs: Role | None, unread: RefusalError | None) -> Response:
     try:
         if needs is not None and page.actor is None:
             return page.redirect("/login", then=page.address if page.request.method == "GET" else None)
         if not _may(page, needs):
             role = page.actor.role
             return _refused(
-                page, 403, _("this needs a key of the role {needs}; yours is {role}.", needs=needs, role=role)
+                page, 403, english("this needs a key of the role {needs}; yours is {role}.", needs=needs, role=role)
             )
         if needs is Role.ADMIN:
             require_everywhere(page.actor)
+        if unread is not None:
+            raise unread
         if page.request.method == "POST" and not _comes_from_us(page):
-            return _refused(page, 403, _("the form was out of date. Go back, load the page again and repeat."))
+            return _refused(page, 403, english("the form was out of date. Go back, load the page again and repeat."))
         return handler(page)
     except IndubioError as error:
         refusal = refusal_of(error) or RefusalError(400, str(error))
-        return _refused(page, refusal.status, str(refusal))
+        return _refused(page, refusal.status, str(refusal), refusal.headers)
 
 
 def _may(page: PageRequest, needs: Role | None) -> bool:
     return needs is None or (page.actor is not None and page.actor.role.may(needs))
 
 
-def _refused(page: PageRequest, status: int, why: str) -> Response:
-    return page.render("refused.html", status=status, why=why)
+def _refused(page: PageRequest, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
+    response = page.render("refused.html", status=status, why=retold(why))
+    response.headers.update(headers or {})
+    return response
 
 
 def _token(secret: str) -> str:

@@ -25,7 +25,7 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, plain
 from indubio.server.models.registry import Registry
 from indubio.server.store.cases import Case, input_values
-from indubio.texts import _, language
+from indubio.texts import _, language, retold
 
 KEPT = 256  # plots; a few kilobytes each
 STYLE = re.compile(r' style="([^"]*)"')
@@ -92,7 +92,7 @@ class CasePlots:
         try:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
-            return CasePicture(figures=(), values=(), others=raw, without_model=str(error))
+            return CasePicture(figures=(), values=(), others=raw, without_model=retold(str(error)))
         if loaded.detector is None:
             reason = _("this model is an ONNX file, which has no scores per feature.")
             return CasePicture(figures=(), values=(), others=raw, without_model=reason)

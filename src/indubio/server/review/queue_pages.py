@@ -30,7 +30,7 @@ from indubio.server.store.cases import (
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio.server.store.tables import claims
-from indubio.texts import _, gettext, marked
+from indubio.texts import english, gettext, marked
 
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
@@ -75,10 +75,14 @@ class QueueView:
         query = page.query
         order = query.get("order", "age")
         if order not in ORDERS:
-            raise ConfigError(_("`order` must be one of {known}, got {got!r}.", known=", ".join(ORDERS), got=order))
+            raise ConfigError(
+                english("`order` must be one of {known}, got {got!r}.", known=", ".join(ORDERS), got=order)
+            )
         reason = query.get("reason") or None
         if reason is not None and reason not in REASONS:
-            raise ConfigError(_("`reason` must be one of {known}, got {got!r}.", known=", ".join(REASONS), got=reason))
+            raise ConfigError(
+                english("`reason` must be one of {known}, got {got!r}.", known=", ".join(REASONS), got=reason)
+            )
         return cls(
             order="age" if order == "age" else "uncertainty",
             machine=query.get("machine") or None,
@@ -208,7 +212,7 @@ def label(page: PageRequest) -> Response:
     """Label a case, and go on with the next."""
     look, number, said = QueueView.of(page), page.number("case"), page.text("label")
     if said not in LABELS:
-        raise ConfigError(_("`label` must be one of {known}, got {got!r}.", known=", ".join(LABELS), got=said))
+        raise ConfigError(english("`label` must be one of {known}, got {got!r}.", known=", ".join(LABELS), got=said))
 
     def labelled(connection: Connection) -> None:
         case_by_id(connection, number, page.seen)
@@ -264,7 +268,7 @@ def _show_claimed(
         if case is None:
             return page.redirect("/review", **look.query, said=said, end="yes")
         return page.redirect(f"/review/cases/{case.id}", **look.query, said=said)
-    raise ConflictError(_("others are taking cases faster than they can be given out. Try again."))
+    raise ConflictError(english("others are taking cases faster than they can be given out. Try again."))
 
 
 def _claim_shown(connection: Connection, number: int, page: PageRequest) -> str | None:
@@ -299,5 +303,5 @@ def _time(query: Mapping[str, str], name: str) -> datetime | None:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
         raise ConfigError(
-            _("`{name}` must be a time such as 2030-01-31T08:00, got {got!r}.", name=name, got=text)
+            english("`{name}` must be a time such as 2030-01-31T08:00, got {got!r}.", name=name, got=text)
         ) from None

@@ -7,11 +7,12 @@ from typing import Any
 from jinja2 import Environment
 
 import indubio
+from indubio.report import words
 from indubio.report.templates import page_templates
 from indubio.report.words import count
 from indubio.server.store.clock import now
 from indubio.server.store.reviews import LABELS
-from indubio.texts import LANGUAGES, language, marked
+from indubio.texts import LANGUAGES, marked
 from indubio.uncertainty import LARGEST_TOTAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -41,8 +42,8 @@ def age(at: datetime) -> str:
 
 
 def moment(at: datetime) -> str:
-    """A time as people read it."""
-    return f"{at:%d.%m.%Y %H:%M} UTC" if language() == "de" else f"{at:%Y-%m-%d %H:%M} UTC"
+    """A time of the store as people read it."""
+    return f"{words.moment(at)} UTC"
 
 
 def abridged(name: str | None) -> str:

@@ -29,7 +29,7 @@ from indubio.server.plant import MachinePattern
 from indubio.server.store.clock import now
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
-from indubio.texts import _
+from indubio.texts import english
 
 QueueOrder = Literal["age", "uncertainty"]
 _add = PreparedStatement(insert(cases).inline(), cases.c.keys())
@@ -193,7 +193,7 @@ def case_by_id(connection: Connection, case_id: int, filters: Filters = EVERYTHI
     """Read one case by its number; one that the filters leave out is not there."""
     row = connection.execute(select(cases).where(cases.c.id == case_id, *filters.conditions())).one_or_none()
     if row is None:
-        raise NotFoundError(_("there is no case {case}.", case=case_id))
+        raise NotFoundError(english("there is no case {case}.", case=case_id))
     return _case(row)
 
 
@@ -202,7 +202,7 @@ def case_by_reference(connection: Connection, reference: str, filters: Filters =
     wanted = select(cases).where(cases.c.reference == reference, *filters.conditions())
     row = connection.execute(wanted).one_or_none()
     if row is None:
-        raise NotFoundError(_("there is no case {case!r}.", case=reference))
+        raise NotFoundError(english("there is no case {case!r}.", case=reference))
     return _case(row)
 
 

@@ -12,6 +12,7 @@ from indubio.errors import NotFoundError
 from indubio.server.store.audit_trail import append
 from indubio.server.store.clock import now
 from indubio.server.store.tables import jobs
+from indubio.texts import english
 
 
 class JobStatus(StrEnum):
@@ -92,7 +93,7 @@ def interrupt_jobs(connection: Connection) -> int:
     """When a server starts: mark jobs as interrupted that the last one left running; how many."""
     stale = list(connection.execute(select(jobs.c.id).where(jobs.c.status == JobStatus.RUNNING)).scalars())
     for job_id in stale:
-        finish_job(connection, job_id, JobStatus.INTERRUPTED, "the server stopped while it ran")
+        finish_job(connection, job_id, JobStatus.INTERRUPTED, english("the server stopped while it ran"))
     return len(stale)
 
 

@@ -17,7 +17,7 @@ from indubio.server.store.audit_trail import append, locked_head
 from indubio.server.store.cases import EVERYTHING, Case, Filters, Status, case_by_id
 from indubio.server.store.clock import now
 from indubio.server.store.tables import cases, claims, reviews
-from indubio.texts import _
+from indubio.texts import english
 
 Label = Literal["I", "A", "U"]
 LABELS: dict[str, str] = {"I": "inlier", "A": "anomaly", "U": "unsure"}
@@ -74,7 +74,7 @@ def claim(
     there = connection.execute(select(claims).where(claims.c.case_id == case_id)).one_or_none()
     if there is not None and there.reviewer != reviewer and there.until > at:
         raise ConflictError(
-            _(
+            english(
                 "case {case} is held by {holder} until {until} UTC. Take the next one.",
                 case=case_id,
                 holder=there.reviewer,
@@ -111,11 +111,11 @@ def review(
 ) -> Review:
     """Label a case; the claim on it ends. Refused while somebody else holds it."""
     if label not in LABELS:
-        raise ConfigError(f"`label` must be one of {', '.join(LABELS)}, got {label!r}.")
+        raise ConfigError(english("`label` must be one of {known}, got {got!r}.", known=", ".join(LABELS), got=label))
     case, at = _locked(connection, case_id), at or now()
     holder = claimed_by(connection, case_id, at=at)
     if holder not in (None, reviewer):
-        raise ConflictError(_("case {case} is held by {holder}. Take the next one.", case=case_id, holder=holder))
+        raise ConflictError(english("case {case} is held by {holder}. Take the next one.", case=case_id, holder=holder))
     added = _added(connection, case, reviewer, "reviewed", label=label, comment=comment, at=at)
     release(connection, case_id, reviewer)
     _settle(connection, case_id)
@@ -127,7 +127,7 @@ def comment_on(
 ) -> Review:
     """Write a comment without a label."""
     if not comment.strip():
-        raise ConfigError(_("a comment must say something."))
+        raise ConfigError(english("a comment must say something."))
     return _added(connection, _locked(connection, case_id), reviewer, "commented", comment=comment, at=at or now())
 
 
@@ -157,7 +157,7 @@ def undo(
     mine = mine.where(*_of_cases(filters))
     last = connection.execute(mine.order_by(reviews.c.id.desc()).limit(1)).one_or_none()
     if last is None:
-        raise NotFoundError(_("there is nothing to undo."))
+        raise NotFoundError(english("there is nothing to undo."))
     case = _locked(connection, last.case_id)
     _added(connection, case, reviewer, "undone", withdraws=last.id, at=at or now())
     _settle(connection, last.case_id)
@@ -234,7 +234,7 @@ def _added(
 ) -> Review:
     if len(comment) > LONGEST_COMMENT or "\x00" in comment:
         raise ConfigError(
-            _("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
+            english("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
         )
     audit = locked_head(connection).seq + 1
     columns = {

@@ -31,6 +31,7 @@ from indubio.server.store.keys import (
     sites_text,
 )
 from indubio.server.store.tables import keys, people, sessions
+from indubio.texts import english
 
 LASTS = timedelta(hours=12)
 
@@ -84,7 +85,9 @@ def open_person_session(
     """
     name = f"{PERSON}{person.name}"
     if not person.name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ConfigError(f"a person's name must be 1 to {LONGEST_NAME - len(PERSON)} printable characters.")
+        raise ConfigError(
+            english("a person's name must be 1 to {most:d} printable characters.", most=LONGEST_NAME - len(PERSON))
+        )
     sites = sites_plain(person.sites)
     said = {"role": person.role, "sites": sites_text(sites), "provider": provider, "id_token": id_token}
     secret, changed = _opened(connection, said | {"person_id": _known(connection, name, person)}, lasts)
@@ -158,12 +161,17 @@ def _known(connection: Connection, name: str, person: Person) -> int:
     if there is not None:
         if (there.issuer, there.subject) != (person.issuer, person.subject):
             raise ConflictError(
-                f"the name {person.name!r} belongs to somebody else who logged in with it before. Whoever runs the "
-                "server can take names from another claim."
+                english(
+                    "the name {name!r} belongs to somebody else who logged in with it before. Whoever runs the server "
+                    "can take names from another claim.",
+                    name=person.name,
+                )
             )
         return int(there.id)
     if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
-        raise ConflictError(f"there is a key named {name!r}, from before such names were kept for people.")
+        raise ConflictError(
+            english("there is a key named {name!r}, from before such names were kept for people.", name=name)
+        )
     at = now()
     body = {"name": name, "issuer": person.issuer, "subject": person.subject}
     number = connection.execute(insert(people).returning(people.c.id), body | {"at": at}).scalar_one()

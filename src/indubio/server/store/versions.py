@@ -11,6 +11,7 @@ from indubio.errors import NotFoundError
 from indubio.server.store.audit_trail import append
 from indubio.server.store.clock import now
 from indubio.server.store.tables import activations, model_versions
+from indubio.texts import english
 
 Origin = Literal["given", "recalibrated", "learned", "retrained"]
 
@@ -110,7 +111,7 @@ def version_of(connection: Connection, name: str, version: int) -> Version:
     wanted = select(model_versions).where(model_versions.c.name == name, model_versions.c.version == version)
     row = connection.execute(wanted).one_or_none()
     if row is None:
-        raise NotFoundError(f"there is no version {version} of a model {name!r}.")
+        raise NotFoundError(english("there is no version {version:d} of a model {name!r}.", version=version, name=name))
     return _version(row)
 
 
