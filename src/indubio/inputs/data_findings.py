@@ -136,19 +136,21 @@ def few_examples(count: int, smallest_p: float | None) -> DataFinding | None:
     if not 1 < count < ENOUGH:  # of a single one more is said
         return None
     if smallest_p is None:
-        follows = (
+        follows = english(
             "There are no p-values and nothing is promised: new examples are compared with those that were trained on, "
             "and good ones are called anomalies more often than asked for."
         )
     else:
-        follows = (
-            f"About one good example in {1 / smallest_p:.0f} scores above all that it is compared with, so no p-value "
-            f"is below {smallest_p:.2g}, and as many false alarms must be expected."
+        follows = english(
+            "About one good example in {many:.0f} scores above all that it is compared with, so no p-value is below "
+            "{smallest:.2g}, and as many false alarms must be expected.",
+            many=1 / smallest_p,
+            smallest=smallest_p,
         )
     way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="few examples",
-        what=f"There are only {count} training examples.",
+        what=english("There are only {count:d} training examples.", count=count),
         follows=follows,
         way_out=way_out,
         flags=way_out,

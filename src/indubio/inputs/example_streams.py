@@ -156,8 +156,8 @@ class ExampleStream:
             examples += len(block.data)
         if schema is None:
             raise DataError(f"{self.source}: there are no good examples to learn from.")
-        shape = shape or (len(schema.encoded_names),)
-        return Outline(schema=schema, examples=examples, shape=shape, report=report, missing=missing)
+        size = shape or (len(schema.encoded_names),)
+        return Outline(schema=schema, examples=examples, shape=size, report=report, missing=missing)
 
     @property
     def fits(self) -> bool:

@@ -77,7 +77,7 @@ def saturated(
     smallest: Float[np.ndarray, " sensors"],
     largest: Float[np.ndarray, " sensors"],
 ) -> Bool[np.ndarray, "windows sensors"]:
-    """At one end, at or beyond that of the range, for most of the values that are there, and not only moving outside."""
+    """At one end, at or beyond that of the range, for most values that are there; not those that only move outside."""
     needed = MOST * np.count_nonzero(~np.isnan(values), axis=1)
     low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
     at_low, at_high = (np.count_nonzero(values == end[:, None], axis=1) for end in (low, high))

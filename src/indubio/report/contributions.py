@@ -35,5 +35,6 @@ def plot_contributions(axes: Axes, found: Contributions, example: int, *, most: 
     axes.set_ylim(max(len(order), 3) - 0.4, -0.6)
     axes.set_xlim(right=highest + 0.15 * reach or 1.0)
     axes.locator_params(axis="x", nbins=4)
-    axes.set_xlabel(_("beyond the typical score [NLL]") if found.typical else _("part of the score [NLL]"))
+    label = _("beyond the typical score [NLL]") if found.typical else _("part of the score [NLL]")
+    axes.set_xlabel(label, loc="right")  # beside long names it is wider than the axes
     axes.tick_params(axis="y", length=0)

@@ -99,10 +99,13 @@ def shortened(name: str, longest: int = 28) -> str:
     return flat if len(flat) <= longest else f"{flat[:start]}…{flat[start + 1 - longest :]}"
 
 
+LONGEST = 40  # letters of a name beside a figure
+
+
 def told_apart(names: Sequence[str], longest: int) -> list[str]:
     """The names, shortened to about this length: to more where they would look alike."""
     while True:
         short = [shortened(name, longest) for name in names]
-        if len(set(short)) == len(set(names)) or longest >= max(map(len, names)):
+        if len(set(short)) == len(set(names)) or longest >= LONGEST:
             return short
         longest += 1

@@ -45,7 +45,7 @@ def inline_svg(figure: Figure, *, key: str, label: str) -> Markup:
 
 @contextmanager
 def letters_of_the_browser() -> Iterator[None]:
-    """Lay out or draw without a warning of letters that matplotlib's font lacks: names stay text, as a browser has it."""
+    """No warning of letters that matplotlib's font lacks: names stay text, and the browser has them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
