@@ -184,7 +184,9 @@ def _table(
     trust: ssl.SSLContext | None = None,
 ) -> Iterator[str]:
     port, verdicts = free_port(), requests_of("/v2/models/m/infer", "infer")
-    with server(ours(model, state, port, *options), port, "/v2/health/ready", trust=trust) as process:
+    with server(
+        ours(model, state, port, "--control-share", "0", *options), port, "/v2/health/ready", trust=trust
+    ) as process:
         asyncio.run(_both(port, verdicts, 1.0, trust))  # warm up
         for name, parts in kinds.items():
             with flooding(port, parts):
@@ -204,7 +206,7 @@ def overload(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """More clients that ask without a pause than may be connected; then none."""
     port, most, clients = free_port(), 128, 180
     verdicts = requests_of("/v2/models/m/infer", "infer")
-    command = ours(model, folder / "small", port, "--most-connections", str(most))
+    command = ours(model, folder / "small", port, "--most-connections", str(most), "--control-share", "0")
     with server(command, port, "/v2/health/ready"):
 
         async def many() -> list[Asked]:

@@ -8,8 +8,9 @@ What was measured is printed, and written to docs/server_load.txt or docs/server
 `--against` only prints, unless `--out` names a file. SRC is the `src` of a `git worktree` of another commit, with the
 core built in it (`python src/indubio/engine/native/build.py`).
 
-The audit log is on and referrals are durable before they are answered, as by default. Clients are one process that
-speaks HTTP over plain sockets, so that little of the machine goes to asking.
+All settings are the defaults: the audit log is on, and referrals and control cases are durable before they are
+answered. `--control-share 0` keeps no control cases, to compare with a state of the source that kept none. Clients are
+one process that speaks HTTP over plain sockets, so that little of the machine goes to asking.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -199,10 +200,9 @@ def server(
 
 
 def ours(model: Path, state: Path, port: int, *options: str) -> list[str]:
-    """The command of our server; without control cases, which another state of the source may not keep by default."""
+    """The command of our server."""
     program = "from indubio.cli import main; main()"
     arguments = ["serve", "--model", f"m={model}", "--state", str(state), "--port", str(port), *options]
-    arguments += ["--control-share", "0"]
     return [sys.executable, "-c", program, *arguments]
 
 
@@ -223,14 +223,14 @@ def cpu_seconds(process: "subprocess.Popen[bytes]") -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def compare(folder: Path, seconds: float, rounds: int) -> Iterator[str]:
+def compare(folder: Path, seconds: float, rounds: int, options: Sequence[str]) -> Iterator[str]:
     """Both servers in turns; lines of a table."""
     loads_before = os.getloadavg()[0]
     model = fitted_model(folder / "model")
     kinds = {"infer": "/v2/models/m/infer", "assess": "/assess"}
     ports = [free_port(), free_port()]
     with (
-        server(ours(model, folder / "state", ports[0]), ports[0], "/v2/health/ready") as our,
+        server(ours(model, folder / "state", ports[0], *options), ports[0], "/v2/health/ready") as our,
         server(plain(model, ports[1]), ports[1], "/ready") as other,
     ):
         works = {f"ours, {kind}": (our, ports[0], requests_of(path, kind)) for kind, path in kinds.items()}
@@ -255,14 +255,14 @@ def compare(folder: Path, seconds: float, rounds: int) -> Iterator[str]:
         yield f"{name:16}{rate:12,.0f}{half:9.1f}{last:9.1f}{cpu:9.0f}{failures:10}{rate / base:7.1f}x"
 
 
-def against(folder: Path, other: Path, seconds: float, rounds: int) -> Iterator[str]:
+def against(folder: Path, other: Path, seconds: float, rounds: int, options: Sequence[str]) -> Iterator[str]:
     """Our server and one from another source in turns; lines of a table, with ratios within the rounds."""
     loads_before = os.getloadavg()[0]
     model, ports = fitted_model(folder / "model"), [free_port(), free_port()]
     ready = "/v2/health/ready"
     with (
-        server(ours(model, folder / "state", ports[0]), ports[0], ready) as present,
-        server(ours(model, folder / "other", ports[1]), ports[1], ready, other) as before,
+        server(ours(model, folder / "state", ports[0], *options), ports[0], ready) as present,
+        server(ours(model, folder / "other", ports[1], *options), ports[1], ready, other) as before,
     ):
         lines = []
         for kind, path in (("infer", "/v2/models/m/infer"), ("assess", "/assess")):
@@ -291,11 +291,11 @@ def _against_line(name: str, loads: list[Load], base: list[Load]) -> str:
     return f"{name:16}{rate:12,.0f}{last:9.1f}{cpu:9.0f}{failures:10}{middle:12.2f} ({low:.2f}-{high:.2f})"
 
 
-def long_run(folder: Path, minutes: float) -> Iterator[str]:
+def long_run(folder: Path, minutes: float, options: Sequence[str]) -> Iterator[str]:
     """Our server alone; a line a minute."""
     model, port = fitted_model(folder / "model"), free_port()
     requests = requests_of("/v2/models/m/infer", "infer")
-    with server(ours(model, folder / "state", port), port, "/v2/health/ready") as process:
+    with server(ours(model, folder / "state", port, *options), port, "/v2/health/ready") as process:
         load(process, port, requests, 60.0 if minutes >= 5 else 5.0)  # caches fill first
         before = resident(process)
         for minute in range(max(1, round(minutes))):
@@ -313,18 +313,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turns")
     parser.add_argument("--minutes", type=float, help="one long run of our server alone, for its memory")
     parser.add_argument("--against", type=Path, help="folder with another state of the package, to compare with")
+    parser.add_argument("--control-share", type=float, help="of the server; its own default where this is left out")
     parser.add_argument("--out", type=Path, help="file for what is printed")
     given = parser.parse_args()
     docs = Path(__file__).parents[1] / "docs"
     out = given.out or docs / ("server_memory.txt" if given.minutes else "server_load.txt")
+    options = [] if given.control_share is None else ["--control-share", str(given.control_share)]
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         if given.minutes:
-            found = long_run(Path(folder), given.minutes)
+            found = long_run(Path(folder), given.minutes, options)
         elif given.against:
-            found = against(Path(folder), given.against, given.seconds, given.rounds)
+            found = against(Path(folder), given.against, given.seconds, given.rounds, options)
         else:
-            found = compare(Path(folder), given.seconds, given.rounds)
+            found = compare(Path(folder), given.seconds, given.rounds, options)
         for line in found:
             print(line, flush=True)
             lines.append(line)

@@ -9,6 +9,7 @@ their probabilities is 0 there. Nothing is promised by it, and no verdict follow
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -84,10 +85,21 @@ class Familiarity:
 
     def novelty(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " examples"]:
         """Of examples in units of the training range."""
-        rows, centres = values.reshape(len(values), -1).astype(np.float64), self.centres.astype(np.float64)
-        own, theirs = (np.cumsum(one * one, axis=1)[:, -1] for one in (rows, centres))
-        squares = own + (theirs - 2 * product(rows, np.ascontiguousarray(centres.T))).min(axis=1)
+        rows = values.reshape(len(values), -1).astype(np.float64)
+        columns, theirs = self._centres_as_columns
+        squares = _squares(rows) + (theirs - 2 * product(rows, columns)).min(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)) / self.usual)
+
+    @cached_property
+    def _centres_as_columns(self) -> tuple[Float[np.ndarray, "values centres"], Float[np.ndarray, " centres"]]:
+        """The centres and their squares, which every batch of examples needs, however small."""
+        centres = self.centres.astype(np.float64)
+        return np.ascontiguousarray(centres.T), _squares(centres)
+
+
+def _squares(rows: Float[np.ndarray, "rows values"]) -> Float[np.ndarray, " rows"]:
+    """The squared length of every row."""
+    return np.asarray(np.cumsum(rows * rows, axis=1)[:, -1])
 
 
 def _centres(
@@ -97,8 +109,7 @@ def _centres(
     count = min(CENTRES, max(1, len(rows) // ROWS_PER_CENTRE))
     centres = rows[np.sort(random.permutation(len(rows))[:count])]
     for _ in range(STEPS):
-        squares = np.cumsum(centres * centres, axis=1)[:, -1]
-        nearest = (squares - 2 * product(rows, np.ascontiguousarray(centres.T))).argmin(axis=1)
+        nearest = (_squares(centres) - 2 * product(rows, np.ascontiguousarray(centres.T))).argmin(axis=1)
         mine = nearest[:, None] == np.arange(count)
         sums, sizes = product(mine.T.astype(np.float64), rows), np.count_nonzero(mine, axis=0)[:, None]
         centres = np.where(sizes > 0, sums / np.maximum(sizes, 1), centres)

@@ -118,15 +118,16 @@ class Odds(Conversion):
         itself = HALF * (1 + max(0.0, 1 - rate * (count - own + 1)))
         least = lower_tie(nll)
         below = -rounded_down(-least, parameters[0]["scores"].dtype)
-        rarity = np.empty(nll.shape)
+        reached = np.empty(nll.shape)
+        for draw, known in enumerate(parameters):
+            reached[draw] = count - own - places(known["scores"], below[draw], "left")
+        highest = np.array([known["scores"][-1 - own] for known in parameters])[:, None]
+        excess = np.array([known["excess"] for known in parameters])[:, None]
         with np.errstate(over="ignore"):  # an infinite score is infinitely rare
-            for draw, known in enumerate(parameters):
-                reached = count - own - places(known["scores"], below[draw], "left")
-                beyond = np.maximum(least[draw] - known["scores"][-1 - own], 0.0) / known["excess"]
-                rarity[draw] = (reached + itself) / (count - own + 1) / (1 + beyond)
-        odds = rarity / rate
+            beyond = np.maximum(least - highest, 0.0) / excess
+            odds = (reached + itself) / (count - own + 1) / (1 + beyond) / rate
         if self.steepness != 1:  # powers are not rounded the same on every processor
             odds **= self.steepness
         probability = np.minimum(1 / (1 + odds), SUREST)
         probability[nll == np.inf] = 1.0
-        return probability
+        return np.asarray(probability)

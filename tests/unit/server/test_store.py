@@ -67,7 +67,7 @@ def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -
         for later in ("live_machines", "outbox"):
             connection.execute(text(f"DROP TABLE {later}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
-        audit = append(connection, "verdicts", {"records": [{"case": kept.reference, "seal": seal}]})
+        audit = append(connection, "verdicts", {"records": [{"case": kept.reference, "seal": seal}]}).seq
         added = sealed | {"input": kept.input, "audit": audit, "status": "waiting"}
         places = ", ".join(f":{name}" for name in names)
         connection.execute(text(f"INSERT INTO cases ({', '.join(names)}) VALUES ({places})"), added)
@@ -332,12 +332,12 @@ def test_a_statement_of_the_driver_that_is_refused_is_undone_alone(store: Server
     store.submit(lambda connection: started.wait(10))  # the next two wait, so that they share a transaction
 
     def again(connection: Any) -> None:
-        audit = append(connection, "noted", {})
+        audit = append(connection, "noted", {}).seq
         add_cases(connection, case_rows(connection, [assessed(reference="another"), case], audit))
 
     bad = store.submit(again)
     third = assessed(reference="third")
-    good = store.submit(lambda c: add_cases(c, case_rows(c, [third], append(c, "noted", {}))))
+    good = store.submit(lambda c: add_cases(c, case_rows(c, [third], append(c, "noted", {}).seq)))
     started.set()
     with pytest.raises(IntegrityError):
         bad.result()

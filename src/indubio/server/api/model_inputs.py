@@ -74,7 +74,8 @@ class ModelInput:
         self.schema, self.input_shape, self.missing = schema, input_shape, missing
         self.names, self.encoded_names = schema.names, schema.encoded_names
         self.sides = input_shape[:-1]  # of a window or image: its columns are lists
-        self.numeric = all(column.kind == "number" for column in schema.columns)
+        self.kinds = {column.name: column.kind for column in schema.columns}
+        self.numeric = all(kind == "number" for kind in self.kinds.values())
         self.Row = self._row_type()
         rows = Annotated[list[self.Row], msgspec.Meta(min_length=1, max_length=most_rows)]  # type: ignore[name-defined]
         names = Annotated[list[Name], msgspec.Meta(max_length=most_rows)]
@@ -126,7 +127,7 @@ class ModelInput:
         plain = list(map(msgspec.structs.astuple, rows))
         if self.numeric:
             values = np.array(plain, dtype=np.float64)
-            values = np.moveaxis(values, 1, -1)
+            values = np.moveaxis(values, 1, -1) if self.sides else values
             self._require_fitting(values)
             return ExampleBatch(values=values, columns=None, inputs=inputs)
         return ExampleBatch(values=None, columns=self._table(list(zip(*plain, strict=True))), inputs=inputs)
@@ -134,7 +135,7 @@ class ModelInput:
     def from_values(self, values: Float[np.ndarray, "examples ..."]) -> ExampleBatch:
         """Turn an array of numbers into examples; NaN is a missing value."""
         self._require_fitting(values)
-        columns = np.moveaxis(values, -1, 1).tolist()
+        columns = (np.moveaxis(values, -1, 1) if self.sides else values).tolist()
         if self.missing != "error" and np.isnan(values).any():
             columns = [_without_nan(row) for row in columns]
         inputs = [msgspec.json.encode(dict(zip(self.names, row, strict=True))) for row in columns]

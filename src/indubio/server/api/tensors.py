@@ -107,7 +107,6 @@ def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_
     counts = {tensor.shape[0] for tensor in request.inputs}
     if len(counts) > 1:
         raise DataError(f"the inputs have different numbers of rows: {quoted(map(str, sorted(counts)))}.")
-    columns = {column.name: column for column in model.schema.columns}
     for place, tensor in enumerate(request.inputs):
         _require_fitting_head(tensor, f"$.inputs[{place}]", most_rows)
         if model.numeric:
@@ -116,7 +115,7 @@ def examples(request: InferRequest, binary: memoryview, model: ModelInput, most_
                 raise DataError(f'inputs "{ROWS}": this model takes numbers, got BYTES.')
         else:
             _require_shape(tensor, [(1,), ()])
-            kind = columns[tensor.name].kind
+            kind = model.kinds[tensor.name]
             if (tensor.datatype == "BYTES") != (kind == "category"):
                 raise DataError(f'inputs "{tensor.name}" is a {kind}: {tensor.datatype} does not fit.')
     tensors = dict(_tensors(request, binary, missing=model.missing != "error"))

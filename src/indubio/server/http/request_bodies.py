@@ -49,22 +49,27 @@ async def read_body(
         raise RefusalError(
             413, english("the body has {length} bytes, and may have {most:d}.", length=length.decode(), most=largest)
         )
-    seconds = None if WHOLE in scope else BODY_SECONDS  # a timer costs as much as reading the JSON does
-    chunks, size, more = [], 0, True
+    if WHOLE in scope:  # a limit on the time costs as much as reading the JSON does
+        return await _joined(receive, largest)
     try:
-        async with asyncio.timeout(seconds):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientDisconnect
-                chunk = message.get("body", b"")
-                size, more = size + len(chunk), message.get("more_body", False)
-                if size > largest:
-                    raise RefusalError(413, english("the body has more than {most:d} bytes.", most=largest))
-                chunks.append(chunk)
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _joined(receive, largest)
     except TimeoutError:
         why = english("the body did not come within {seconds:g} seconds.", seconds=BODY_SECONDS)
         raise RefusalError(408, why, connection="close") from None
+
+
+async def _joined(receive: Receive, largest: int) -> bytes:
+    chunks, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        size, more = size + len(chunk), message.get("more_body", False)
+        if size > largest:
+            raise RefusalError(413, english("the body has more than {most:d} bytes.", most=largest))
+        chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -14,7 +14,6 @@ import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from indubio.errors import StoreError
@@ -106,15 +105,11 @@ class Batcher:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Result] = loop.create_future()
         self._rows += count
-        done.add_done_callback(partial(self._leave, count))
         if not self._gathered:
             loop.call_soon(self._hand_over)
         self._gathered.append(WaitingRequest(examples=examples, origins=origins, top=top, done=done))
         self._gathered_rows += count
         return done
-
-    def _leave(self, count: int, _: "asyncio.Future[Result]") -> None:
-        self._rows -= count
 
     def _hand_over(self) -> None:
         """Score what has gathered, once the event loop brings no more: whatever waited is in it then."""
@@ -164,7 +159,7 @@ class Batcher:
             self._drift.see(loaded, examples, batch.columns["p_value"])
         except Exception as error:  # noqa: BLE001 - it goes to whoever asked
             if len(requests) == 1:
-                _deliver([(requests[0], error)])
+                self._deliver([(requests[0], error)])
             else:
                 for one in requests:  # one request's bad value is not the others' fault
                     self._score([one])
@@ -192,39 +187,38 @@ class Batcher:
         refused = unanswered if self._settings.when_database_fails == "refuse" else []
         written = self._recorder.record(batch, refused)
         if ready:
-            _deliver(ready)
+            self._deliver(ready)
         if waiting:
             written.add_done_callback(lambda done: self._written(done, waiting))
 
     def _written(self, done: "Future[None]", waiting: list[tuple[WaitingRequest, Result]]) -> None:
         error = done.exception()
         if error is not None and (self._settings.when_database_fails == "refuse" or not isinstance(error, StoreError)):
-            _deliver([(request, error) for request, _ in waiting])
+            self._deliver([(request, error) for request, _ in waiting])
             return
         if error is not None:
             for _, result in waiting:
                 result.kept = False
                 result.columns["case"] = [""] * len(result.columns["case"])
-        _deliver([*waiting])
+        self._deliver([*waiting])
 
+    def _deliver(self, outcomes: list[Delivery]) -> None:
+        """Give results or errors to those who wait, in the thread of their event loop."""
+        loop = outcomes[0][0].done.get_loop()
+        try:
+            if asyncio._get_running_loop() is loop:
+                self._give(outcomes)
+            else:
+                loop.call_soon_threadsafe(self._give, outcomes)
+        except RuntimeError:  # the loop is closed: there is nobody left to answer
+            log.warning("an answer came after the end", extra={"requests": len(outcomes)})
 
-def _deliver(outcomes: list[Delivery]) -> None:
-    """Give results or errors to those who wait, in the thread of their event loop."""
-    loop = outcomes[0][0].done.get_loop()
-    try:
-        if asyncio._get_running_loop() is loop:
-            _give(outcomes)
-        else:
-            loop.call_soon_threadsafe(_give, outcomes)
-    except RuntimeError:  # the loop is closed: there is nobody left to answer
-        log.warning("an answer came after the end", extra={"requests": len(outcomes)})
-
-
-def _give(outcomes: list[Delivery]) -> None:
-    for request, outcome in outcomes:
-        if request.done.done():  # the client went away
-            continue
-        if isinstance(outcome, BaseException):
-            request.done.set_exception(outcome)
-        else:
-            request.done.set_result(outcome)
+    def _give(self, outcomes: list[Delivery]) -> None:
+        for request, outcome in outcomes:
+            self._rows -= len(request.origins)
+            if request.done.done():  # the client went away
+                continue
+            if isinstance(outcome, BaseException):
+                request.done.set_exception(outcome)
+            else:
+                request.done.set_result(outcome)

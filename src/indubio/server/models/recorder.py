@@ -21,7 +21,7 @@ from indubio.server.models.scored_batch import ScoredBatch
 from indubio.server.models.verdict_entries import VerdictEntry
 from indubio.server.server_settings import ServerSettings
 from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import Head, append, has_entry, locked_head
+from indubio.server.store.audit_trail import Head, append, has_entry
 
 log = logging.getLogger("indubio.server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database
@@ -48,9 +48,10 @@ class _Waiting:
     done: "Future[None]" = field(default_factory=Future)
 
     @property
-    def rows(self) -> list[int]:
+    def rows(self) -> Sequence[int]:
         """The rows that are written: all, or late those that were given out."""
-        return [row for row in range(len(self.batch.inputs)) if not (self.late and row in self.refused)]
+        rows = range(len(self.batch.inputs))
+        return [row for row in rows if row not in self.refused] if self.late else rows
 
 
 @dataclass(eq=False)
@@ -138,8 +139,7 @@ class Recorder:
             for row in one.rows:
                 entry.add(one.batch, row, keep=not one.late)
         told = {"late": True, "given": last.at.isoformat()} if late else {}
-        entry.write(last, at=None if late else last.at, told=told)
-        end = locked_head(connection)
+        end = entry.write(last, at=None if late else last.at, told=told)
         for one in group:
             one.attempted = end
         attempt.overflow += entry.overflow

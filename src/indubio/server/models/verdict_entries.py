@@ -15,7 +15,7 @@ from indubio.server.models.alarm_rules import Alarms, ReferralBudget
 from indubio.server.models.scored_batch import ScoredBatch
 from indubio.server.server_settings import AlarmRule
 from indubio.server.store.alarms import AlarmEvent, record_alarm
-from indubio.server.store.audit_trail import append, locked_head
+from indubio.server.store.audit_trail import Head, append, locked_head
 from indubio.server.store.cases import Assessed, add_cases, case_rows
 from indubio.server.store.row_seals import Touched, row_seal
 from indubio.server.store.tables import cases
@@ -41,7 +41,7 @@ class VerdictEntry:
         referrals_per_hour: int | None,
         at: datetime,
     ) -> None:
-        self._connection, self._seq = connection, locked_head(connection).seq + 1
+        self._connection, self._end = connection, locked_head(connection)
         self._alarms = Alarms.of(connection, rule, machines)
         self._budget = ReferralBudget.of(connection, referrals_per_hour, at)
         self._records: list[dict[str, Any]] = []
@@ -69,7 +69,8 @@ class VerdictEntry:
             self._kept.append(replace(case, overflow=True) if verdict == "REFER" and self._budget.exceeded() else case)
             record["case"] = case.reference
         event = self._alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
-        self.events += [] if event is None else [event]
+        if event is not None:
+            self.events.append(event)
         return event
 
     def write(
@@ -79,8 +80,8 @@ class VerdictEntry:
         at: datetime | None,
         told: Mapping[str, Any] | None = None,
         rows: Touched | None = None,
-    ) -> None:
-        """Write all of it.
+    ) -> Head:
+        """Write all of it; the new end of the trail.
 
         Args:
             last: batch that names the version.
@@ -88,12 +89,13 @@ class VerdictEntry:
             told: what else the entry says.
             rows: rows of other tables that were written with the verdicts, for the entry to seal.
         """
-        stored = case_rows(self._connection, self._kept, self._seq)
+        stored = case_rows(self._connection, self._kept, self._end.seq + 1)
         for record, columns in zip((record for record in self._records if "case" in record), stored, strict=True):
             record["row"] = row_seal(cases, columns)
         body = last.entry(self._records) | {"windows": self._alarms.windows} | dict(told or {})
-        append(self._connection, "verdicts", body, at=at, rows=rows)
+        end = append(self._connection, "verdicts", body, at=at, rows=rows, end=self._end)
         add_cases(self._connection, stored)
         self._alarms.keep(self._connection)
         for event in self.events:
-            record_alarm(self._connection, event)
+            end = record_alarm(self._connection, event, end)
+        return end

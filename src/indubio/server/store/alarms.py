@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, text
+from sqlalchemy import Connection, bindparam, insert, select, text
 
 from indubio.server.plant import MachinePattern
-from indubio.server.store.audit_trail import append
+from indubio.server.store.audit_trail import Head, append
 from indubio.server.store.cases import of_machines
+from indubio.server.store.row_seals import seals_of
 from indubio.server.store.statements import PreparedStatement
-from indubio.server.store.tables import alarm_events, alarm_windows, alarms
+from indubio.server.store.tables import EPOCH, MICROSECOND, alarm_events, alarm_windows, alarms
 
 AlarmChange = Literal["raised", "cleared"]
 _keep_window = PreparedStatement(
@@ -25,6 +26,15 @@ _last = select(alarm_windows, alarms.c.ringing).select_from(
     alarm_windows.outerjoin(alarms, alarms.c.machine == alarm_windows.c.machine)
 )
 _last_of_one = PreparedStatement(_last.where(alarm_windows.c.machine == bindparam("machine")))
+_add_event = PreparedStatement(
+    insert(alarm_events).returning(alarm_events.c.id), ("machine", "kind", "anomalies", "of", "at")
+)
+_keep_ringing = PreparedStatement(
+    text(
+        "INSERT INTO alarms (machine, ringing, since) VALUES (:machine, :ringing, :since) "
+        "ON CONFLICT (machine) DO UPDATE SET ringing = excluded.ringing, since = excluded.since"
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +56,26 @@ class AlarmEvent:
     at: datetime
 
 
-def record_alarm(connection: Connection, event: AlarmEvent) -> None:
-    """Write an event, and whether the machine rings now."""
-    number = connection.execute(insert(alarm_events).returning(alarm_events.c.id), event.__dict__).scalar_one()
-    connection.execute(delete(alarms).where(alarms.c.machine == event.machine))
-    ringing = {"machine": event.machine, "ringing": event.kind == "raised", "since": event.at}
-    connection.execute(insert(alarms), ringing)
-    body = {"machine": event.machine, "anomalies": event.anomalies, "of": event.of}
-    rows = {alarm_events: [number], alarms: [event.machine]}
-    append(connection, f"alarm {event.kind}", body, at=event.at, rows=rows)
+def record_alarm(connection: Connection, event: AlarmEvent, end: Head | None = None) -> Head:
+    """Write an event, and whether the machine rings now; the new end of the trail.
+
+    Args:
+        connection: with the transaction.
+        event: the beginning or the end of an alarm.
+        end: of the trail, as `append` takes it.
+    """
+    moment = (event.at - EPOCH) // MICROSECOND
+    row = event.__dict__ | {"at": moment}
+    ((number,),) = _add_event.found(connection, row)
+    ringing = {"machine": event.machine, "ringing": event.kind == "raised", "since": moment}
+    _keep_ringing.run(connection, [ringing])
+    body = {
+        "machine": event.machine,
+        "anomalies": event.anomalies,
+        "of": event.of,
+        "rows": seals_of({alarm_events: [row | {"id": number}], alarms: [ringing]}),
+    }
+    return append(connection, f"alarm {event.kind}", body, at=event.at, end=end)
 
 
 def last_verdicts(connection: Connection, machines: Sequence[str]) -> dict[str, tuple[str, bool]]:

@@ -102,8 +102,9 @@ def append(
     actor: str = SYSTEM,
     at: datetime | None = None,
     rows: Touched | None = None,
-) -> int:
-    """Add an entry in the present transaction; its number. Other writers wait for the transaction to end.
+    end: Head | None = None,
+) -> Head:
+    """Add an entry in the present transaction; the new end of the trail. Other writers wait for the transaction to end.
 
     Args:
         connection: to write with.
@@ -113,8 +114,9 @@ def append(
         at: when; None is now.
         rows: primary keys of the rows that were written, changed or removed, by table. The entry seals each of them
             with all of its columns as the database has it now: write first, then append.
+        end: of the trail, where this transaction has read it by `locked_head` or moved it; None reads it.
     """
-    at, end = at or now(), locked_head(connection)
+    at, end = at or now(), end or locked_head(connection)
     if rows is not None:
         body = {**body, "rows": sealed_rows(connection, rows)}
     seq, moment, text = end.seq + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
@@ -122,7 +124,7 @@ def append(
     entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}
     _add.run(connection, [entry])
     _move.run(connection, [{"seq": seq, "hash": seal}])
-    return seq
+    return Head(seq=seq, hash=seal)
 
 
 def entries(connection: Connection, *, after: int = 0) -> Iterator[AuditEntry]:

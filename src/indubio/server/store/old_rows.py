@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, inspect
 
 from indubio.server.store.audit_trail import append
-from indubio.server.store.row_seals import SEALED_TABLES, raw_rows, row_key, row_seal
+from indubio.server.store.row_seals import SEALED_TABLES, raw_rows, row_seal, seals_of
 from indubio.server.store.tables import cases, metadata, reviews
 
 SEALED = "sealed"
@@ -27,11 +27,7 @@ def has_old_rows(connection: Connection) -> bool:
 
 def seal_old_rows(connection: Connection) -> None:
     """Seal all rows that are there; after the migration, in its transaction."""
-    rows = {
-        str(table.name): {row_key(table, row): row_seal(table, row) for row in raw_rows(connection, table)}
-        for table in SEALED_TABLES
-        if table not in TOGETHER
-    }
+    rows = seals_of({table: raw_rows(connection, table) for table in SEALED_TABLES if table not in TOGETHER})
     together = {str(table.name): _together(connection, table) for table in TOGETHER}
     append(connection, SEALED, {"rows": rows, "together": together})
 

@@ -69,6 +69,13 @@ def row_key(table: Table, row: Row) -> str:
     return canonical([_plain(row[column.name]) for column in table.primary_key]).decode()
 
 
+def seals_of(written: Mapping[Table, Iterable[Row]]) -> dict[str, dict[str, str]]:
+    """The seals of rows as they are written: table -> key -> seal."""
+    return {
+        str(table.name): {row_key(table, row): row_seal(table, row) for row in rows} for table, rows in written.items()
+    }
+
+
 def sealed_rows(connection: Connection, touched: Touched) -> dict[str, dict[str, str | None]]:
     """The seals of some rows as the database has them now: table -> key -> seal, None for one that is gone.
 
@@ -139,6 +146,8 @@ def _rows(connection: Connection, wanted: Select[Any]) -> Iterator[dict[str, Any
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it, the same before it is written and after it is read, in every database."""
+    if value is None or type(value) is str or type(value) is int:  # most are
+        return value
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, datetime):

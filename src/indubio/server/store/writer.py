@@ -20,7 +20,7 @@ from indubio.server.store.database import Database
 
 T = TypeVar("T")
 MOST_AT_ONCE = 512
-APART = 0.007  # seconds from one transaction's beginning to the next one's: under load more share one
+APART = 0.005  # seconds from one transaction's beginning to the next one's: under load more share one
 Work = Callable[[Connection], Any]
 
 
