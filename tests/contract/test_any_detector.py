@@ -143,6 +143,7 @@ def test_every_conversion_works_on_scores_of_any_sign(name, conversion):
     assert found.prediction[LABELS == 1].mean() > 0.5
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 @parametrize_with_checks(
     [
         EnsembleDetector(IsolationForest(n_estimators=5), members=2, one_by_one=False),

@@ -16,6 +16,7 @@ from indubio.errors import ConfigError
 QUICK = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=10))
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 @parametrize_with_checks([QUICK, Detector(posterior=Deterministic(), training=Training(epochs=5), missing="median")])
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)

@@ -147,6 +147,7 @@ def test_the_rate_is_given_once():
             Detector(false_alarms=wrong).settings_in_use()
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_a_handful_of_rows_does_not_make_everything_else_an_anomaly():
     called = []
     for seed in range(20):

@@ -100,6 +100,18 @@ def test_fit_says_what_is_odd_about_the_data_and_the_flags_that_help(odd, folder
     assert "Before you rely" not in run("inspect", folder / "mended").stdout
 
 
+@pytest.mark.parametrize("flags", [[], ["--missing", "refer"], ["--stream"]], ids=["median", "refer", "stream"])
+def test_fit_says_how_many_values_of_a_table_it_filled_in(folder, flags):
+    rows = pd.read_csv(folder / "good.csv").drop(columns="case").iloc[:, :3]
+    rows.iloc[[3, 9], 0] = None
+    rows.iloc[5:36, 2] = None
+    rows.to_csv(folder / "gaps.csv", index=False)
+    asked = ["fit", folder / "gaps.csv", "--out", folder / "gaps", "--overwrite", "--missing", "median", *flags]
+    words = "missing: mean radius 2, mean perimeter 31; filled in by the median of the column"
+    assert f"Read: {words}.\n" in run(*asked).stdout
+    assert json.loads(run(*asked, "--json").stdout)["read"] == words
+
+
 def test_fit_gives_its_findings_as_json(odd, folder):
     told = json.loads(run("fit", odd, "--out", folder / "odd", "--overwrite", "--json").stdout)
     assert [(one["kind"], one["columns"]) for one in told["findings"]] == [
@@ -164,6 +176,21 @@ def test_drift_is_told_kept_between_runs_and_can_fail_the_run(folder):
     assert drift["examples"] == 500
     assert {one["name"] for one in drift["changed"]} - {"score"} == {"mean radius"}  # scores of moved rows move too
     assert all(one["since"] >= 250 for one in drift["changed"])
+
+
+def test_drift_is_told_by_the_numbers_of_the_file_and_takes_a_promise_back(folder):
+    new, moved = pd.read_csv(folder / "new.csv", dtype={"case": str}), folder / "moved_labelled.csv"
+    new = new.sort_values("malignant", ascending=False, kind="stable")
+    new["mean radius"] *= 1.5
+    new.to_csv(moved, index=False)
+    arguments = ("-m", folder / "model", "-o", folder / "d.csv", "--fdr", "0.1")
+    told = run("assess", moved, *arguments, "--label", "malignant").stderr
+    bad, all_of_them = np.count_nonzero(new["malignant"]), len(new)
+    assert int(re.search(r"DRIFT since example (\d+)", told)[1]) >= bad
+    assert f" of {all_of_them}, {bad} labelled as anomalies left out: " in told
+    selected, *_ = [line for line in told.splitlines() if "selected as anomalies" in line]
+    assert "not to be relied on here" in selected
+    assert "drift was found" in selected
 
 
 def test_a_damaged_drift_state_is_refused(folder):

@@ -293,6 +293,7 @@ def test_one_row_is_enough_to_fit():
     assert detector.assess(TABLE[:1] + 100).prediction[0]
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_fewer_rows_than_a_batch_are_enough():
     assert len(quick(training=Training(epochs=5, batch_size=1000)).fit(TABLE[:9]).assess(TABLE)) == 60
 

@@ -241,8 +241,9 @@ def assess(
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
         told = [f"Read: {with_flags('; '.join(read) + '.', offered('assess'))}"] if read else []
-        told += [line for known in (selecting, recording) if known is not None for line in known.words()]
-        for line in (*told, f"Drift: {drifted}."):
+        chosen = () if selecting is None else selecting.words(drifted=alarm)
+        runs = () if recording is None else recording.words()
+        for line in (*told, *chosen, *runs, f"Drift: {drifted}."):
             console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
         raise typer.Exit(ExitCode.FOUND)

@@ -26,22 +26,15 @@ class DriftWatch:
         self._monitor = self._kept()
 
     def see(self, part: "NamedExamples", found: "Assessment") -> None:
-        """One more part, without the rows that are labelled as anomalies."""
-        import numpy as np
-
+        """One more part; rows that are labelled as anomalies are counted, but not tested."""
         from indubio.export import OnnxModel
 
         if isinstance(self._scorer, OnnxModel):
             return
         from indubio.drift import DriftTest
-        from indubio.explain import chosen_examples
 
-        p_value, labels = found.p_value, getattr(part, "labels", None)
-        if labels is not None and labels.any():
-            part, p_value = chosen_examples(part, np.flatnonzero(~labels)), p_value[~labels]
-        if len(p_value):
-            test = DriftTest(alpha=self._alpha)
-            self._monitor = self._scorer.monitored(part, p_value, self._monitor, test=test)
+        test, labels = DriftTest(alpha=self._alpha), getattr(part, "labels", None)
+        self._monitor = self._scorer.monitored(part, found.p_value, self._monitor, test=test, known_anomalies=labels)
 
     def told(self) -> tuple[str, dict[str, Any] | None, bool]:
         """In words, as plain data (None where nothing could be tested), and whether there is an alarm."""

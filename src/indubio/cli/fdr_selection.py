@@ -47,10 +47,21 @@ class Selecting:
         chosen = int(np.count_nonzero(self._selected))
         return {"fdr": self._fdr, "selected": chosen, "smallest_p": self._smallest_p()}
 
-    def words(self) -> Iterator[str]:
-        """The same for people."""
+    def words(self, *, drifted: bool) -> Iterator[str]:
+        """The same for people.
+
+        Args:
+            drifted: whether drift was found; nothing is promised then.
+        """
         chosen, examples = int(np.count_nonzero(self._selected)), len(self._selected)
-        yield f"{chosen} selected as anomalies, of which at most {100 * self._fdr:g} % are expected to be false."
+        promised = f"at most {100 * self._fdr:g} % are expected to be false"
+        if drifted:
+            yield (
+                f"{chosen} selected as anomalies. That {promised} is not to be relied on here: it needs good examples "
+                "to be like the training ones, and drift was found."
+            )
+        else:
+            yield f"{chosen} selected as anomalies, of which {promised}."
         fewest = fewest_selected(examples, self._fdr, self._smallest_p())
         if not chosen and fewest > 1:
             yield (

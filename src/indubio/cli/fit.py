@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DATA, WINDOWS, IMAGES, MODEL = "How the file is read", "Windows of a recording", "Images", "The model"
 CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
+MOST_NAMED = 20  # columns with missing values
 
 
 def fit(
@@ -496,6 +497,15 @@ def _windows(
     return {"layout": layout, "windowing": windowing}
 
 
+def _filled(missing: "Mapping[str, int]") -> str | None:
+    """What was filled in of a table, in the words of what was done to windows; None where nothing was."""
+    if not missing:
+        return None
+    counts, more = [f"{name} {count}" for name, count in missing.items()], len(missing) - MOST_NAMED
+    rest = f" and {more} more columns" if more > 0 else ""
+    return f"missing: {', '.join(counts[:MOST_NAMED])}{rest}; filled in by the median of the column"
+
+
 def _tell(
     detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
@@ -504,14 +514,16 @@ def _tell(
     from indubio.cli.flag_names import with_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
-    from indubio.inputs.example_streams import ExampleStream
+    from indubio.inputs.example_streams import ExampleStream, Outline
     from indubio.inputs.images import Images
+    from indubio.inputs.tables import Table
     from indubio.inputs.windows import Windows
     from indubio.io.json_text import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
-    cut = data.report if isinstance(data, Windows) else None
-    cut = data.outline.report if isinstance(data, ExampleStream) else cut
+    seen = data.outline if isinstance(data, ExampleStream) else data
+    cut = seen.report if isinstance(seen, Windows | Outline) else None
+    absent = seen.missing if isinstance(seen, Table | Outline) else {}
     own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
     told: dict[str, Any] = {
         "model": str(out),
@@ -523,7 +535,7 @@ def _tell(
         "calibration_examples": detector.n_reference_,
         "p_values": bool(detector.reference_ and detector.reference_.unseen),
         "streamed": streamed,
-        "read": None if cut is None else str(cut),
+        "read": _filled(absent) if cut is None else str(cut),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),

@@ -39,7 +39,7 @@ class SeriesDrift:
         name: the feature, sensor or "score".
         kind: its value, its scatter, its deviation within a window, or the score.
         alarm: whether there was enough evidence of a change, at any time.
-        since: the example at which there was, counted from 0; None without an alarm.
+        since: the example at which there was, counted from 0 among all that came; None without an alarm.
         evidence: the largest wealth so far, relative to what an alarm needs: 1 and more is an alarm.
         rank: mean rank of the new values among the reference values, 0.5 where nothing has changed; None without any.
     """
@@ -66,16 +66,23 @@ class Drift:
     """Whether new data is like the training data.
 
     Args:
-        examples: how many were seen.
+        examples: how many came.
+        left_out: how many of them were not tested, as known anomalies are not.
         test: what was asked for.
         series: what is known of each, in the order of the reference.
         scores_tested: whether the score was tested too.
     """
 
     examples: int
+    left_out: int
     test: DriftTest
     series: tuple[SeriesDrift, ...]
     scores_tested: bool
+
+    @property
+    def tested(self) -> int:
+        """How many examples were tested."""
+        return self.examples - self.left_out
 
     @property
     def alarm(self) -> bool:
@@ -100,16 +107,22 @@ class Drift:
         return _("{told}; features only: the model keeps no scores of examples it was not trained on", told=told)
 
     def __str__(self) -> str:
+        if self.left_out and not self.tested:
+            return f"not tested: all {self.examples} examples are labelled as anomalies"
+        of = f"{self.examples} examples" if not self.alarm else f"{self.examples}"
+        if self.left_out:
+            of += f", {self.left_out} labelled as anomalies left out"
         if not self.alarm:
-            return f"no drift found in {self.examples} examples ({self.promise})"
+            return f"no drift found in {of} ({self.promise})"
         first = min(one.since for one in self.changed if one.since is not None)
         named = "; ".join(map(str, self.changed[:5]))
         more = f" and {len(self.changed) - 5} more" if len(self.changed) > 5 else ""
-        return f"DRIFT since example {first} of {self.examples}: {named}{more} ({self.promise})"
+        return f"DRIFT since example {first} of {of}: {named}{more} ({self.promise})"
 
     def to_plain(self) -> dict[str, Any]:
         """The finding as a dictionary of numbers and text, ready for JSON."""
         changed = [
             {"name": one.name, "kind": one.kind, "since": one.since, "mean_rank": one.rank} for one in self.changed
         ]
-        return {"alarm": self.alarm, "examples": self.examples, "changed": changed, "promise": self.promise}
+        counts = {"examples": self.examples, "left_out": self.left_out}
+        return {"alarm": self.alarm} | counts | {"changed": changed, "promise": self.promise}

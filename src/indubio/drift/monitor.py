@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from indubio.drift.betting import wealth_over_time
 from indubio.drift.finding import Drift, DriftTest, SeriesDrift
@@ -23,10 +23,11 @@ class DriftMonitor:
     Args:
         test: how strict.
         reference: of the model.
-        seen: how many examples.
+        seen: how many examples were tested.
+        left_out: how many more came and were not tested, as known anomalies are not.
         wealth: of the bets that were started, by stake.
         largest: the largest wealth of each series at any time, over all stakes and what waits.
-        since: the example of each alarm, -1 without one.
+        since: the example of each alarm, counted from 0 among all that came; -1 without one.
         rank_sum: of all ranks.
         rank_count: how many ranks; missing values have none.
     """
@@ -34,6 +35,7 @@ class DriftMonitor:
     test: DriftTest
     reference: DriftReference
     seen: int
+    left_out: int
     wealth: Float[np.ndarray, "series stakes"]
     largest: Float[np.ndarray, " series"]
     since: Int[np.ndarray, " series"]
@@ -48,6 +50,7 @@ class DriftMonitor:
             test=test or DriftTest(),
             reference=reference,
             seen=0,
+            left_out=0,
             wealth=np.zeros((series, len(STAKES))),
             largest=np.ones(series),
             since=np.full(series, -1),
@@ -55,18 +58,28 @@ class DriftMonitor:
             rank_count=np.zeros(series, dtype=np.int64),
         )
 
-    def updated(self, values: Float[np.ndarray, "examples ..."], p_value: Float[np.ndarray, " examples"]) -> Self:
+    def updated(
+        self,
+        values: Float[np.ndarray, "examples ..."],
+        p_value: Float[np.ndarray, " examples"],
+        leave_out: Bool[np.ndarray, " examples"] | None = None,
+    ) -> Self:
         """After some more examples, in their order; in how many batches they come makes no difference.
 
         Args:
             values: as they came in, NaN where a value is missing.
             p_value: of their scores; NaN where there is none.
+            leave_out: which of them are not tested, only counted; None tests all.
         """
-        ranks = self.reference.ranks(values, p_value)
+        tested = np.arange(len(values)) if leave_out is None else np.flatnonzero(~leave_out)
+        if not len(tested):
+            return replace(self, left_out=self.left_out + len(values))
+        ranks = self.reference.ranks(values[tested], p_value[tested])
+        places = self.seen + self.left_out + tested
         monitor = self
         for start in range(0, len(ranks), AT_ONCE):
-            monitor = monitor._after(ranks[start : start + AT_ONCE])
-        return monitor
+            monitor = monitor._after(ranks[start : start + AT_ONCE], places[start : start + AT_ONCE])
+        return replace(monitor, left_out=self.left_out + len(values) - len(tested))
 
     def drift(self) -> Drift:
         """Which series have changed so far, and the evidence for each."""
@@ -84,11 +97,18 @@ class DriftMonitor:
             )
             for place, (name, kind) in enumerate(zip(self.reference.names, self.reference.kinds, strict=True))
         )
-        return Drift(examples=self.seen, test=self.test, series=series, scores_tested=self.reference.has_score)
+        return Drift(
+            examples=self.seen + self.left_out,
+            left_out=self.left_out,
+            test=self.test,
+            series=series,
+            scores_tested=self.reference.has_score,
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """What was seen so far, as plain data for JSON; the reference stays with the model."""
-        told = {"alpha": self.test.alpha, "anomalies": self.test.anomalies, "seen": self.seen}
+        told = {"alpha": self.test.alpha, "anomalies": self.test.anomalies}
+        told |= {"seen": self.seen, "left_out": self.left_out}
         return told | {name: getattr(self, name).tolist() for name in _STATE}
 
     @classmethod
@@ -97,12 +117,12 @@ class DriftMonitor:
         try:
             fresh = cls.fresh(reference, DriftTest(alpha=plain["alpha"], anomalies=plain["anomalies"]))
             state = {name: np.asarray(plain[name], dtype=getattr(fresh, name).dtype) for name in _STATE}
-            seen = int(plain["seen"])
+            seen, left_out = int(plain["seen"]), int(plain.get("left_out", 0))  # none before 0.2.0
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"this is no state of a drift monitor: {error!r}.") from None
-        if any(state[name].shape != getattr(fresh, name).shape for name in _STATE) or seen < 0:
+        if any(state[name].shape != getattr(fresh, name).shape for name in _STATE) or min(seen, left_out) < 0:
             raise ConfigError("this state of a drift monitor is of another model. Start a new one.")
-        return replace(fresh, seen=seen, **state)  # type: ignore[arg-type]
+        return replace(fresh, seen=seen, left_out=left_out, **state)  # type: ignore[arg-type]
 
     @property
     def _levels(self) -> Float[np.ndarray, " series"]:
@@ -115,7 +135,7 @@ class DriftMonitor:
     def _needed(self) -> Float[np.ndarray, " series"]:
         return np.asarray(2 / self._levels)
 
-    def _after(self, rank: Float[np.ndarray, "block series"]) -> Self:
+    def _after(self, rank: Float[np.ndarray, "block series"], place: Int[np.ndarray, " block"]) -> Self:
         time = self.seen + 1 + np.arange(len(rank))
         weights = _waiting(time - 1) - _waiting(time)
         mixed, wealth = wealth_over_time(self.wealth.T, rank - 0.5, *self._stakes, weights)
@@ -128,7 +148,7 @@ class DriftMonitor:
             seen=self.seen + len(rank),
             wealth=wealth.T,
             largest=np.maximum(self.largest, largest),
-            since=np.where(new, self.seen + (mixed >= self._needed).argmax(axis=0), self.since),
+            since=np.where(new, place[(mixed >= self._needed).argmax(axis=0)], self.since),
             rank_sum=self.rank_sum + np.where(there, rank, 0.0).sum(axis=0),
             rank_count=self.rank_count + there.sum(axis=0),
         )

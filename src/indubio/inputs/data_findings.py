@@ -20,6 +20,7 @@ from indubio.texts import english
 
 FindingKind = Literal[
     "one example",
+    "few examples",
     "all equal",
     "copies",
     "label",
@@ -125,6 +126,37 @@ def data_findings(
     return tuple(finding for finding in made if finding is not None)
 
 
+def few_examples(count: int, smallest_p: float | None) -> DataFinding | None:
+    """What to say where there are too few training examples to tell what is usual; else None.
+
+    Args:
+        count: training examples.
+        smallest_p: the smallest p-value that there can be; None where there are none.
+    """
+    if not 1 < count < ENOUGH:  # of a single one more is said
+        return None
+    if smallest_p is None:
+        follows = english(
+            "There are no p-values and nothing is promised: new examples are compared with those that were trained on, "
+            "and good ones are called anomalies more often than asked for."
+        )
+    else:
+        follows = english(
+            "About one good example in {many:.0f} scores above all that it is compared with, so no p-value is below "
+            "{smallest:.2g}, and as many false alarms must be expected.",
+            many=1 / smallest_p,
+            smallest=smallest_p,
+        )
+    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
+    return DataFinding(
+        kind="few examples",
+        what=english("There are only {count:d} training examples.", count=count),
+        follows=follows,
+        way_out=way_out,
+        flags=way_out,
+    )
+
+
 def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | None:
     """What to say where a detector calls far more of its own reference examples anomalies than it should; else None.
 
@@ -213,7 +245,7 @@ def _as_ids(columns: list[str]) -> str:
 
 
 def _one_example() -> DataFinding:
-    way_out = "Give examples of all that is usual, at least 20."
+    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="one example",
         what=english("There is a single training example."),

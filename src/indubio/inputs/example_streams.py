@@ -8,7 +8,8 @@ Every example has a place that does not depend on the order of reading, and ever
 and not by when it is read, it is decided what an example is for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,7 +24,7 @@ from indubio.inputs.images import Images
 from indubio.inputs.named_rows import NamedExamples, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.schema import Column, Schema
-from indubio.inputs.tables import Roles, stream_file
+from indubio.inputs.tables import Roles, Table, stream_file
 from indubio.inputs.windows import WindowReport, Windows
 from indubio.io.source_base import ending
 from indubio.io.sources import ROWS_AT_ONCE, FileSource, Source
@@ -61,12 +62,14 @@ class Outline:
         examples: how many there are.
         shape: of one example.
         report: what was left out or repaired on the way to windows; None for a table.
+        missing: values that are missing in a table, of each column that lacks any.
     """
 
     schema: Schema
     examples: int
     shape: tuple[int, ...]
     report: WindowReport | None
+    missing: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -138,10 +141,13 @@ class ExampleStream:
     def outline(self) -> Outline:
         """What there is, found in one pass."""
         schema, report, examples, shape = None, None, 0, ()
+        missing: Counter[str] = Counter()
         for block in (block for unit in range(len(self.units)) for block in self._all_blocks(unit, ROWS_AT_ONCE)):
             if isinstance(block.data, Windows):
                 shape = block.data.values.shape[1:]
                 report = block.data.report if report is None else report + block.data.report
+            if isinstance(block.data, Table):
+                missing += block.data.missing
             if not len(block.data):
                 continue
             with named_errors(block):
@@ -150,7 +156,8 @@ class ExampleStream:
             examples += len(block.data)
         if schema is None:
             raise DataError(f"{self.source}: there are no good examples to learn from.")
-        return Outline(schema=schema, examples=examples, shape=shape or (len(schema.encoded_names),), report=report)
+        size = shape or (len(schema.encoded_names),)
+        return Outline(schema=schema, examples=examples, shape=size, report=report, missing=missing)
 
     @property
     def fits(self) -> bool:

@@ -7,6 +7,8 @@ between events, a long one is nothing unusual and no pause.
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from indubio.texts import english
+
 PAUSE = 10.0  # times the usual step, the median of those above 0
 REGULAR, MOSTLY = 1.5, 0.75  # where fewer than this share of the other steps are within so many usual ones: no pauses
 WINDOWS_AT_ONCE = 1024
@@ -49,4 +51,6 @@ def duration(seconds: float) -> str:
 
 def pause_notes(seconds: Float[np.ndarray, " windows"]) -> Shaped[np.ndarray, " windows"]:
     """The same as text beside the verdicts; "" where there is no pause."""
-    return np.array([f"pause: {duration(one)}" if one else "" for one in seconds.tolist()], dtype=object)
+    return np.array(
+        [english("pause: {length}", length=duration(one)) if one else "" for one in seconds.tolist()], dtype=object
+    )

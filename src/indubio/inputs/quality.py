@@ -1,6 +1,7 @@
 """Data quality of windows: sensors that are frozen or saturated.
 
-Frozen: no change over the window. Saturated: at or beyond the training minimum or maximum for more than half of it.
+Frozen: no change over the window. Saturated: cut off, that is for more than half of it at one value, its lowest or
+highest, at or beyond the end of the training range. A signal that moves, and only out there, is elsewhere instead.
 A sensor that did so in more than 1 % of the training windows is made that way, a switch for example, and never
 flagged for it.
 """
@@ -76,7 +77,11 @@ def saturated(
     smallest: Float[np.ndarray, " sensors"],
     largest: Float[np.ndarray, " sensors"],
 ) -> Bool[np.ndarray, "windows sensors"]:
-    """At or beyond a limit for more than half of the values that are there."""
-    there = np.count_nonzero(~np.isnan(values), axis=1)
-    out = np.count_nonzero((values <= smallest) | (values >= largest), axis=1)
-    return np.asarray(out > MOST * there)
+    """At one end, at or beyond that of the range, for most values that are there; not those that only move outside."""
+    needed = MOST * np.count_nonzero(~np.isnan(values), axis=1)
+    low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+    at_low, at_high = (np.count_nonzero(values == end[:, None], axis=1) for end in (low, high))
+    at_rest = low == high
+    below = (low <= smallest) & (at_low > needed) & ((high >= smallest) | at_rest)
+    above = (high >= largest) & (at_high > needed) & ((low <= largest) | at_rest)
+    return np.asarray(below | above)

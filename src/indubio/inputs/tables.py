@@ -1,5 +1,6 @@
 """Tables: rows of a file or frame, parted into features, columns to pass through, and labels."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,6 +84,14 @@ class Table:
         if self.labels is None:
             return self
         return self.select(~self.labels if self.unlabelled is None else ~(self.labels | self.unlabelled))
+
+    @property
+    def missing(self) -> Counter[str]:
+        """How many values are missing, of each feature that lacks any."""
+        counts: Counter[str] = Counter()
+        for name, column in zip(self.features.column_names, self.features.columns, strict=True):
+            counts[name] += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
+        return +counts
 
     @property
     def groups(self) -> Shaped[np.ndarray, " rows"] | None:

@@ -100,7 +100,12 @@ class FittedChain:
             good = replace(good, disagreement=disagreement(nll[:, rows]))
         threshold = rule.anomaly_threshold(anomaly_threshold)
         usual = usual_alarms(conversion, threshold, false_alarms)
-        inputs = inputs.with_own_anomalies(predictions(good.probability, threshold), usual)
+        inputs = inputs.calibrated(
+            predictions(good.probability, threshold),
+            usual,
+            examples=n_training,
+            smallest_p=1 / (calibrated.reference.fewest + 1) if calibrated.reference.unseen else None,
+        )
         return cls(
             inputs=inputs,
             scorer=scorer,
@@ -140,12 +145,13 @@ class FittedChain:
         p_value: Float[np.ndarray, " examples"],
         monitor: DriftMonitor | None,
         test: DriftTest | None,
+        known_anomalies: Bool[np.ndarray, " examples"] | None,
     ) -> DriftMonitor | None:
         """The drift monitor after these examples; None where there is nothing to compare with."""
         if self.drift_reference is None:
             return None
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
-        return monitor.updated(self.inputs.followed(X), p_value)
+        return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "FittedChain":
         """The same with other verdicts."""

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Protocol, Self
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from sklearn.base import OutlierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -115,19 +115,21 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         monitor: DriftMonitor | None = None,
         *,
         test: DriftTest | None = None,
+        known_anomalies: Bool[np.ndarray, " examples"] | None = None,
     ) -> DriftMonitor | None:
         """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
 
         Args:
-            X: examples, in the order they came; without known anomalies.
+            X: examples, in the order they came.
             p_value: theirs, from `assess`; NaN where the model has none.
             monitor: the one from before; None starts a new one.
             test: how strict a new one is.
+            known_anomalies: which examples are counted but not tested, where labels are known; None tests all.
 
         Returns:
             None for a model that was saved before references were kept.
         """
-        return self.fitted_chain.monitored(X, p_value, monitor, test)
+        return self.fitted_chain.monitored(X, p_value, monitor, test, known_anomalies)
 
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""

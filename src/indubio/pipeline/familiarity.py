@@ -3,8 +3,9 @@ r"""Novelty, how far an example is from all that was seen: told apart from how f
 novelty(x) = min_k |x - c_k| / usual        c_k: centres of the training examples, in units of the training range
 
 `usual` is the distance that one good example in a hundred exceeds, by centres that were made without it. So above 1 an
-example is unfamiliar. Uncertainties do not say this: far from the data all draws agree that an example is an anomaly,
-and the variance of their probabilities is 0 there. Nothing is promised by it, and no verdict follows from it by itself.
+example is unfamiliar. Of n < 100 examples it is the largest of their distances, which about one in n + 1 exceeds.
+Uncertainties do not say this: far from the data all draws agree that an example is an anomaly, and the variance of
+their probabilities is 0 there. Nothing is promised by it, and no verdict follows from it by itself.
 """
 
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class Familiarity:
             for members in strata(np.arange(count), groups[taken]):
                 fold[members] = np.arange(len(members)) * FOLDS // len(members)
         apart = np.zeros(count)
-        for one in np.unique(fold) if count > FOLDS else []:
+        for one in np.unique(fold) if count > 1 else []:
             others = cls(centres=_centres(rows[fold != one], random), usual=1.0)
             apart[fold == one] = others.novelty(rows[fold == one])
         place = min(int(np.ceil(LEVEL * (count + 1))), count) - 1

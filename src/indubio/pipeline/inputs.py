@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from indubio.errors import DataError, ShapeError
 from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.data_findings import DataFinding, data_findings, machine_levels, own_anomalies
+from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
 from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
 from indubio.inputs.reading import Reading
 from indubio.inputs.windows import Windows
@@ -137,16 +137,21 @@ class Inputs:
             detector=detector,
         )
 
-    def with_own_anomalies(self, called: Bool[np.ndarray, " reference"], usual: float) -> "Inputs":
-        """The same, with a finding where the detector calls too many of its own reference examples anomalies.
+    def calibrated(
+        self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
+    ) -> "Inputs":
+        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
 
         Args:
-            called: which of them it does.
+            called: which of its own reference examples the detector calls anomalies.
             usual: the share of good examples that are expected to be.
+            examples: how many there are for training.
+            smallest_p: the smallest p-value that there can be; None where there are none.
         """
+        few = few_examples(examples, smallest_p)
         own = own_anomalies(int(np.count_nonzero(called)), len(called), usual)
-        others = tuple(finding for finding in self.findings if finding.kind != "own anomalies")
-        return replace(self, findings=others if own is None else (*others, own))
+        others = (finding for finding in self.findings if finding.kind not in ("few examples", "own anomalies"))
+        return replace(self, findings=tuple(one for one in (few, *others, own) if one is not None))
 
     @cached_property
     def value_shape(self) -> tuple[int, ...]:

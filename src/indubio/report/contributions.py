@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from indubio.explain import Contributions
-from indubio.report.style import BLUE, GREY, shortened
+from indubio.report.style import BLUE, GREY, told_apart
 from indubio.report.words import percent
 from indubio.texts import _
 
@@ -31,9 +31,10 @@ def plot_contributions(axes: Axes, found: Contributions, example: int, *, most: 
     for place, feature in zip(places, order, strict=True):
         end = max(0.0, float(value[feature] + spread[feature]))
         axes.text(end + 0.02 * reach, float(place), percent(round(float(share[feature]), 2)), va="center", fontsize=8)
-    axes.set_yticks(places, [shortened(found.names[feature], 22) for feature in order], parse_math=False)
+    axes.set_yticks(places, told_apart([found.names[feature] for feature in order], 28), parse_math=False)
     axes.set_ylim(max(len(order), 3) - 0.4, -0.6)
     axes.set_xlim(right=highest + 0.15 * reach or 1.0)
     axes.locator_params(axis="x", nbins=4)
-    axes.set_xlabel(_("beyond the typical score [NLL]") if found.typical else _("part of the score [NLL]"))
+    label = _("beyond the typical score [NLL]") if found.typical else _("part of the score [NLL]")
+    axes.set_xlabel(label, loc="right")  # beside long names it is wider than the axes
     axes.tick_params(axis="y", length=0)

@@ -15,7 +15,7 @@ from indubio.explain import Contributions
 from indubio.report.pictures import plot_heat, plot_image
 from indubio.report.signals import plot_score_over_time, plot_signal
 from indubio.report.style import report_style
-from indubio.report.svg import inline_svg
+from indubio.report.svg import inline_svg, letters_of_the_browser
 from indubio.texts import _
 
 # Inches. Narrow, so that text of 9 points is still 9 points on a phone, where a figure is as wide as the screen.
@@ -107,5 +107,6 @@ class Drawing:
 
     def _svg(self, figure: Figure, label: str) -> Markup:
         # Laid out by hand: a figure that knows its layout engine is drawn twice when it is saved.
-        ConstrainedLayoutEngine().execute(figure)
+        with letters_of_the_browser():
+            ConstrainedLayoutEngine().execute(figure)
         return inline_svg(figure, key=f"f{next(self._number)}", label=label)

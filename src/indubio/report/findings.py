@@ -15,7 +15,7 @@ from indubio.report.words import count
 from indubio.texts import _, gettext, marked, ngettext, retold, written
 
 LISTED = 6
-MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 0.03, 3  # a share, three times that of good examples; and a number
+MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 3, 3  # times as many as of good examples; and a number
 REPAIRED = {
     "held": marked("{sensor}: {samples} repeating an older value"),
     "interpolated": marked("{sensor}: {samples} interpolated"),
@@ -60,10 +60,9 @@ def findings(subject: Subject, curve: RejectionCurve | None, known: Drift | None
 
 def drift(subject: Subject) -> Drift | None:
     """Whether the examples, without known anomalies, are like the training data; None where it cannot be tested."""
-    good = np.arange(len(subject)) if subject.labels is None else np.flatnonzero(~subject.labels)
-    if not len(good):
+    if subject.labels is not None and subject.labels.all():
         return None
-    monitor = subject.detector.monitored(subject.chosen(good), subject.found.p_value[good])
+    monitor = subject.detector.monitored(subject.given, subject.found.p_value, known_anomalies=subject.labels)
     return None if monitor is None else monitor.drift()
 
 
@@ -75,7 +74,7 @@ def drift_in_words(known: Drift | None) -> str:
         return _("The data has changed since the training ({promise}); see below.", promise=known.promise)
     return _(
         "No drift was found in {examples} ({promise}).",
-        examples=count(known.examples, "example"),
+        examples=_normal(known.tested) if known.left_out else count(known.tested, "example"),
         promise=known.promise,
     )
 
@@ -120,23 +119,27 @@ def _unfamiliar(subject: Subject) -> Finding | None:
         return None
     normal = np.ones(len(subject), dtype=bool) if subject.labels is None else ~subject.labels
     number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
-    if number < FEWEST_UNFAMILIAR or number <= MANY_UNFAMILIAR * of:
+    if number < FEWEST_UNFAMILIAR or number * subject.one_unfamiliar_in <= MANY_UNFAMILIAR * of:
         return None
-    labelled = count(of, "example that the labels call normal", "examples that the labels call normal")
-    whose = count(of, "example") if subject.labels is None else labelled
+    whose = count(of, "example") if subject.labels is None else _normal(of)
     return Finding(
         title=_("Many examples are unlike anything in the training data"),
         text=_(
             "{number} of {whose} are unlike anything in the training data (novelty above "
-            "{limit}); of examples like those in training it would be about one in a hundred. The detector "
+            "{limit}); of examples like those in training it would be about one in {usual}. The detector "
             "has learned nothing about such examples, and its uncertainties do not show that: far from the data all "
             "draws agree. If they are good, train again with examples of this kind; or have such ones referred by a "
             "limit of their novelty.",
             number=count(number),
             whose=whose,
             limit=f"{UNFAMILIAR:g}",
+            usual=subject.one_unfamiliar_in,
         ),
     )
+
+
+def _normal(examples: int) -> str:
+    return count(examples, "example that the labels call normal", "examples that the labels call normal")
 
 
 def _referral(subject: Subject, curve: RejectionCurve | None) -> Finding | None:

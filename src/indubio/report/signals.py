@@ -36,7 +36,7 @@ def plot_signal(
         axes.fill_between(time, mean - spread, mean + spread, color=NORMAL, alpha=0.3, linewidth=0)
         axes.plot(time, mean, color=NORMAL, label=_("expected, ±1 s.d. of the draws"))
     axes.plot(time, signal[shown], color=BLACK, linewidth=0.9, label=_("measured"))
-    axes.set_ylabel(shortened(sensor, 18), parse_math=False)
+    axes.set_title(shortened(sensor, 48), loc="left", fontsize=9, parse_math=False)  # beside it, names would overlap
     axes.set_xlabel(time_label(rate))
     axes.margins(x=0)
 

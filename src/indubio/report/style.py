@@ -1,6 +1,6 @@
 """Colours, names and units of everything that is drawn, in one place."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -93,6 +93,19 @@ def report_style() -> Iterator[None]:
 
 
 def shortened(name: str, longest: int = 28) -> str:
-    """A name that fits beside a figure."""
+    """A name that fits beside a figure, cut in the middle: names of sensors often differ at the end alone."""
     flat = " ".join(name.split())
-    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+    start = (longest - 1) // 2
+    return flat if len(flat) <= longest else f"{flat[:start]}…{flat[start + 1 - longest :]}"
+
+
+LONGEST = 40  # letters of a name beside a figure
+
+
+def told_apart(names: Sequence[str], longest: int) -> list[str]:
+    """The names, shortened to about this length: to more where they would look alike."""
+    while True:
+        short = [shortened(name, longest) for name in names]
+        if len(set(short)) == len(set(names)) or longest >= LONGEST:
+            return short
+        longest += 1

@@ -75,6 +75,11 @@ class Subject:
         return None if np.isnan(novelty).any() else np.asarray(novelty > UNFAMILIAR)
 
     @property
+    def one_unfamiliar_in(self) -> int:
+        """Of so many good examples about one is unfamiliar: what few training examples leave out is more."""
+        return min(100, self.detector.n_training_ + 1)
+
+    @property
     def wrong(self) -> Bool[np.ndarray, " examples"]:
         """Which predictions are wrong, before anything is referred; needs labels."""
         assert self.labels is not None

@@ -7,6 +7,8 @@ those of the other figures, and colours must follow the paper: black is the page
 import io
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
@@ -29,9 +31,7 @@ def inline_svg(figure: Figure, *, key: str, label: str) -> Markup:
         label: what it shows, for people who cannot see it.
     """
     buffer = io.StringIO()
-    with warnings.catch_warnings():
-        # The browser has the letters that matplotlib's font lacks.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with letters_of_the_browser():
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style .*?</style>", "", text, flags=re.DOTALL)
@@ -41,6 +41,14 @@ def inline_svg(figure: Figure, *, key: str, label: str) -> Markup:
     return Markup(  # safe: matplotlib escapes what it writes, and the tests attack it
         f'<svg viewBox="{opening.group(1)}" role="img" aria-label="{escape(label)}">{body}'
     )
+
+
+@contextmanager
+def letters_of_the_browser() -> Iterator[None]:
+    """No warning of letters that matplotlib's font lacks: names stay text, and the browser has them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def _own_identifiers(svg: str, key: str) -> str:

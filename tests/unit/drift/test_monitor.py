@@ -108,6 +108,38 @@ def test_batches_make_no_difference_and_the_state_survives_json():
     assert start.seen == 0
 
 
+def test_examples_that_are_left_out_are_counted_and_change_no_bet():
+    good, reference = normal(700, 3) + 0.8, normal(300, 0)
+    alone = monitor_of(reference).updated(good, p_values(good, reference)).drift()
+    bad = np.arange(900) % 9 < 2  # 200 of them, among the good ones
+    all_of_them, places = np.full((900, 3), 50.0), np.flatnonzero(~bad)
+    all_of_them[places] = good
+    watched = monitor_of(reference)
+    for part in np.array_split(np.arange(900), [2, 60, 61, 500]):  # the first has none that is tested
+        watched = DriftMonitor.resumed(watched.reference, json.loads(json.dumps(watched.to_plain())))
+        rows = all_of_them[part]
+        watched = watched.updated(rows, p_values(rows, reference), bad[part])
+    found = watched.drift()
+    assert [one.since for one in found.series] == [
+        None if one.since is None else places[one.since] for one in alone.series
+    ]
+    assert [one.rank for one in found.series] == pytest.approx([one.rank for one in alone.series])
+    assert (found.alarm, found.examples, found.left_out, found.tested) == (True, 900, 200, 700)
+    first = min(one.since for one in found.changed)
+    assert str(found).startswith(f"DRIFT since example {first} of 900, 200 labelled as anomalies left out: ")
+
+
+def test_a_file_of_nothing_but_known_anomalies_is_not_tested_and_that_is_said():
+    watched = monitor_of(normal(300, 0)).updated(normal(5, 1) + 9, np.zeros(5), np.ones(5, dtype=bool))
+    assert str(watched.drift()) == "not tested: all 5 examples are labelled as anomalies"
+
+
+def test_a_state_from_before_examples_were_left_out_goes_on():
+    state = monitor_of(normal(50, 0)).updated(normal(5, 1), np.zeros(5)).to_plain()
+    del state["left_out"]
+    assert DriftMonitor.resumed(monitor_of(normal(50, 0)).reference, state).drift().examples == 5
+
+
 def test_a_state_of_another_model_is_refused():
     state = monitor_of(normal(50, 0)).to_plain()
     with pytest.raises(ConfigError, match="of another model"):
@@ -136,7 +168,7 @@ def test_the_wealth_is_what_the_definition_says(ranks, count):
     bets = (1 + np.outer(np.array(ranks) - 0.5, monitor.STAKES)) / (1 + np.abs(monitor.STAKES) * slack)
     waiting = 1 / np.log2(np.arange(len(ranks) + 1) + 2)
     wealth = sum((waiting[k] - waiting[k + 1]) * np.prod(bets[k:], axis=0) for k in range(len(ranks)))
-    after = watched._after(np.repeat(np.array(ranks)[:, None], 6, axis=1))
+    after = watched._after(np.repeat(np.array(ranks)[:, None], 6, axis=1), np.arange(len(ranks)))
     np.testing.assert_allclose(after.wealth[0], wealth, rtol=1e-9)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from indubio import Detector, Trimming
+from indubio import AnchoredEnsemble, Detector, HoldOut, Training, Trimming
 from indubio.errors import DataWarning
 from indubio.inputs import MinMax, Robust, Schema, Table, Windows, ZScore
 from indubio.inputs.data_findings import DataFinding, data_findings, named, own_anomalies
@@ -69,6 +69,31 @@ def test_ordinary_windows_have_no_findings():
     assert found(signals(), NAMES[:3]) == []
     steps = np.repeat(RNG.integers(0, 3, size=(40, 5)).astype(float), 10, axis=1)
     assert found(np.dstack([signals()[..., :2], steps]), NAMES[:3]) == []  # a set point may stand still
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "told"),
+    [
+        (2, {}, "no p-values and nothing is promised"),
+        (4, {}, "no p-values and nothing is promised"),
+        (5, {}, "no p-value is below 0.17"),
+        (15, {}, "no p-value is below 0.062"),
+        (12, {"calibration": HoldOut(share=0.25)}, "no p-value is below 0.25"),
+        (19, {"posterior": AnchoredEnsemble(members=2), "training": Training(epochs=1)}, "nothing is promised"),
+    ],
+)
+def test_few_examples_are_told_with_the_smallest_p_value_there_can_be(rows, settings, told):
+    with pytest.warns(DataWarning, match=f"There are only {rows} training examples"):
+        detector = Detector(**settings).fit(clean(rows))
+    first = detector.findings_[0]
+    assert first.kind == "few examples"
+    assert told in first.follows
+    [smallest] = detector.assess(np.full((1, 4), 99.0)).p_value
+    assert np.isnan(smallest) if "nothing" in told else told.endswith(f"{smallest:.2g}")
+
+
+def test_twenty_examples_are_not_few():
+    assert Detector().fit(clean(20)).findings_ == ()
 
 
 def test_a_column_that_never_changes():

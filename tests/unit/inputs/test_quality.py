@@ -53,6 +53,16 @@ def test_a_sensor_at_its_limit_for_most_of_a_window_is_named(training, limits):
     assert flagged(values, limits) == ["saturated: flow", "", "saturated: flow"]
 
 
+def test_a_signal_that_moves_beyond_the_training_range_is_elsewhere_and_not_saturated(training, limits):
+    values = training[:2].copy()
+    values[0, :, 0] -= 20
+    values[1, :, 0] += 20
+    assert flagged(values, limits) == ["", ""]
+    values[0, :, 0] = np.arange(20) // 15 - 32  # in whole steps, mostly at one of them
+    values[1, 8:, 0], values[1, :8, 0] = 21.5, training[1, :8, 0]  # cut off
+    assert flagged(values, limits) == ["", "saturated: pressure"]
+
+
 def test_several_reasons_are_joined(training, limits):
     values = training[:1].copy()
     values[0, :, :2] = [0.0, limits.largest[1]]
@@ -98,4 +108,4 @@ def test_flags_agree_with_a_plain_loop(windows):
     for row, stuck, limited in zip(windows, frozen(values)[:, 0], saturated(values, *limits)[:, 0], strict=True):
         there = [value for value in row if value == value]
         assert stuck == (len(there) > 1 and len(set(there)) == 1)
-        assert limited == (sum(value in (0.0, 2.0) for value in there) > len(there) / 2)
+        assert limited == any(there.count(end) > len(there) / 2 for end in (0.0, 2.0))

@@ -220,6 +220,7 @@ def test_ids_and_times_come_out_beside_the_verdicts():
     assert list(frame.serial) == list(PARTS.serial)
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_a_passed_column_with_a_name_of_ours_is_refused():
     table = read_table(pa.table({"x": [1.0, 2.0], "total": [1, 2]}), ids=["total"])
     with pytest.raises(DataError, match='"total" of the input have names of the output'):

@@ -106,6 +106,7 @@ def test_labels_that_mean_anomaly_can_be_named():
     assert read_windows(frame, named, Windowing(length=10)).labels.sum() == 2
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_new_recordings_may_have_more_columns_but_not_fewer():
     kept = Reading(layout=WIDE, windowing=Windowing(length=10))  # as it is stored: sensors are not named
     detector = Detector().fit(ExampleStream(recording(), kept).read())

@@ -66,6 +66,15 @@ def test_few_or_equal_examples_still_have_a_usual_distance(rows):
     assert (known.novelty(rows + 1) > 1).all()
 
 
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 19])
+def test_few_training_rows_are_not_novel_to_themselves(count, in_order):
+    rows = np.random.default_rng(count).uniform(size=(count, 3))
+    known = Familiarity.fit(rows, in_order=in_order, seed=0)
+    assert (known.novelty(rows) <= 1).all()
+    assert (known.novelty(rows + 9) > 1).all()
+
+
 def test_many_rows_are_sampled():
     known = Familiarity.fit(np.random.default_rng(0).normal(size=(20_000, 2)), in_order=False, seed=0)
     assert known.centres.shape == (64, 2)

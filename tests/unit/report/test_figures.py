@@ -23,6 +23,7 @@ from indubio.report import (
     plot_score_over_time,
     plot_signal,
 )
+from indubio.report.figures import Drawing
 from indubio.report.pictures import MOST_PIXELS, reduced
 from indubio.report.signals import peaks
 from indubio.report.style import QUANTITIES, report_style
@@ -164,7 +165,7 @@ def test_names_are_never_read_as_formulas_and_long_ones_are_cut(axes):
     axes.figure.draw_without_rendering()
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert shown[0] == r"$\frac{"
-    assert len(shown[2]) == 22
+    assert len(shown[2]) == 28
 
 
 def test_a_signal_is_drawn_with_the_mean_and_spread_of_the_draws(axes):
@@ -177,7 +178,40 @@ def test_a_signal_is_drawn_with_the_mean_and_spread_of_the_draws(axes):
     np.testing.assert_allclose(measured.get_xdata(), np.arange(20) / 10)
     edges = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert edges.max() == pytest.approx((draws.mean(axis=0) + draws.std(axis=0)).max())
-    assert (axes.get_ylabel(), axes.get_xlabel()) == ("force [kN]", "time [s]")
+    assert (axes.get_title(loc="left"), axes.get_xlabel()) == ("force [kN]", "time [s]")
+
+
+def test_long_names_of_sensors_can_be_told_apart_by_their_ends(axes):
+    names = tuple(f"Temperatur Lager vorn, Sensor Nr. {i}" for i in (1, 2)) + tuple(
+        f"Accelerometer{i}RMS: mean of windows" for i in (1, 2)
+    )
+    plot_contributions(axes, made_of(names, parts(np.ones((1, 4)))), 0)
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(set(shown)) == 4
+    assert shown[0].endswith("Sensor Nr. 1"[-10:])
+    assert max(map(len, shown)) <= 30
+
+
+def test_names_in_letters_that_the_font_lacks_are_drawn_without_a_word(recwarn):
+    found = made_of(("温度", "压力 [bar]"), parts(np.ones((1, 2))))
+    assert "温度" in Drawing().one("bars", lambda axes: plot_contributions(axes, found, 0))
+    assert not recwarn.list
+
+
+def test_names_of_signals_above_each_other_do_not_overlap():
+    names = tuple(f"Temperatur Lager vorn, Sensor Nr. {i} [°C]" for i in range(3))
+    made = Drawing().signals(
+        "signals",
+        signal=RNG.random((20, 3)),
+        reconstruction=None,
+        found=made_of(names, parts(np.ones((1, 3)))),
+        example=0,
+        sensors=[0, 1, 2],
+        rate=None,
+    )
+    titles = re.findall(r"<text[^>]*>(Temperatur[^<]*)</text>", made)
+    assert titles == list(names)  # whole, and not turned
+    assert not re.search(r"rotate\(-90[^>]*>Temperatur", made)
 
 
 def test_the_score_over_time_counts_steps_where_no_rate_is_known(axes):

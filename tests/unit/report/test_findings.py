@@ -1,5 +1,6 @@
 """What a report warns of, and what it says of the model: words and numbers, without a picture."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -126,6 +127,17 @@ def test_anomalies_that_the_labels_know_are_not_taken_for_a_change(detector):
     assert "drifted away" in warned(detector, table(rows))
     assert "drifted away" not in warned(detector, table(rows), labels=known)
     assert "drifted away" not in warned(detector, table(GOOD + 50), labels=np.ones(60))
+    told = drift_in_words(drift(Subject.of(detector, table(rows), None, known)))
+    assert told.startswith(f"No drift was found in {np.count_nonzero(~known)} examples that the labels call normal (")
+
+
+def test_drift_is_noticed_at_the_number_that_the_example_has_in_the_file(detector):
+    rows, labels = np.concatenate([GOOD, GOOD + 50]), np.repeat([True, False], 60)
+    alone = warned(detector, table(rows[60:]))
+    both = warned(detector, table(rows), labels=labels)
+    noticed = [[int(number) for number in re.findall(r"noticed at example (\d+)", text)] for text in (alone, both)]
+    assert noticed[0]
+    assert noticed[1] == [60 + number for number in noticed[0]]
     assert "labels call normal" in warned(detector, table(GOOD + 50), labels=np.zeros(60))
 
 

@@ -95,6 +95,7 @@ def test_a_finding_of_another_kind_is_refused(tmp_path):
         load(tmp_path / "model")
 
 
+@pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_the_card_says_what_the_model_is(tmp_path):
     table = parts({"a|b": [1.0, 2.0, 3.0], "machine": ["A", "B", "*"]})
     save(Detector(**TINY).fit(table), tmp_path / "model")
