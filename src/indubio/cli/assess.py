@@ -206,10 +206,11 @@ def assess(
     ):
         reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
         tell_files(reading.files(path))
-        labels = LabelsSeen()
+        labels = None if reading.label is None else LabelsSeen()
         with counter("assessed") as count:
             for part in _parts(reading, path, whole=assessor.decides_over_all):
-                labels.see(part)
+                if labels is not None:
+                    labels.see(part)
                 found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
                 if selecting is None:
                     writer.write(table)
@@ -224,7 +225,8 @@ def assess(
         if not verdicts.total():
             raise DataError(f"{source}: there are no rows.")
         tell_unused(reading.files(path), reading, known=True)
-        labels.tell(path, reading)
+        if labels is not None:
+            labels.tell(path, reading)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     read = reduce(add, cut).told_of_pauses() if cut else []

@@ -87,19 +87,15 @@ class Familiarity:
         """Of examples in units of the training range."""
         rows = values.reshape(len(values), -1).astype(np.float64)
         columns, theirs = self._centres_as_columns
-        squares = _squares(rows) + (theirs - 2 * product(rows, columns)).min(axis=1)
+        own = np.cumsum(rows * rows, axis=1)[:, -1]
+        squares = own + (theirs - 2 * product(rows, columns)).min(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)) / self.usual)
 
     @cached_property
     def _centres_as_columns(self) -> tuple[Float[np.ndarray, "values centres"], Float[np.ndarray, " centres"]]:
         """The centres and their squares, which every batch of examples needs, however small."""
         centres = self.centres.astype(np.float64)
-        return np.ascontiguousarray(centres.T), _squares(centres)
-
-
-def _squares(rows: Float[np.ndarray, "rows values"]) -> Float[np.ndarray, " rows"]:
-    """The squared length of every row."""
-    return np.asarray(np.cumsum(rows * rows, axis=1)[:, -1])
+        return np.ascontiguousarray(centres.T), np.cumsum(centres * centres, axis=1)[:, -1]
 
 
 def _centres(
@@ -109,7 +105,8 @@ def _centres(
     count = min(CENTRES, max(1, len(rows) // ROWS_PER_CENTRE))
     centres = rows[np.sort(random.permutation(len(rows))[:count])]
     for _ in range(STEPS):
-        nearest = (_squares(centres) - 2 * product(rows, np.ascontiguousarray(centres.T))).argmin(axis=1)
+        squares = np.cumsum(centres * centres, axis=1)[:, -1]
+        nearest = (squares - 2 * product(rows, np.ascontiguousarray(centres.T))).argmin(axis=1)
         mine = nearest[:, None] == np.arange(count)
         sums, sizes = product(mine.T.astype(np.float64), rows), np.count_nonzero(mine, axis=0)[:, None]
         centres = np.where(sizes > 0, sums / np.maximum(sizes, 1), centres)
