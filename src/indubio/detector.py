@@ -6,6 +6,7 @@
 """
 
 import dataclasses
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from indubio.calibration import Calibration, CrossFit, HoldOut, Plan, TrainScore
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.drift import DriftReference
 from indubio.engine import require_device
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError, DataWarning
 from indubio.fitting.folds import fit_orders, fit_parts
 from indubio.fitting.kept_rows import KeptRows
 from indubio.fitting.on_workers import Order
@@ -261,22 +262,24 @@ class Detector(ChainEstimator):
                 "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
                 "training files, and fit again on all of them."
             )
-        self._refuse_other_count(len(training_data), len(confirmed))
+        self._tell_other_count(len(training_data), len(confirmed))
         new = Detector(**self.get_params(deep=False))
         data = joined(training_data, confirmed)
         new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
         return new._with_warning()
 
-    def _refuse_other_count(self, training: int, confirmed: int) -> None:
-        """Refuse training data that cannot be what `fit` was given.
+    def _tell_other_count(self, training: int, confirmed: int) -> None:
+        """Warn of training data that cannot be what `fit` was given.
 
         A detector that was updated counts those that were confirmed before, which are among the confirmed ones again.
         """
         known = self.n_training_
         if training > known or training + confirmed < known:
-            raise DataError(
-                f"`training_data` must be what the detector was fitted on, {known} examples with those that were "
-                f"confirmed before, got {training} and {confirmed} confirmed ones. Pass all of it, or fit a new one."
+            warnings.warn(
+                f"`training_data` is not what the detector was fitted on, {known} examples with those that were "
+                f"confirmed before: got {training} and {confirmed} confirmed ones. The new detector knows only these.",
+                DataWarning,
+                stacklevel=3,
             )
 
     def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
