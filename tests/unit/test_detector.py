@@ -216,7 +216,7 @@ def test_a_frame_needs_a_label_for_every_row(detector):
         detector.assess(TABLE[:5]).to_frame([1, 2])
 
 
-@pytest.mark.parametrize("count", [10, 60])
+@pytest.mark.parametrize("count", [30, 60])
 def test_an_update_warns_of_training_data_that_is_not_what_it_was_fitted_on(count):
     detector = Detector().fit(TABLE[:40])
     with pytest.warns(DataWarning, match=rf"`training_data` is not what.* 40 examples.*got {count} and 5"):
