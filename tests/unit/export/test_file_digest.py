@@ -73,7 +73,7 @@ def test_the_server_takes_no_other_model_than_the_pinned_one(sqlite_store: Serve
     table_model(source)
     pinned = {"press": Judge.load(source).digest}
     with serving(sqlite_store, {"press": source}, tmp_path / "state", pinned=pinned) as (service, _):
-        save(Detector().fit(good_rows(60)), source)
+        save(Detector().fit(good_rows(60)), source, overwrite=True)
         with pytest.raises(ModelFileError, match="another model"):
             service.registry.reload("press")
     refused = run("serve", "--model", f"press={source}", "--state", tmp_path / "s", "--sha256", f"press={'0' * 64}")
