@@ -5,7 +5,7 @@
     writer          group commit: everything that waits becomes durable in one transaction
     statements      statements for the driver itself, where time counts
     audit_trail     the trail: entries that are only added; `trail_export` writes runs of them
-    row_seals       hashes over whole rows, which entries carry; `old_rows` seals those from before
+    row_seals       hashes over whole rows, which entries carry
     verification    looks for tampering: `expected_rows`, `expected_seals` and `version_files` are what it compares with
     anchors         heads of the trail, kept elsewhere; `time_stamps` has them stamped
     clock           the time

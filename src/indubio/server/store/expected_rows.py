@@ -1,4 +1,4 @@
-"""The rows that the words of the entries imply, to compare the tables with: the only cover of rows before row seals.
+"""The rows that the words of the entries imply, to compare the tables with.
 
 A job's progress changes while it runs and is nobody's word, so it is not compared.
 """

@@ -17,12 +17,6 @@ class ExpectedSeals:
             table.name: {} for table in SEALED_TABLES if table is not cases
         }
         self._windows: dict[str, tuple[int, str]] = {}
-        self._together: dict[str, int] = {}
-
-    @property
-    def empty(self) -> bool:
-        """Whether no entry sealed anything yet."""
-        return not self._windows and not any(self._seals.values())
 
     def note(self, seq: int, body: Mapping[str, Any]) -> None:
         """Take one more entry into account."""
@@ -30,7 +24,6 @@ class ExpectedSeals:
             self._seals[name] |= {key: (seq, seal) for key, seal in rows.items()}
         for machine, verdicts in body.get("windows", {}).items():
             self._windows[machine] = seq, verdicts
-        self._together |= {name: said["until"] for name, said in body.get("together", {}).items()}
 
     def findings(self, connection: Connection) -> Iterator[str]:
         """Compare the tables with the seals; a sentence for each difference."""
@@ -38,13 +31,12 @@ class ExpectedSeals:
             if table is cases:
                 continue
             expected = {key: kept for key, kept in self._seals[table.name].items() if kept[1] is not None}
-            until = self._together.get(table.name, 0)
             for row in raw_rows(connection, table):
                 key = row_key(table, row)
                 seq, seal = expected.pop(key, (0, None))
-                if seal is None and not (until and row["id"] <= until):
+                if seal is None:
                     yield f"row {key} of {table.name} is covered by no entry: it was added, or its key changed."
-                elif seal is not None and row_seal(table, row) != seal:
+                elif row_seal(table, row) != seal:
                     yield f"row {key} of {table.name} was changed: it is not as entry {seq} sealed it."
             for key, (seq, _) in expected.items():
                 yield f"row {key} of {table.name} was removed: it is not there as entry {seq} sealed it."

@@ -1,6 +1,6 @@
 """Seals over whole rows: an audit entry names every row that it wrote, each with a hash over all of its columns.
 
-The columns are those of the table, so one that is added later is sealed by itself. A value that is the column's default
+The columns are those of the table, so a new one is sealed by itself. A value that is the column's default
 (NULL, or what the database fills in) is left out of the seal: the seals of rows that are older than a column still fit.
 Three things change without an entry, and are put back to what they were at first before a row is sealed: the status of
 a case, which follows from its reviews, how far a running job is, and the attempts to deliver an event.
