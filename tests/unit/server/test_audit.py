@@ -23,7 +23,7 @@ from indubio.server.store.outbox import add_events, delivered, due_events, faile
 from indubio.server.store.reviews import review, undo
 from indubio.server.store.row_seals import row_seal
 from indubio.server.store.sessions import Person, close_session, open_person_session, open_session
-from indubio.server.store.tables import keys, live_machines, metadata, outbox
+from indubio.server.store.tables import EPOCH, MICROSECOND, keys, live_machines, metadata, outbox
 from indubio.server.store.trail_export import export, verify_export
 from indubio.server.store.verification import verify
 from indubio.server.store.versions import activate, add_version
@@ -254,13 +254,29 @@ def test_rows_that_are_no_rows_are_findings(busy: ServerStore) -> None:
                     connection.rollback()
 
 
-def test_sealing_changed_rows_anew_is_found(busy: ServerStore) -> None:
-    def seal_anew(connection: Connection) -> None:
+@pytest.mark.parametrize("kind", ["noted", "key added"])
+def test_changed_rows_that_an_entry_of_ones_own_covers_are_found(busy: ServerStore, kind: str) -> None:
+    def cover(connection: Connection) -> None:
         connection.execute(text("UPDATE keys SET role = 'admin'"))
-        append(connection, "noted", {}, rows={keys: connection.execute(text("SELECT id FROM keys")).scalars()})
+        append(connection, kind, {}, rows={keys: connection.execute(text("SELECT id FROM keys")).scalars()})
 
-    busy.write(seal_anew)
-    assert any("of keys" in finding for finding in busy.read(verify).findings)
+    busy.write(cover)
+    assert any("changes row [1] of keys" in finding for finding in busy.read(verify).findings)
+
+
+def test_rows_that_an_entry_of_ones_own_adds_are_found(busy: ServerStore) -> None:
+    def slip_in(connection: Connection) -> None:
+        connection.execute(text("INSERT INTO keys (id, name, role, hash, at) VALUES (9, 'eve', 'admin', 'x', 1)"))
+        append(connection, "claimed", {"case": "1"}, actor="ada", rows={keys: [9]})
+
+    busy.write(slip_in)
+    assert any("adds row [9] of keys" in finding for finding in busy.read(verify).findings)
+
+
+def test_the_trail_has_what_was_written(busy: ServerStore) -> None:
+    (added,) = (entry for entry in busy.read(lambda c: list(entries(c))) if entry.kind == "key added")
+    (columns,) = added.content["rows"]["keys"].values()
+    assert (columns["name"], columns["role"], columns["at"]) == ("line 3", "scorer", (added.at - EPOCH) // MICROSECOND)
 
 
 def test_a_column_that_is_added_later_is_sealed_and_seals_from_before_still_fit() -> None:
