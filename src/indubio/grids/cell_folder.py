@@ -115,7 +115,7 @@ class CellFolder(ABC, Generic[CellT]):
             write_archive(path, records, packed=self.packed, unpacked=self.unpacked)
 
     def path(self, cell: CellT, kind: str) -> Path:
-        """A file of the cell."""
+        """Where a file of a cell is, by what it holds."""
         return self.folder / f"{cell.name}.{kind}"
 
     def _archive(self, cell: CellT) -> Path:
