@@ -93,7 +93,7 @@ def preset(
         posterior=_posterior(collection, protocol, model),
         architecture=_architecture(collection, task, protocol, model),
         training=_training(collection, protocol),
-        conversion=Ecdf(),
+        conversion=Ecdf(level="mean_of_cdf"),
         scaling=MinMax(clip=True),
         calibration=TrainScores(),
     )
