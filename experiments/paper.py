@@ -50,14 +50,14 @@ POSTERIORS = ("BAE-SGHMC", *OTHER_MODELS, *FOR_USE)
 
 
 def cells() -> list[Cell]:
-    """In the order in which they are run: within each step what costs most comes last."""
+    """In the order in which they are run: within each step what costs much, or says little, comes last."""
     steps = [_main(FIRST), _changed(), _main(ALL), _posteriors()]
     ordered = [cell for step in steps for cell in sorted(step, key=_is_late)]
     return list(dict.fromkeys(ordered))
 
 
-def _is_late(cell: Cell) -> int:
-    return (cell.task == LARGEST) + 2 * (cell.sensors == "text")
+def _is_late(cell: Cell) -> tuple[bool, bool, bool]:
+    return cell.sensors == "text", cell.sensors == "authors" and cell.protocol == "text", cell.task == LARGEST
 
 
 def _main(seeds: range) -> Iterator[Cell]:
