@@ -26,12 +26,14 @@ from indubio.conformal import Reference
 from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataWarning
+from indubio.explain import Contributions
 from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
-from indubio.pipeline.chain import FittedChain, Watched
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars
+from indubio.pipeline.scorer import scores_of
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
 from indubio.settings import Fraction, Settings
@@ -86,27 +88,32 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     novelty_limit: float | None
     seed: int
 
-    chain_: FittedChain
-    _kept: tuple[tuple[Any, ...], FittedChain]  # the parameters, and the chain that follows them
+    chain_: Chain
+    _kept: tuple[tuple[Any, ...], Chain]  # the parameters, and the chain that follows them
 
     @abstractmethod
     def settings_in_use(self) -> ChainSettings:
         """The settings with the defaults put in, checked."""
 
-    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
+    def assess(self, X: Any, *, groups: Any = None, explain: bool = False) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the model.
 
         Args:
             X: as for `fit`.
             groups: the group of each example, for a model that is calibrated by group; None takes the group column of
                 a `Table`.
+            explain: whether to tell, as `found.why`, what made the scores of anomalies and referrals; only an
+                autoencoder's score can be told apart so.
         """
-        return self._in_use().assess(X, groups)
+        return self._in_use().assess(X, groups, explain=explain)
 
-    def watched(self, X: Any, *, groups: Any = None) -> Watched:
-        """The same, to look on while the score of every value is there; how `explain` does it."""
-        chain = self._in_use()
-        return Watched(chain=chain, prepared=chain.inputs.prepared(X, groups))
+    def contributions(self, X: Any) -> Contributions:
+        """What every feature, or sensor and time step, or pixel, adds to the score of every example.
+
+        Args:
+            X: as for `fit`.
+        """
+        return self.fitted_chain.contributions(X)
 
     def monitored(
         self,
@@ -134,7 +141,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
         chain = self.fitted_chain
-        return np.concatenate(list(chain.scorer.blocks(chain.inputs.prepared(X).values)), axis=1)
+        return scores_of(chain.scorer, chain.inputs.prepared(X).values)
 
     def disagreement(self, X: Any, temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
         """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""
@@ -198,13 +205,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         chain = self._in_use()
         return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
 
-    def _with_rule_of(self, chain: FittedChain) -> Self:
+    def _with_rule_of(self, chain: Chain) -> Self:
         """A new detector of this chain, with its rule among the settings."""
         new = copy.copy(self)
         new.referral = chain.decider.rule
         return new._keep(chain)
 
-    def of_chain(self, chain: FittedChain) -> Self:
+    def of_chain(self, chain: Chain) -> Self:
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
         return copy.copy(self)._keep(chain)
 
@@ -350,7 +357,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
-    def _keep(self, chain: FittedChain) -> Self:
+    def _keep(self, chain: Chain) -> Self:
         """This detector, fitted."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
@@ -364,13 +371,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self
 
     @property
-    def fitted_chain(self) -> FittedChain:
+    def fitted_chain(self) -> Chain:
         """All that was learned; refused before `fit`."""
         if "chain_" not in vars(self):  # scikit-learn's own look at all attributes takes longer
             check_is_fitted(self)
         return self.chain_
 
-    def _in_use(self) -> FittedChain:
+    def _in_use(self) -> Chain:
         """The chain, with what the parameters say now of its verdicts: scikit-learn lets them be changed at any time.
 
         Checked when they are not what they were: to check them takes as long as to prepare an example.
