@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from indubio import Budget, Detector, NoReferral, OwnNetwork, UncertaintyThreshold
+from indubio import AnchoredEnsemble, Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
 from indubio.decision import Verdict
 from indubio.errors import DataWarning
 from indubio.inputs.windows import ShortGroup
@@ -118,7 +118,7 @@ def test_a_sensor_that_drifted_is_named(on_windows):
     moved = np.tile(SIGNALS, (2, 1, 1))
     moved[:, :, 1] += 1.0
     text = warned(on_windows, windows(moved))
-    assert "\ntorque (higher" in text
+    assert "\ntorque: mean" in text
     assert "\nforce" not in text
 
 
@@ -189,8 +189,8 @@ def test_errors_are_counted_before_and_after_referral():
 
 def test_the_model_is_described(detector):
     rows = dict(model_rows(Subject.of(detector, table(GOOD), None, None)))
-    assert rows["Posterior"] == "AnchoredEnsemble (prior_scale 1e-10, members 4)"
-    assert rows["Network"].startswith("Dense (")
+    assert rows["Posterior"].startswith(f"Prototypes (draws {detector.draws_.count}, ")
+    assert rows["Network"].startswith("Attention (")
     assert rows["Network"].endswith(f"{detector.draws_.autoencoder.weight_count():,} weights per draw")
     assert rows["Trained on"] == "300 good examples of 4 features"
     assert rows["Conversion to probability"] == "Odds (false_alarms 0.1, steepness 1)"
@@ -209,7 +209,13 @@ def test_the_model_is_described(detector):
             "epistemic uncertainty above 0.1 (a fixed threshold)",
         ),
         (
-            {"architecture": OwnNetwork(encoder=lambda s: nn.Linear(s[0], 2), decoder=lambda s: nn.Linear(2, s[0]))},
+            {"posterior": AnchoredEnsemble(members=2), "training": Training(epochs=1)},
+            "Posterior",
+            "AnchoredEnsemble (prior_scale 1e-10, members 2)",
+        ),
+        (
+            {"posterior": AnchoredEnsemble(members=2), "training": Training(epochs=1)}
+            | {"architecture": OwnNetwork(encoder=lambda s: nn.Linear(s[0], 2), decoder=lambda s: nn.Linear(2, s[0]))},
             "Network",
             "OwnNetwork (encoder <lambda>, decoder <lambda>); 22 weights per draw",
         ),

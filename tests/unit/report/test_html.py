@@ -215,8 +215,8 @@ def test_with_labels_there_is_a_section_on_quality(labelled):
 
 def test_title_and_date_are_printed_and_remarks_only_where_there_are_some(plain, labelled):
     assert "<title>Line 3 &amp; 4</title>" in plain
-    assert "2026-11-02 · AnchoredEnsemble" in Page(plain).text
-    assert "· AnchoredEnsemble" not in Page(labelled).text
+    assert "2026-11-02 · Prototypes" in Page(plain).text
+    assert "· Prototypes" not in Page(labelled).text
     assert 'class="remark"' not in plain
 
 
