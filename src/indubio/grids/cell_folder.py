@@ -82,7 +82,7 @@ class CellFolder(ABC, Generic[CellT]):
             stream.write(json_text(of_cell | {"cpu_seconds": round(cpu_seconds, 2)} | content).encode())
 
     def path(self, cell: CellT, kind: str) -> Path:
-        """A file of the cell."""
+        """Where a file of a cell is, by what it holds."""
         return self.folder / f"{cell.name}.{kind}"
 
 
