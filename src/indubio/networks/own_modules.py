@@ -89,7 +89,7 @@ class ModuleNetwork(Network):
             return Code(latent)
         weight, bias = (weights[name] for name in self._code_head.shapes())
         log_variance = latent.flatten(2) @ weight + bias.unsqueeze(1)
-        return Code(latent, log_variance.unflatten(2, self.latent_shape))
+        return Code(latent, log_variance.reshape(*log_variance.shape[:2], *self.latent_shape))
 
     def decode(self, weights: TensorWeights, code: Code, masks: Masks | None) -> Decoded:
         """The reconstructions of the codes under each network."""
