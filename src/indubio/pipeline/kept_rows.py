@@ -10,13 +10,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Shaped
 
 from indubio.calibration import Fold, Plan
-from indubio.fitting.folds import orders_of
-from indubio.fitting.on_workers import joined
-from indubio.posteriors.adds_up import AddsUp
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
-from indubio.training.loop import Report, Training
-from indubio.training.network_fits import FitContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,37 +86,6 @@ class KeptRows:
             groups=numbered[0],
             group=numbered[1],
         )
-
-    def extended(
-        self,
-        posterior: Posterior,
-        draws: Draws,
-        added: Float[np.ndarray, "n ..."],
-        *,
-        training: Training,
-        seed: int,
-        report: Report,
-    ) -> Draws:
-        """The draws after rows were added to their sums.
-
-        Args:
-            posterior: that gave the draws, and adds up.
-            draws: with their sums.
-            added: the new rows; these here have what is needed of them already.
-            training: of the fit.
-            seed: of the fit.
-            report: told after every draw.
-        """
-        plan, parts = self.plan, []
-        assert isinstance(posterior, AddsUp)
-        for order, (which, fold) in zip(orders_of(posterior, plan, seed), plan.slices(), strict=True):
-            context = FitContext(
-                autoencoder=draws.autoencoder, rows=added, training=training, seed=order.seed, report=report
-            )
-            parts.append(
-                posterior.extended(draws.some(which), context, self.values[fold.trained[: posterior.measured_rows]])
-            )
-        return joined(parts)
 
 
 def _numbered(groups: Shaped[np.ndarray, " n"]) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
