@@ -35,7 +35,7 @@ from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
-from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
+from indubio.posteriors import AddsUp, Draws, Posterior, Prototypes, Training
 from indubio.probability import Conversion, Odds
 from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
 from indubio.settings import Settings
@@ -286,7 +286,7 @@ class Detector(ChainEstimator):
         """The detector after examples were added to the sums of its draws."""
         settings, chain, kept = self.settings_in_use(), self.fitted_chain, self.kept_rows_
         posterior, drift = settings.posterior, chain.drift_reference
-        if kept is None or drift is None or not isinstance(posterior, RandomFeatures):
+        if kept is None or drift is None or not isinstance(posterior, AddsUp):
             raise ConfigError(
                 "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
                 "posterior=RandomFeatures(keep_sums=True)."
@@ -305,7 +305,7 @@ class Detector(ChainEstimator):
         if self.smallest_group is not None:
             members = needed_groups(members)
         added = chain.inputs.prepared(rows).values
-        kept = kept.with_trained(added, members)
+        kept = kept.with_trained(added, members, posterior.measured_rows)
         draws = kept.extended(
             posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
         )
@@ -366,7 +366,9 @@ class Detector(ChainEstimator):
             start=start if warm else None,
             workers=workers,
         )
-        kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
+        kept, posterior = None, settings.posterior
+        if draws.sums is not None and isinstance(posterior, AddsUp):
+            kept = KeptRows.of(scaled, plan, members, posterior.measured_rows)
         scores = scored_by(self.anomaly_score, draws, plan.draws)
         scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(scaled)
         plan = settings.plan_of_scores(plan)
@@ -498,8 +500,10 @@ class Detector(ChainEstimator):
         scores = scored_by(self.anomaly_score, draws, (draws.count,))
         scorer, _ = AutoencoderScorer(scores=scores, typical=None).with_typical(known.intake.scaled(known.sample))
         nll, plan, members = known.reference_scores(scores, progress)
-        if draws.sums is not None:
-            scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
+        posterior = settings.posterior
+        if draws.sums is not None and isinstance(posterior, AddsUp):
+            kept = known.kept(rows, members, draws.count, posterior.measured_rows, progress)
+            scorer = dataclasses.replace(scorer, kept=kept)
         familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
         return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, familiarity, outline.examples))
 

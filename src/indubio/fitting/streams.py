@@ -38,10 +38,10 @@ from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
 from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
-from indubio.posteriors.random_features import first_rows
 from indubio.scores import DrawScore
 from indubio.texts import english
 from indubio.training.loop import Progress, Report
+from indubio.training.normal_equations import first_rows
 from indubio.training.rows import StreamedRows
 
 REFERENCE = 2**18
@@ -161,7 +161,12 @@ class Surveyed:
         return nll, plan, np.concatenate(groups) if groups else None
 
     def kept(
-        self, rows: "ScaledRows", groups: Shaped[np.ndarray, " examples"] | None, draws: int, report: Report
+        self,
+        rows: "ScaledRows",
+        groups: Shaped[np.ndarray, " examples"] | None,
+        draws: int,
+        measured: int,
+        report: Report,
     ) -> KeptRows:
         """The reference examples, and the first training examples, for a detector that keeps its sums.
 
@@ -169,15 +174,17 @@ class Surveyed:
             rows: the training examples.
             groups: of the reference examples.
             draws: M.
+            measured: how many of the training examples.
             report: told of the pass over the stream.
         """
-        first, others = first_rows(rows), np.concatenate([values for values, _ in self._reference(report)])
+        first, others = first_rows(rows, measured), np.concatenate([values for values, _ in self._reference(report)])
         places, trained = np.arange(len(first) + len(others)), len(first)
         part = Fold(draws=draws, trained=places[:trained], calibrated=places[trained:])
         return KeptRows.of(
             np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
             Plan(parts=(part,), unseen=self.split.unseen),
             None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
+            measured,
         )
 
     def _reference(

@@ -25,7 +25,7 @@ from indubio.pipeline.chain import Chain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout, RandomFeatures
+from indubio.posteriors import AddsUp, Draws, MCDropout
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -333,7 +333,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
         "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
         "there must be sums and rows to add to where the posterior keeps them": (
-            isinstance(posterior, RandomFeatures) and posterior.keep_sums
+            isinstance(posterior, AddsUp) and posterior.keep_sums
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
