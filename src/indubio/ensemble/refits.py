@@ -82,6 +82,11 @@ class RefitsOfBase:
         return False
 
     @property
+    def streams(self) -> bool:
+        """Other people's detectors want all rows at once."""
+        return False
+
+    @property
     def judge(self) -> "RefitsOfBase":
         """The method that judges the training rows themselves; which company they are in does not matter."""
         return RefitsOfBase(settings=self.settings.judging.replaced(one_by_one=False))
@@ -95,13 +100,8 @@ class RefitsOfBase:
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """The refits, and the scores of all rows: a model's own, where it kept them and they are of these rows."""
-        settings = self.settings
-        if not isinstance(data, HeldRows):
-            raise ConfigError(
-                f"{type(settings.base).__name__} is fitted on rows in memory, and these are streamed. Let the buffer "
-                "hold them all."
-            )
-        rows, scorer = _flat(data), self._scorer(data)
+        assert isinstance(data, HeldRows)
+        settings, rows, scorer = self.settings, _flat(data), self._scorer(data)
         if settings.one_by_one is None:
             scorer = replace(scorer, one_by_one=self._company_matters(scorer, rows))
         plain = settings.plain and settings.scored_by is None and not data.plan.unseen and settings.trimming is None

@@ -54,6 +54,10 @@ class Method(Protocol):
         """Whether it scores rows that it has seen as if it remembered them."""
 
     @property
+    def streams(self) -> bool:
+        """Whether it can be fitted on examples that are larger than memory."""
+
+    @property
     def judge(self) -> "Method":
         """The method that judges the training rows themselves."""
 
@@ -82,7 +86,7 @@ def fit_chain(
     """
     settings = method.settings
     if isinstance(X, ExampleStream):
-        X, groups = _as_streamed(settings, X, groups), None
+        X, groups = _as_streamed(method, X, groups, detector), None
     data: TrainingData
     if isinstance(X, ExampleStream):
         data = StreamedData.of(settings, X, method.draws, detector, report)
@@ -98,13 +102,17 @@ def fit_chain(
     )
 
 
-def _as_streamed(settings: FitSettings, stream: ExampleStream, groups: Any) -> Any:
+def _as_streamed(method: Method, stream: ExampleStream, groups: Any, detector: str) -> Any:
     """The stream, or all of it in memory where the buffer holds it."""
     if groups is not None:
         raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
     if stream.fits:
         return stream.read()
-    if settings.trimming is not None:
+    if not method.streams:
+        raise ConfigError(
+            f"{detector} is fitted on examples in memory, and these are streamed. Let the buffer hold them all."
+        )
+    if method.settings.trimming is not None:
         raise ConfigError(
             "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
             "buffer hold them all."

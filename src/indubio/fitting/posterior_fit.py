@@ -48,6 +48,11 @@ class PosteriorFit:
         return not self.settings.posterior.TRAINED
 
     @property
+    def streams(self) -> bool:
+        """Networks are trained batch by batch, and sums are added up block by block."""
+        return True
+
+    @property
     def judge(self) -> "PosteriorFit":
         """The method that judges the training rows themselves."""
 

@@ -25,7 +25,7 @@ from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.kept_rows import KeptRows
-from indubio.posteriors import AddsUp, Draws, MCDropout
+from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -307,7 +307,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the conversion must be of as many draws": attributes["conversion_"].draws == scores,
         "the posterior must give as many draws": posterior.count == layout.count,
         "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
-        "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
+        "there must be masks where the posterior has dropout": posterior.masks == layout.masks,
         "there must be medians where missing values are filled in": (intake.medians is None)
         == (intake.missing == "error"),
         "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
