@@ -2,7 +2,7 @@
 
     rows -> Inputs -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
 
-`fitting.fit` makes these one after the other; `pipeline` has them, and what every detector does with them.
+`fitting.fitted_chain` makes these one after the other; `pipeline` has them, and what every detector does with them.
 """
 
 from typing import Any, Literal, Self
@@ -14,9 +14,9 @@ from indubio.calibration import Calibration
 from indubio.decision import ANOMALY_THRESHOLD, Referral
 from indubio.errors import ConfigError
 from indubio.fitting.defaults import DEFAULTS, default_of
-from indubio.fitting.fit import fit_chain, scores_by_others
+from indubio.fitting.fit_settings import DetectorSettings
+from indubio.fitting.fitted_chain import fit_chain, scores_by_others
 from indubio.fitting.posterior_fit import PosteriorFit
-from indubio.fitting.settings import DetectorSettings
 from indubio.fitting.trimming import Trimming
 from indubio.fitting.updates import autoencoder_scorer, updated_chain
 from indubio.inputs import Missing, Scaling, Spectra, Unseen

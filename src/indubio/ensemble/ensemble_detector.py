@@ -14,7 +14,7 @@ from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
 from indubio.ensemble.member_scorer import MemberScorer
 from indubio.ensemble.member_scores import Score, can_fit
 from indubio.ensemble.refits import EnsembleSettings, RefitsOfBase
-from indubio.fitting.fit import fit_chain
+from indubio.fitting.fitted_chain import fit_chain
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
 from indubio.pipeline.estimator import ChainEstimator

@@ -13,8 +13,8 @@ from indubio.ensemble.contained_randomness import own_randomness, seed_globals
 from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.fitting.settings import FitSettings
-from indubio.fitting.training_data import HeldRows, TrainingData, TrainingScores
+from indubio.fitting.fit_settings import FitSettings
+from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
 from indubio.probability import TIE_TOLERANCE
 from indubio.settings import AtLeastOne, Fraction
 
@@ -94,13 +94,13 @@ class RefitsOfBase:
     def check_plan(self, plan: Plan) -> None:
         """Refuse nothing: a single refit can score."""
 
-    def nll(self, data: HeldRows) -> Float[np.ndarray, "draws examples"]:
+    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
         """Scores of all rows by refits that are then forgotten."""
         return self._scorer(data).scores(_flat(data))
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """The refits, and the scores of all rows: a model's own, where it kept them and they are of these rows."""
-        assert isinstance(data, HeldRows)
+        assert isinstance(data, RowsInMemory)
         settings, rows, scorer = self.settings, _flat(data), self._scorer(data)
         if settings.one_by_one is None:
             scorer = replace(scorer, one_by_one=self._company_matters(scorer, rows))
@@ -116,7 +116,7 @@ class RefitsOfBase:
             seen=None if settings.plain else self._seen(data),
         )
 
-    def _scorer(self, data: HeldRows) -> MemberScorer:
+    def _scorer(self, data: RowsInMemory) -> MemberScorer:
         """A refit for each draw of a plan, on a resample of its fold's rows."""
         rows, settings = _flat(data), self.settings
         seeds = [int(stream.generate_state(1)[0]) for stream in self._streams(data.plan)]
@@ -141,7 +141,7 @@ class RefitsOfBase:
             for rows, stream in zip(folds, self._streams(plan), strict=True)
         ]
 
-    def _seen(self, data: HeldRows) -> Bool[np.ndarray, "draws examples"]:
+    def _seen(self, data: RowsInMemory) -> Bool[np.ndarray, "draws examples"]:
         """Which members were fitted on which examples."""
         return np.stack([np.isin(np.arange(data.count), rows) for rows in self._resamples(data.plan)])
 
@@ -184,7 +184,7 @@ class RefitsOfBase:
         return True
 
 
-def _flat(data: HeldRows) -> Float[np.ndarray, "examples features"]:
+def _flat(data: RowsInMemory) -> Float[np.ndarray, "examples features"]:
     return np.asarray(data.rows.reshape(data.count, -1))
 
 

@@ -8,9 +8,9 @@ from jaxtyping import Float
 
 from indubio.calibration import Plan
 from indubio.errors import ConfigError
+from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
-from indubio.fitting.settings import DetectorSettings
-from indubio.fitting.training_data import HeldRows, TrainingData, TrainingScores
+from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.posteriors import AddsUp, Draws
 from indubio.scores import scored_by
@@ -65,7 +65,7 @@ class PosteriorFit:
         """Refuse a score that so few draws of a fold cannot have."""
         self.settings.check_score(min(plan.draws))
 
-    def nll(self, data: HeldRows) -> Float[np.ndarray, "draws examples"]:
+    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
         """Negative log-likelihoods of all rows, under draws that are then forgotten."""
         scorer = AutoencoderScorer(scores=self._fitted(data), typical=None)
         return np.concatenate(list(scorer.blocks(data.rows)), axis=1)

@@ -30,7 +30,7 @@ from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
-from indubio.fitting.settings import FitSettings
+from indubio.fitting.fit_settings import FitSettings
 from indubio.fitting.training_data import TrainingScores, familiarity_of
 from indubio.inputs import Intake, Rows, Schema
 from indubio.inputs.checks import require_finite

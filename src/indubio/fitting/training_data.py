@@ -1,14 +1,14 @@
-"""TrainingData: good examples that were surveyed, with all that a fit asks of them; `HeldRows` are those in memory."""
+"""TrainingData: good examples that were surveyed, with all that a fit asks of them; `RowsInMemory` is one block."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from indubio.calibration import Plan
 from indubio.drift import DriftReference
-from indubio.fitting.settings import FitSettings
+from indubio.fitting.fit_settings import FitSettings
 from indubio.inputs.checks import require_finite
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
@@ -81,7 +81,7 @@ class TrainingData(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeldRows:
+class RowsInMemory:
     """Examples in memory: one block, which is scored whole.
 
     Args:
@@ -101,20 +101,35 @@ class HeldRows:
     confirmed: int = 0
 
     @classmethod
-    def of(cls, settings: FitSettings, examples: TrainingExamples, plan: Plan, **others: Any) -> "HeldRows":
+    def of(
+        cls,
+        settings: FitSettings,
+        examples: TrainingExamples,
+        plan: Plan,
+        groups: Shaped[np.ndarray, " examples"] | None = None,
+        confirmed: int = 0,
+    ) -> "RowsInMemory":
         """The examples, surveyed and prepared.
 
         Args:
             settings: of the fit.
             examples: as they came in.
             plan: which of them train which draws.
-            others: `groups` and `confirmed`.
+            groups: theirs; None without.
+            confirmed: how many at the end were found to be good by a person.
         """
         given = examples.rows
         missing_allowed = settings.missing != "error"
         require_finite(given.values, given.columns or given.names, missing_allowed=missing_allowed, place=given.place)
         inputs = Inputs.fit(examples.survey(plan.trained), settings.intake_for(examples.shape), examples.detector)
-        return cls(examples=examples, inputs=inputs, plan=plan, rows=inputs.prepared(given).values, **others)
+        return cls(
+            examples=examples,
+            inputs=inputs,
+            plan=plan,
+            rows=inputs.prepared(given).values,
+            groups=groups,
+            confirmed=confirmed,
+        )
 
     @property
     def count(self) -> int:
@@ -145,7 +160,7 @@ class HeldRows:
         """Those of the rows that an update needs."""
         return KeptRows.of(self.rows, self.plan, groups, measured)
 
-    def clipped(self, farthest: float) -> "HeldRows":
+    def clipped(self, farthest: float) -> "RowsInMemory":
         """These rows, cut at so many units."""
         return replace(self, rows=np.clip(self.rows, -farthest, farthest))
 

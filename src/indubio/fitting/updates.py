@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import ConfigError, DataWarning
-from indubio.fitting.fit import chain_of, fit_chain
+from indubio.fitting.fit_settings import DetectorSettings
+from indubio.fitting.fitted_chain import chain_of, fit_chain
 from indubio.fitting.folds import orders_of
 from indubio.fitting.on_workers import joined as joined_draws
 from indubio.fitting.posterior_fit import PosteriorFit
-from indubio.fitting.settings import DetectorSettings
 from indubio.fitting.training_data import TrainingScores
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups

@@ -2,7 +2,7 @@
 
     plan        which examples train which draws, and which calibrate them
     suspects    those that look like anomalies are left out of training         with `trimming` only
-    data        surveyed: what is done to every example before it is scored     HeldRows, StreamedData
+    data        surveyed: what is done to every example before it is scored     RowsInMemory, StreamedData
     scores      of what calibrates, by a scorer that was fitted on the data     Method
     chain       what follows from the scores
 
@@ -20,9 +20,9 @@ from indubio.calibration import CrossFit, Plan
 from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
-from indubio.fitting.settings import FitSettings
+from indubio.fitting.fit_settings import FitSettings
 from indubio.fitting.streams import StreamedData
-from indubio.fitting.training_data import HeldRows, TrainingData, TrainingScores
+from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
 from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream
@@ -64,7 +64,7 @@ class Method(Protocol):
     def check_plan(self, plan: Plan) -> None:
         """Refuse folds of too few draws."""
 
-    def nll(self, data: HeldRows) -> Float[np.ndarray, "draws examples"]:
+    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
         """Scores of all rows by what is fitted by their plan, and then forgotten."""
 
     def scores(self, data: TrainingData) -> TrainingScores:
@@ -91,7 +91,7 @@ def fit_chain(
     if isinstance(X, ExampleStream):
         data = StreamedData.of(settings, X, method.draws, detector, report)
     else:
-        data = held_rows(method, TrainingExamples.of(X, detector), X, groups, confirmed)
+        data = rows_in_memory(method, TrainingExamples.of(X, detector), X, groups, confirmed)
     return chain_of(
         method,
         data.inputs,
@@ -120,7 +120,7 @@ def _as_streamed(method: Method, stream: ExampleStream, groups: Any, detector: s
     return stream
 
 
-def held_rows(method: Method, examples: TrainingExamples, X: Any, groups: Any, confirmed: int) -> HeldRows:
+def rows_in_memory(method: Method, examples: TrainingExamples, X: Any, groups: Any, confirmed: int) -> RowsInMemory:
     """Examples in memory with their plan, those that look like anomalies left out of training."""
     settings, count = method.settings, len(examples.rows)
     like_new = count - confirmed
@@ -134,13 +134,13 @@ def held_rows(method: Method, examples: TrainingExamples, X: Any, groups: Any, c
     if settings.trimming is not None:
         halves = settings.trimming.halves(plan, like_new, settings.seed)
         plan = settings.trimming.trained(plan, halves, judged(method, examples, halves))
-    return HeldRows.of(settings, examples, plan, groups=members, confirmed=confirmed)
+    return RowsInMemory.of(settings, examples, plan, groups=members, confirmed=confirmed)
 
 
 def judged(method: Method, examples: TrainingExamples, plan: Plan) -> Float[np.ndarray, "draws examples"]:
     """Scores of all rows by what is fitted by a plan to judge them: bad ones must not stretch their own scale."""
     judge = method.judge
-    data, scaling = HeldRows.of(judge.settings, examples, plan), judge.settings.scaling
+    data, scaling = RowsInMemory.of(judge.settings, examples, plan), judge.settings.scaling
     return judge.nll(data if scaling is None or scaling.bounded else data.clipped(FARTHEST))
 
 
