@@ -92,10 +92,11 @@ def fit_chain(
         data = StreamedData.of(settings, X, method.draws, detector, report)
     else:
         data = rows_in_memory(method, TrainingExamples.of(X, detector), X, groups, confirmed)
+    drift = data.drift_reference(settings.seed)  # before anything is trained: it refuses what no histogram can hold
     return chain_of(
         method,
         data.inputs,
-        drift_reference=data.drift_reference(settings.seed),  # refuses what no histogram can hold before it is trained
+        drift_reference=drift,
         scores=method.scores(data),
         familiarity=data.familiarity(settings.seed),
         n_training=data.count,

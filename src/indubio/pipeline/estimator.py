@@ -49,20 +49,7 @@ class _Parameters(Protocol):
 class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     """Base of the detectors.
 
-    A subclass takes the parameters below among its own. Its `fit` makes a chain and hands it to `_keep`.
-
-    Args:
-        conversion: from scores to probabilities.
-        referral: which verdicts go to a person.
-        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
-            too, and refers every such example with the reason `bad_input`.
-        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
-        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
-        anomaly_threshold: an anomaly has at least this mean probability.
-        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
-            of their own; None judges all by the same.
-        range_margin: refer examples with a value further outside its training range than this many ranges.
-        novelty_limit: refer examples whose novelty is above this.
+    A subclass takes the parameters of `ChainSettings` among its own. Its `fit` makes a chain and hands it to `_keep`.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
