@@ -12,6 +12,7 @@ from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
 from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import AddsUp, Draws
 from indubio.scores import scored_by
 from indubio.texts import english
@@ -68,7 +69,7 @@ class PosteriorFit:
     def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
         """Negative log-likelihoods of all rows, under draws that are then forgotten."""
         scorer = AutoencoderScorer(scores=self._fitted(data), typical=None)
-        return np.concatenate(list(scorer.blocks(data.rows)), axis=1)
+        return scores_of(scorer, data.rows)
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """The draws, as what scores, and the scores of what calibrates."""

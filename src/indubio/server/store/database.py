@@ -50,7 +50,6 @@ class Database:
         from alembic.config import Config
         from alembic.util import CommandError
 
-        from indubio.server.store.old_rows import has_old_rows, seal_old_rows
         from indubio.server.store.schema_version import check_version
 
         config = Config()
@@ -61,10 +60,7 @@ class Database:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": MIGRATION_LOCK})
                 config.attributes["connection"] = connection
                 check_version(connection, config)
-                old = has_old_rows(connection)
                 command.upgrade(config, "head")
-                if old:
-                    seal_old_rows(connection)
         except CommandError as error:
             raise StoreError(f"{self.shown}: made by another version of indubio ({error}). Update indubio.") from None
 
@@ -72,10 +68,10 @@ class Database:
         """Refuse a database whose tables are not those of this version: who only looks on cannot change them."""
         from alembic.script import ScriptDirectory
 
-        found = self.read(lambda c: c.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none())
-        if found != ScriptDirectory(str(MIGRATIONS)).get_current_head():
+        version = self.read(lambda c: c.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none())
+        if version != ScriptDirectory(str(MIGRATIONS)).get_current_head():
             raise StoreError(
-                f"{self.shown}: its tables are those of another version of indubio ({found}). Use that version, or "
+                f"{self.shown}: its tables are those of another version of indubio ({version}). Use that version, or "
                 "start `indubio serve` of this one, which brings them up to date."
             )
 
@@ -97,7 +93,7 @@ class Database:
             return function(connection)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the database."""
         self._engine.dispose()
 
     @cached_property
