@@ -512,7 +512,7 @@ class Detector(ChainEstimator):
         plan: Plan,
         groups: Shaped[np.ndarray, " examples"] | None,
         drift: DriftReference,
-        familiarity: Familiarity | None,
+        familiarity: Familiarity,
         n_training: int,
     ) -> Chain:
         settings = self.settings_in_use()

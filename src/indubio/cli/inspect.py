@@ -59,7 +59,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
     chain = detector.fitted_chain
     rate, limit = chain.calibrated.false_alarms, chain.decider.novelty_limit
     verdicts = {
-        "false alarms": "not bound" if rate is None else f"{100 * rate:g} % of good examples",
+        "false alarms": f"{100 * rate:g} % of good examples",
         "anomaly": f"probability of {detector.decision_threshold:g} or more",
         "refers above": str(detector.referral_threshold_),
         "novelty limit": "none" if limit is None else f"{limit:g}",

@@ -12,6 +12,7 @@ from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 from indubio.texts import english
 
+NOT_CALIBRATED = english("no p-value: nothing was calibrated for group {group}")
 LEVEL = 0.05  # for which the bound is told in numbers
 FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 
@@ -168,6 +169,15 @@ class Reference:
             p[members] = (1 + self._at_least(part_nll[:, members], known)) / (compared + 1)
             smallest[members] = 1 / (compared + 1)
         return p, smallest
+
+    def notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"] | None:
+        """Per example, why it has no p-value where others have one, else ""; None where there is nothing to say."""
+        if not self.unseen or self.groups is None or groups is None:
+            return None
+        names = groups.astype(str)
+        unknown = ~np.isin(names, self.groups)
+        told = [english(NOT_CALIBRATED, group=name) if new else "" for name, new in zip(names, unknown, strict=True)]
+        return np.array(told, dtype=object)
 
     def bound(self, level: float) -> float:
         """What P(p <= level) of a good example is proven to be at most, in the smallest group; NaN without p-values.
