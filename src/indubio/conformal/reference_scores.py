@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from indubio.engine.linear_algebra import sum_in_order
 from indubio.errors import DataError, ShapeError
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
@@ -14,7 +15,6 @@ from indubio.texts import english
 
 NOT_CALIBRATED = english("no p-value: nothing was calibrated for group {group}")
 LEVEL = 0.05  # for which the bound is told in numbers
-FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,14 +127,8 @@ class Reference:
         if len(nll) != len(self.part):
             raise ShapeError(f"there are {len(self.part)} draws, got the scores of {len(nll)}.")
         with np.errstate(over="ignore"):
-            if nll.shape[1] <= FEW:
-                each = nll.astype(np.float64, copy=False)
-                means = np.array([np.add.accumulate(each[draws], axis=0)[-1] for draws in self._draws_of_part])
-            else:
-                means = np.zeros((len(self.scores), nll.shape[1]))
-                for place, draw in zip(self.part, nll, strict=True):
-                    means[place] += draw
-            return np.asarray(means / self._counts_of_part)
+            sums = [sum_in_order(nll[draws].astype(np.float64, copy=False)) for draws in self._draws_of_part]
+            return np.asarray(np.array(sums) / self._counts_of_part)
 
     def below(self, part_nll: Float[np.ndarray, "parts examples"]) -> Int[np.ndarray, " examples"]:
         """How many calibration examples score at most as high, or tie; of all groups."""

@@ -114,8 +114,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
 
 
 def _scaled(graph: "Graph", scaling: FittedScaling, rows: str, kind: int) -> str:
-    start, step, (low, high) = scaling.terms
-    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(start)), graph.constant(step))
+    low, high = scaling.bounds
+    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(scaling.start)), graph.constant(scaling.step))
     bounded = graph.add("Min", graph.add("Max", unit, graph.constant(low)), graph.constant(high))
     return graph.cast(bounded, kind)
 
