@@ -1,6 +1,7 @@
 """Put what was run into the tables of docs/reproduction.md: `python -m docs.make_reproduction`.
 
-It trains nothing: the judgements of all cells are in experiments/results. `indubio reproduce` makes them.
+It trains nothing: it reads the judgements of all cells, cells-*.jsonl, from experiments/results. `indubio reproduce`
+makes them, and Git does not keep them.
 """
 
 import re
@@ -115,6 +116,8 @@ def fill(page: Path, name: str, made: str) -> None:
 
 
 if __name__ == "__main__":
+    if not any(RESULTS.glob("cells-*.jsonl")):
+        raise SystemExit(f"{RESULTS} has no cells-*.jsonl: `indubio reproduce` makes them.")
     fill(PAGE, "summary", summary())
     fill(PAGE, "claims", claims_held())
     fill(ROOT / "docs/posteriors.md", "posteriors", posteriors())

@@ -215,7 +215,9 @@ def test_a_stream_is_scaled_as_rows_in_memory_are(scaling, tmp_path):
     in_memory = quick(**settings).fit(rows)
     ours, theirs = (detector.intake_.scaling for detector in (streamed, in_memory))
     # The sample that quantiles come from holds all of so few rows.
-    for one, other in zip((ours.smallest, ours.start, ours.step), (theirs.smallest, theirs.start, theirs.step), strict=True):
+    for one, other in zip(
+        (ours.smallest, ours.start, ours.step), (theirs.smallest, theirs.start, theirs.step), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 

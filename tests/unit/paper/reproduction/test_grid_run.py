@@ -94,7 +94,10 @@ def test_a_quick_grid_is_small():
 
 @pytest.mark.parametrize("model", ["BAE-Ensemble", "BAE-BBB", "BAE-SGHMC"])
 def test_what_was_run_before_keeps_its_fingerprint_when_settings_are_added(model):
-    with (Path(__file__).parents[4] / "experiments/results/cells-odds-authors.jsonl").open() as file:
+    results = Path(__file__).parents[4] / "experiments/results/cells-odds-authors.jsonl"
+    if not results.exists():
+        pytest.skip("needs the results of a whole run in experiments/results, which Git does not keep")
+    with results.open() as file:
         kept = next(row for row in map(json.loads, file) if row["cell"]["model"] == model)
     assert Cell(**kept["cell"]).fingerprint() == kept["fingerprint"]
 

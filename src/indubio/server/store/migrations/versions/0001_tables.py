@@ -1,4 +1,4 @@
-"""Makes the first tables: all but those that later migrations add."""
+"""Makes the tables."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -57,6 +57,7 @@ def upgrade() -> None:
         sa.Column("exceed", sa.Float(53), nullable=False),
         sa.Column("var_nll", sa.Float(53), nullable=False),
         sa.Column("nll", sa.Float(53), nullable=False),
+        sa.Column("novelty", sa.Float(53)),
         sa.Column("p_value", sa.Float(53)),
         sa.Column("notes", sa.Text, nullable=False),
         sa.Column("input", sa.LargeBinary, nullable=False),
@@ -67,6 +68,7 @@ def upgrade() -> None:
         sa.Index("cases_by_age", "status", "at"),
         sa.Index("cases_by_uncertainty", "status", "total"),
         sa.Index("cases_by_machine", "machine", "at"),
+        sa.Index("cases_by_budget", "verdict", "overflow", "at"),
     )
     op.create_table(
         "reviews",
@@ -94,11 +96,25 @@ def upgrade() -> None:
         sa.Column("hash", sa.String(64), nullable=False, unique=True),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("revoked", sa.BigInteger),
+        sa.Column("sites", sa.Text),
+    )
+    op.create_table(
+        "people",
+        sa.Column("id", NUMBER, primary_key=True),
+        sa.Column("name", sa.String(200), nullable=False, unique=True),
+        sa.Column("issuer", sa.Text, nullable=False),
+        sa.Column("subject", sa.Text, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "sessions",
         sa.Column("hash", sa.String(64), primary_key=True),
-        sa.Column("key_id", NUMBER, sa.ForeignKey("keys.id"), nullable=False),
+        sa.Column("key_id", NUMBER, sa.ForeignKey("keys.id")),
+        sa.Column("person_id", NUMBER, sa.ForeignKey("people.id")),
+        sa.Column("provider", sa.String(64)),
+        sa.Column("role", sa.String(10)),
+        sa.Column("sites", sa.Text),
+        sa.Column("id_token", sa.Text),
         sa.Column("until", sa.BigInteger, nullable=False),
     )
     op.create_table(
@@ -130,6 +146,42 @@ def upgrade() -> None:
         sa.Column("of", sa.Integer, nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Index("alarm_events_by_machine", "machine", "at"),
+    )
+    op.create_table(
+        "alarm_windows",
+        sa.Column("machine", sa.String(200), primary_key=True),
+        sa.Column("verdicts", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "drift_states",
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "live_machines",
+        sa.Column("model", sa.String(200), primary_key=True),
+        sa.Column("machine", sa.String(200), primary_key=True),
+        sa.Column("until", sa.BigInteger, nullable=False),
+        sa.Column("alarm", sa.Text),
+    )
+    op.create_table(
+        "outbox",
+        sa.Column("id", NUMBER, primary_key=True),
+        sa.Column("event", sa.String(32), nullable=False),
+        sa.Column("channel", sa.String(10), nullable=False),
+        sa.Column("model", sa.String(200), nullable=False),
+        sa.Column("kind", sa.String(20), nullable=False),
+        sa.Column("machine", sa.String(200), nullable=False),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("attempts", sa.Integer, nullable=False),
+        sa.Column("due", sa.BigInteger, nullable=False),
+        sa.Column("dead", sa.Boolean, nullable=False),
+        sa.Column("error", sa.Text, nullable=False),
+        sa.UniqueConstraint("event", "channel"),
+        sa.Index("outbox_by_due", "channel", "model", "dead", "due"),
     )
     op.create_table(
         "audit",
