@@ -16,10 +16,9 @@ def inspect(
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
     from indubio.io.json_text import json_text
-    from indubio.storage import load, read_manifest
+    from indubio.storage import read_model
 
-    manifest = read_manifest(model)
-    detector = load(model)  # refuses what is damaged
+    manifest, detector = read_model(model)  # refuses what is damaged
     if as_json:
         import dataclasses
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Shaped, jaxtyped
 
 from indubio.configuration import detector_to_plain, parameters_from_plain
 from indubio.conformal import Reference
-from indubio.detector import Detector
+from indubio.detector import Detector, DetectorSettings
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.kept_rows import KeptRows
@@ -169,8 +169,8 @@ def _plain_settings(explicit: Detector) -> dict[str, Any]:
 
 def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     """Refuse draws that these settings would not give back."""
-    rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
+    rebuilt_one = _autoencoder(chosen, draws.autoencoder.network.input_shape, explicit.device)
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
     if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
         same = same and rebuilt_one.network == draws.autoencoder.network
@@ -182,11 +182,10 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     check_arrays(stored.weights, expected_shapes(rebuilt_one, Layout.of(draws)))
 
 
-def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
-    chosen = detector.settings_in_use()
+def _autoencoder(chosen: DetectorSettings, input_shape: tuple[int, ...], device: str) -> Autoencoder:
     if chosen.architecture is None:
         raise ModelFileError("the settings do not say which network the weights belong to.")
-    return autoencoder_of(chosen.posterior, chosen.architecture, chosen.likelihood, input_shape, detector.device)
+    return autoencoder_of(chosen.posterior, chosen.architecture, chosen.likelihood, input_shape, device)
 
 
 def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> Detector:
@@ -200,10 +199,11 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
     detector = Detector(**parameters_from_plain(settings | ({} if device is None else {"device": device})))
     detector = detector if own is None else detector.set_params(architecture=own)
-    attributes = _attributes(stored)
+    chosen, attributes = detector.settings_in_use(), _attributes(stored)
     layout = Layout.from_plain(stored.draws)
-    _check(detector, attributes, layout)
-    autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
+    _check(detector, chosen, attributes, layout)
+    values = _value_shape(attributes["input_shape_"], attributes["intake_"].spectra)
+    autoencoder = _autoencoder(chosen, values, detector.device)
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
@@ -212,11 +212,11 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         mixing=attributes["mixing_"],
         facts=attributes["facts_"],
     )
-    return detector.of_chain(_chain(detector, attributes, draws))
+    return detector.of_chain(_chain(detector, chosen, attributes, draws))
 
 
-def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
-    rule, names = detector.settings_in_use().referral, known["feature_names_in_"]
+def _chain(detector: Detector, chosen: DetectorSettings, known: dict[str, Any], draws: Draws) -> Chain:
+    rule, names = chosen.referral, known["feature_names_in_"]
     return Chain(
         inputs=Inputs(
             schema=known["schema_"],
@@ -238,7 +238,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
             n_reference=known["n_reference_"],
             by_group=known["group_conversions_"],
             correction=known["correction_"],
-            false_alarms=detector.false_alarms,
+            false_alarms=chosen.false_alarms,
         ),
         decider=Decider(
             rule=rule,
@@ -282,13 +282,13 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     return attributes
 
 
-def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
+def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
-    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
+    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], chosen.posterior
     reference: Reference = attributes["reference_"]
     spectra: FittedSpectra | None = intake.spectra
     values = _value_shape(shape, spectra)
-    together, parts = detector.settings_in_use().draw_score, attributes["score_parts_"]
+    together, parts = chosen.draw_score, attributes["score_parts_"]
     scores = layout.count if parts is None else len(parts)
     rules = {
         "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
@@ -306,7 +306,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         == (intake.missing == "error"),
         "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
         == (intake.scaling.unit is None)
-        == isinstance(detector.settings_in_use().scaling, MinMax),
+        == isinstance(chosen.scaling, MinMax),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
         "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),
