@@ -93,7 +93,7 @@ class Database:
             return function(connection)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the database."""
         self._engine.dispose()
 
     @cached_property

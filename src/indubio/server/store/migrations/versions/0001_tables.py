@@ -1,4 +1,4 @@
-"""Makes the tables."""
+"""Makes the tables, and the beginning of the audit trail."""
 
 import sqlalchemy as sa
 from alembic import op
