@@ -23,7 +23,7 @@ def _fault(path: str, sha256: object) -> str | None:
 
     try:
         folder = Path(path)
-        found = read_stored(folder)[0].checksum
+        checksum = read_stored(folder)[0].checksum
     except (ModelFileError, OSError, ValueError) as error:
         return str(error)
-    return None if found == sha256 else f"{folder} holds another model now."
+    return None if checksum == sha256 else f"{folder} holds another model now."
