@@ -112,8 +112,10 @@ def said_of_runs(summaries: Sequence[CellSummary]) -> str:
             few, most = min(counts), max(counts)
             seeds.append(f"{title} {most}" if few == most else f"{title} {few} to {most}")
     missing = gaps(one for experiment in EXPERIMENTS for one in of(summaries, experiment))
-    failed = f" Did not train, and are left out: {'; '.join(missing)}." if missing else " Every cell that was run trained."
-    return f"Seeds of a task and model so far, of ten: {', '.join(seeds)}.{failed}\n"
+    trained = (
+        f"Did not train, and are left out: {'; '.join(missing)}." if missing else "Every cell that was run trained."
+    )
+    return f"Seeds of a task and model so far, of ten: {', '.join(seeds)}. {trained}\n"
 
 
 def claims_table(summaries: Sequence[CellSummary]) -> str:
