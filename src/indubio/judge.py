@@ -23,7 +23,7 @@ from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
-from indubio.storage import load, read_manifest
+from indubio.storage import read_model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,9 +47,9 @@ class Judge:
             sha256: checksum of the manifest that it must have; None takes any.
         """
         folder = Path(path)
-        digest = read_manifest(folder).checksum
-        check_pinned(digest, sha256, str(folder))
-        return cls(detector=load(folder), digest=digest)
+        manifest, detector = read_model(folder)
+        check_pinned(manifest.checksum, sha256, str(folder))
+        return cls(detector=detector, digest=manifest.checksum)
 
     @property
     def known_reading(self) -> Reading | None:
