@@ -169,7 +169,7 @@ class Inputs:
     def calibrated(
         self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
     ) -> "Inputs":
-        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
+        """These inputs, with what is known after calibration: too few examples, or too many called anomalies.
 
         Args:
             called: which of its own reference examples the detector calls anomalies.
