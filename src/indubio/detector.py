@@ -31,7 +31,7 @@ from indubio.inputs.spectra import chosen_spectra
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
-from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
@@ -513,9 +513,9 @@ class Detector(ChainEstimator):
         drift: DriftReference,
         familiarity: Familiarity | None,
         n_training: int,
-    ) -> FittedChain:
+    ) -> Chain:
         settings = self.settings_in_use()
-        return FittedChain.fit(
+        return Chain.fit(
             inputs,
             scorer,
             nll,
