@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, Training
-from indubio.engine import Chain, Corruption, PointWeights, Variational, engine_for, stream, streams
+from indubio.engine import Corruption, PointWeights, Variational, WeightChain, engine_for, stream, streams
 from indubio.engine.coalition_engine import SAMPLING, TRAINING, CoalitionEngine
 from indubio.explain import contributions
 from indubio.networks import Autoencoder, GaussianLikelihood, Likelihood, StudentLikelihood
@@ -99,7 +99,7 @@ def test_networks_are_trained_as_if_there_were_no_others(engine, objective, nois
 def test_chains_wander_as_if_there_were_no_others(engine):
     whole, alone = pair()
     rows, values, own = rows_of(), different_weights(whole, 1), stream(5, 0, 0)
-    chain = Chain(prior_scale=0.01, step_size=0.01, friction=0.1, spread=0.01)
+    chain = WeightChain(prior_scale=0.01, step_size=0.01, friction=0.1, spread=0.01)
     order = np.random.default_rng(1).permutation(ROWS)[None]
     sampler = CoalitionEngine(whole, ENGINES[engine]).sampler(chain, values, own, batch=BATCH)
     losses, last = [], sampler.steps(rows, order)

@@ -5,11 +5,10 @@ devices than the CPU and where there is no core.
 """
 
 from indubio.engine.engine import DrawScorer, Engine, Sampler, Trainer, engine_for, require_device
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, PointWeights, Variational, WeightChain
 from indubio.engine.random import Stream, stream, streams
 
 __all__ = [
-    "Chain",
     "Corruption",
     "DrawScorer",
     "Engine",
@@ -18,6 +17,7 @@ __all__ = [
     "Stream",
     "Trainer",
     "Variational",
+    "WeightChain",
     "engine_for",
     "require_device",
     "stream",
