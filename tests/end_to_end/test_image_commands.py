@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     zeros, others = digits.images[digits.target == 0], digits.images[digits.target != 0]
     saved(folder / "good", zeros[:120])
     saved(folder / "new", np.concatenate([zeros[120:140], others[:20]]))
-    told = run("fit", folder / "good", "-o", folder / "model", "--draws", "3", "--json")
+    told = run("fit", folder / "good", "-o", folder / "model", "--set", "posterior.draws=3", "--json")
     assert json.loads(told.stdout)["shape"] == [8, 8, 1]
     return folder
 
@@ -39,7 +39,7 @@ def test_verdicts_carry_the_names_of_the_files(folder):
 
 
 def test_a_network_for_images_by_commands(folder):
-    chosen = ("--posterior", "mc_dropout", "--draws", "5", "--epochs", "3")
+    chosen = ("--set", "posterior=mc_dropout", "--set", "posterior.draws=5", "--set", "training.epochs=3")
     told = run("fit", folder / "good", "-o", folder / "dropout", *chosen)
     assert "Fitted 5 draws on 120 images of 8 x 8 x 1 values" in told.stdout
     manifest = json.loads(run("inspect", folder / "dropout", "--json").stdout)
@@ -52,7 +52,7 @@ def test_a_network_for_images_by_commands(folder):
 
 
 def test_a_size_is_kept_with_the_model_and_new_images_are_resized_alike(folder, tmp_path):
-    run("fit", folder / "good", "-o", tmp_path / "model", "--draws", "3", "--size", "6x7", "--colour", "rgb")
+    run("fit", folder / "good", "-o", tmp_path / "model", "--set", "posterior.draws=3", "--size", "6x7", "--colour", "rgb")
     manifest = json.loads(run("inspect", tmp_path / "model", "--json").stdout)
     assert manifest["fitted"]["input_shape_"] == [6, 7, 3]
     run("assess", str(folder / "new" / "*.png"), "-m", tmp_path / "model", "-o", tmp_path / "found.csv")
@@ -70,9 +70,9 @@ def test_images_of_another_size_are_an_error_that_names_the_file(folder, tmp_pat
     [
         (("--size", "8"), "--size must be height x width in pixels, such as 64x64"),
         (("--colour", "blue"), "colour"),
-        (("--stream",), "images are held in memory"),
-        (("--id", "part", "--longest-gap", "3"), "--id, --longest-gap: for tables and recordings"),
-        (("--spectra",), "--spectra are of windows"),
+        (("--set", "stream=true",), "images are held in memory"),
+        (("--id", "part", "--set", "windowing.longest_gap=3"), "--id, --longest-gap: for tables and recordings"),
+        (("--set", "spectra=true",), "--spectra are of windows"),
     ],
 )
 def test_flags_that_make_no_sense_for_images_are_refused(folder, tmp_path, flags, message):

@@ -58,15 +58,15 @@ MISTAKES = [
     of("fit two.parquet -o out", "two.parquet"),
     of("fit either.csv -o out", "either.csv", '"a"', "--decimal ,", "--thousands ,"),
     of("fit marks.csv -o out --id serial", "marks.csv", '"a"', "--decimal"),
-    of("fit latin.csv -o out --encoding utf-8", "latin.csv", "--encoding cp1252"),
+    of("fit latin.csv -o out --set file.encoding=utf-8", "latin.csv", "--encoding cp1252"),
     of("fit units.csv -o out", "units.csv", "line 2", '"bar"', "--units-lines 1", "--skip-lines 1"),
     of("fit units.csv -o out --window 8 --time time", "units.csv", "line 2", '"bar"', "--units-lines 1"),
     of("fit einheiten.csv -o out --id time", "einheiten.csv", "line 2", '"l/min"', "--units-lines 1"),
     of("assess units.csv -m model -o out.csv", "units.csv", "line 2", '"bar"', "--units-lines 1"),
     of("fit logger.csv -o out", "logger.csv", "line 2", "line 3 is the header", "--skip-lines 2"),
-    of("fit good.csv -o out --separator x", "--separator", "'x'"),
-    of("fit good.csv -o out --decimal x", "--decimal", "'x'"),
-    of("fit good.csv -o out --decimal , --thousands ,", "--decimal", "--thousands"),
+    of("fit good.csv -o out --set file.separator=x", "--set", "file.separator='x'"),
+    of("fit good.csv -o out --set file.decimal=x", "--set", "file.decimal='x'"),
+    of("fit good.csv -o out --set file.decimal=, --set file.thousands=,", "--set", "file.decimal=--thousands"),
     # columns and labels
     of("fit good.csv -o out --columns a,colour", '"colour"', '"a", "b", "c"'),
     of("fit good.csv -o out --id serial", '"serial"', '"a", "b", "c"'),
@@ -76,14 +76,14 @@ MISTAKES = [
     of("fit half_labelled.csv -o out --label bad", "half_labelled.csv", "line 5", '"bad"'),
     of("fit good.csv -o out --categorical a --window 8", "--categorical", "--id"),
     # settings
-    of("fit good.csv -o out --posterior ensemble", "posterior", "anchored_ensemble"),
+    of("fit good.csv -o out --set posterior=ensemble", "posterior", "anchored_ensemble"),
     of("fit good.csv -o out --missing mean", "missing", "median"),
-    of("fit good.csv -o out --epochs many", "--epochs"),
-    of("fit good.csv -o out --epochs 5", "--epochs", "--posterior"),
-    of("fit good.csv -o out --draws 0", "--draws", code=USAGE),
+    of("fit good.csv -o out --set training.epochs=many", "--epochs"),
+    of("fit good.csv -o out --set training.epochs=5", "--set", "training.epochs=--posterior"),
+    of("fit good.csv -o out --set posterior.draws=0", "--draws", code=USAGE),
     of("fit good.csv -o out --trim lots", "--trim"),
-    of("fit good.csv -o out --refer 0.1 --costs 1 1 1", "--refer", "--costs"),
-    of("fit good.csv -o out --prevalence 0.1", "--prevalence", "--costs"),
+    of("fit good.csv -o out --set referral.share=0.1 --costs 1 1 1", "--set", "referral.share=--costs"),
+    of("fit good.csv -o out --set referral.prevalence=0.1", "--set", "referral.prevalence=--costs"),
     of("fit good.csv -o out --widow 8", "--widow", "--window", code=USAGE),
     of("fit good.csv -o out --size 8x8", "--size", "good.csv"),
     of("fit good.csv -o out --config nowhere.toml", "nowhere.toml"),
@@ -93,7 +93,7 @@ MISTAKES = [
     # recordings
     of("fit recording.csv -o out --window 500 --time time", "500", "--window"),
     of("fit recording.csv -o out --window 8 --time clock", '"clock"', '"time"'),
-    of("fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "--sort", "--group"),
+    of("fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "--set", "layout.ordered=false", "--group"),
     of("fit machines.csv -o out --window 8 --time time", "machines.csv", '"machine"', "--group machine"),
     of(
         "fit blocks.csv -o out --window 8 --time time",
@@ -103,14 +103,14 @@ MISTAKES = [
     ),
     of("fit american.csv -o out --window 8 --time time", "american.csv", "line 2", "--time-format"),
     of("fit zones.csv -o out --window 8 --time time", "zones.csv", "line 42", "time zone"),
-    of("fit good.csv -o out --time-format %Y", "--time-format", "--window"),
+    of("fit good.csv -o out --set layout.time_format=%Y", "--set", "layout.time_format=--window"),
     of("fit recording.csv -o out --window 8 --group part", '"part"'),
     of("fit recording.csv -o out --window 8 --rate 10", "--rate", "--time"),
-    of("fit recording.csv -o out --window 8 --tag time --value x", "--time"),
+    of("fit recording.csv -o out --window 8 --set layout.tag=time --set layout.value=x", "--time"),
     of("fit recording.csv -o out --step 4", "--step", "--window"),
-    of("fit recording.csv -o out --rate 4 --gaps hold", "--rate", "--gaps", "--window"),
+    of("fit recording.csv -o out --rate 4 --set windowing.gaps=hold", "--rate", "--gaps", "--window"),
     of("fit holes.csv -o out --window 8 --time time", "holes.csv", "line 7", '"x"', "--gaps"),
-    of("fit recording.csv -o out --window 8 --gaps close", "gaps", "hold"),
+    of("fit recording.csv -o out --window 8 --set windowing.gaps=close", "gaps", "hold"),
     of("fit recording.csv -o out --window 8 --label time --id start", '"start"'),
     # models
     of("assess good.csv -m nowhere -o out.csv", "nowhere"),
@@ -217,7 +217,7 @@ def folder(tmp_path_factory) -> Path:
     holes = recording.copy()
     holes.loc[5, "x"] = np.nan
     holes.to_csv(folder / "holes.csv", index=False)
-    run("fit", folder / "good.csv", "-o", folder / "model", "--draws", "2")
+    run("fit", folder / "good.csv", "-o", folder / "model", "--set", "posterior.draws=2")
     run("assess", folder / "good.csv", "-m", folder / "model", "-o", folder / "assessed.csv")
     run("fit", folder / "recording.csv", "-o", folder / "windows", "--window", "8", "--time", "time", "--columns", "x")
     pd.read_csv(folder / "assessed.csv").assign(bad=0).to_csv(folder / "one_class.csv", index=False)
@@ -263,7 +263,7 @@ def test_units_that_are_told_of_once_are_known_to_the_model(folder, monkeypatch,
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "400")
     plain, model = ["--id", "time"] if not more else [], f"measured{len(more)}"
-    told = run("fit", "einheiten.csv", "-o", model, "--draws", "2", "--units-lines", "1", *plain, *more).stderr
+    told = run("fit", "einheiten.csv", "-o", model, "--set", "posterior.draws=2", "--set", "file.units_lines=1", *plain, *more).stderr
     assert "1 line below the header left out; --separator, --decimal and --units-lines to change" in told
     lines = Path("units.csv").read_text().splitlines()
     Path("bare.csv").write_text("\n".join([lines[0], *lines[2:]]) + "\n")
@@ -285,7 +285,7 @@ def test_columns_that_are_not_used_are_told_of(folder, monkeypatch):
     assert '"operator"' in told
     assert "--pass" in told
     pd.read_csv("recording.csv").assign(operator="Ann").drop(columns="start").to_csv("spoken.csv", index=False)
-    cut = ("--window", "8", "--time", "time", "--draws", "2")
+    cut = ("--window", "8", "--time", "time", "--set", "posterior.draws=2")
     told = run("fit", "spoken.csv", "-o", "told", *cut).stderr
     assert '"operator"' in told
     assert "--id" in told
@@ -309,7 +309,7 @@ def test_columns_that_are_not_used_are_told_of_once_by_a_search(folder, monkeypa
     common = ("spoken.csv", "--config", "cut.toml", "-o")
     told = next(line for line in run("fit", *common, "cut").stderr.splitlines() if "Not used" in line)
     tuned = run(
-        "tune", *common, "tuned.toml", "--trials", "1", "--draws", "1", "--epochs", "1", "--workers", "1"
+        "tune", *common, "tuned.toml", "--trials", "1", "--set", "posterior.draws=1", "--set", "training.epochs=1", "--workers", "1"
     ).stderr
     assert tuned.splitlines().count(told) == 1
 
@@ -333,15 +333,15 @@ def test_a_header_of_numbers_is_told_of(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "400")
     lines = Path("good.csv").read_text().splitlines(keepends=True)
     (tmp_path / "bare.csv").write_text("".join(lines[1:]))
-    told = run("fit", tmp_path / "bare.csv", "-o", tmp_path / "bare", "--draws", "2").stderr
+    told = run("fit", tmp_path / "bare.csv", "-o", tmp_path / "bare", "--set", "posterior.draws=2").stderr
     assert "bare.csv: the header holds numbers only" in told
     (tmp_path / "counted.csv").write_text("".join(["0,1,2\n", *lines[1:]]))
-    assert "header" not in run("fit", tmp_path / "counted.csv", "-o", tmp_path / "counted", "--draws", "2").stderr
+    assert "header" not in run("fit", tmp_path / "counted.csv", "-o", tmp_path / "counted", "--set", "posterior.draws=2").stderr
 
 
 def test_how_times_are_written_is_remembered(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
-    how = ["--window", "8", "--time", "time", "--time-format", "%m/%d/%Y %I:%M:%S %p"]
+    how = ["--window", "8", "--time", "time", "--set", "layout.time_format=%m/%d/%Y %I:%M:%S %p"]
     run("fit", "american.csv", "-o", tmp_path / "model", *how)
     run("assess", "american.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
     assert pd.read_csv(tmp_path / "out.csv")["start"][1].startswith("2026-03-29 00:00:08")
@@ -360,5 +360,5 @@ def test_windows_over_a_pause_are_told_of_with_the_flag(folder, monkeypatch, tmp
     assert "1 window goes on over a pause, the longest of 501 s" in told
     assert "--longest-gap: of `indubio fit`" in told
     assert pd.read_csv(tmp_path / "found.csv")["notes"].fillna("").str.contains("pause: 501 s").sum() == 1
-    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "cut", *how, "--longest-gap", "5").stdout
+    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "cut", *how, "--set", "windowing.longest_gap=5").stdout
     assert "windows begin anew after 1 pause" in told
