@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: texts demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
+.PHONY: texts demo test test-all check format sanitize figures detectors commands life house site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,9 @@ texts: $(READY)           ## gather what is to be translated, and compile the ca
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
+
+house: $(READY)           ## how much house there is: functions of whole commands, imports past doors, lines by room
+	$(BIN)/python docs/measure_house.py
 
 site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

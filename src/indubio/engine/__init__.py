@@ -5,19 +5,19 @@ devices than the CPU and where there is no core.
 """
 
 from indubio.engine.engine import DrawScorer, Engine, Sampler, Trainer, engine_for, require_device
-from indubio.engine.objectives import Corruption, PointWeights, Variational, WeightChain
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream, stream, streams
 
 __all__ = [
     "Corruption",
     "DrawScorer",
+    "Dynamics",
     "Engine",
     "PointWeights",
     "Sampler",
     "Stream",
     "Trainer",
     "Variational",
-    "WeightChain",
     "engine_for",
     "require_device",
     "stream",

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
-from indubio.engine.objectives import Corruption, PointWeights, Variational, WeightChain
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
@@ -112,7 +112,7 @@ class CompiledEngine:
 
     def sampler(
         self,
-        chain: WeightChain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -124,7 +124,7 @@ class CompiledEngine:
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "1 p"]:
         """Of the mean NLL of all rows: the first move of a chain without momentum and kicks."""
-        still = WeightChain(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
+        still = Dynamics(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
         sampler = self.sampler(still, values, stream(0, 0, 0), batch=len(rows))
         sampler.steps(rows, np.arange(len(rows))[None])
         return sampler.momentum
@@ -278,7 +278,7 @@ class CompiledSampler:
     def __init__(
         self,
         engine: CompiledEngine,
-        chain: WeightChain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.compiled import compiled_engine
-from indubio.engine.objectives import Corruption, PointWeights, Variational, WeightChain
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
@@ -50,7 +50,7 @@ class Sampler(Protocol):
         chain: settings of the next moves, which may be changed on the way; all but the code's KL.
     """
 
-    chain: WeightChain
+    chain: Dynamics
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch of the rows in this order; the last batch's mean NLL."""
@@ -112,7 +112,7 @@ class Engine(Protocol):
 
     def sampler(
         self,
-        chain: WeightChain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from indubio.engine.engine import Rows
-from indubio.engine.objectives import Corruption, PointWeights, Variational, WeightChain
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_losses import Loss, PointLoss, VariationalLoss
 from indubio.engine.torch_networks import StackedAutoencoder, nll_of_rows
@@ -62,7 +62,7 @@ class TorchEngine:
 
     def sampler(
         self,
-        chain: WeightChain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -168,7 +168,7 @@ class _TorchTrainer:
 
 class _TorchSampler:
     def __init__(
-        self, chain: WeightChain, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
+        self, chain: Dynamics, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
     ) -> None:
         self.chain, self._loss, self._stream = chain, loss, stream
         self._values = tensor_of(values, device).clone().requires_grad_()

@@ -1,4 +1,4 @@
-"""A chain on its way over the weights, leg after leg: what every method shares that moves weights by `WeightChain`."""
+"""A chain on its way over the weights, leg after leg: what every method shares that moves weights by `Chain`."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Stream, WeightChain, engine_for
+from indubio.engine import Dynamics, Stream, engine_for
 from indubio.training.loop import diverged, endless_orders
 from indubio.training.network_fits import FitContext
 
@@ -21,7 +21,7 @@ class Leg(NamedTuple):
     """
 
     moves: int
-    chain: WeightChain
+    chain: Dynamics
     kept: bool = True
 
 
