@@ -309,5 +309,6 @@ def test_the_command_fits_by_a_score(tmp_path):
     run("fit", tmp_path / "good.csv", "-o", tmp_path / "model", *flags, "--set", "anomaly_score=epistemic")
     assert load(tmp_path / "model").anomaly_score == "epistemic"
     run("assess", tmp_path / "good.csv", "--model", tmp_path / "model", "--out", tmp_path / "found.csv")
-    failed = run("fit", tmp_path / "good.csv", "-o", tmp_path / "no", *flags, "--set", "anomaly_score=aleatoric", code=1)
+    flags = (*flags, "--set", "anomaly_score=aleatoric")
+    failed = run("fit", tmp_path / "good.csv", "-o", tmp_path / "no", *flags, code=1)
     assert "per_example" in failed.stderr

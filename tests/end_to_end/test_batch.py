@@ -50,7 +50,7 @@ def cluster():
 
 def arguments(folder, out, *more):
     files = ("assess", str(folder / "in"), "--model", str(folder / "model"), "--out", str(folder / out))
-    return [*files, "--set", f"shard_rows={str(SHARD_ROWS)}", *map(str, more)]
+    return [*files, "--set", f"shard_rows={SHARD_ROWS}", *map(str, more)]
 
 
 def started(folder, out, *more):

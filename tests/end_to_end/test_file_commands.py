@@ -11,8 +11,8 @@ from tests.end_to_end.test_commands import run
 
 NAMES = ("teil", "druck", "größe", "kraft")
 WRITTEN = {
-    "semicolon.csv": "read with ';' and decimal comma; --separator and --decimal to change.",
-    "latin.csv": "read with encoding cp1252; --encoding to change.",
+    "semicolon.csv": "read with ';' and decimal comma; --set file.separator and --set file.decimal to change.",
+    "latin.csv": "read with encoding cp1252; --set file.encoding to change.",
     "excel.csv": "read with ';', decimal comma and encoding utf-16;",
     "packed.csv.gz": None,
     "sheet.xlsx": None,
@@ -114,7 +114,7 @@ def test_a_title_over_a_sheet_is_refused_with_the_flag_that_leaves_it_out(tmp_pa
     book.save(tmp_path / "titled.xlsx")
     arguments = ("fit", tmp_path / "titled.xlsx", "-o", tmp_path / "model", "--id", "teil")
     told = run(*arguments, code=1).stderr
-    assert told.strip().endswith("Pass --skip-lines 2.")
+    assert told.strip().endswith("Pass --set file.skip_lines=2.")
     run(*arguments, "--set", "file.skip_lines=2")
 
 

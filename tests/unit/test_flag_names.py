@@ -8,7 +8,7 @@ import pytest
 
 import indubio
 from indubio.cli.flag_names import SWITCHES, with_flags
-from indubio.cli.flags import flag_of
+from indubio.cli.flags import flag_of, settings_of
 
 SOURCE = Path(indubio.__file__).parent
 ELSEWHERE = ("server", "paper", "collections", "ensemble", "evaluation", "plots")  # not read from flags
@@ -44,6 +44,7 @@ def test_every_parameter_that_a_message_names_has_a_flag_or_a_reason_to_have_non
     assert len(named) > 50
     known = {switch.split("=")[0] for switch in SWITCHES} | NOT_REACHABLE
     commands = ("fit", "assess", "benchmark", "report")
+    known |= {name.rpartition(".")[2] for command in commands for name in settings_of(command)}
     unknown = [
         one for one in named if one[0] not in known and not any(flag_of(one[0], command) for command in commands)
     ]

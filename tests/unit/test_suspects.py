@@ -117,12 +117,13 @@ def test_by_commands_suspects_are_written_labelled_and_left_out(file, tmp_path):
     assert "first-suspects.csv" in said.replace("\n", "")
     assert len(pd.read_csv(path)) == 4
     labelled(path, {"0003": "1", "0040": "1", "0077": "1"})
-    run("fit", *common, "--out", tmp_path / "second", "--labelled", path, "--trim", "auto")
+    run("fit", *common, "--out", tmp_path / "second", "--labelled", path, "--set", "trimming=true")
     second = load(tmp_path / "second")
     assert second.n_training_ == 100
     assert second.trimming.share is None
-    run("fit", *common, "--out", tmp_path / "third", "--trim", "0.05")
+    run("fit", *common, "--out", tmp_path / "third", "--set", "trimming.share=0.05")
     assert load(tmp_path / "third").trimming.share == 0.05
-    assert "must be a share" in run("fit", *common, "--out", tmp_path / "no", "--trim", "some", code=1).stderr
+    some = run("fit", *common, "--out", tmp_path / "no", "--set", "trimming.share=some", code=1).stderr
+    assert "--set trimming.share" in some
     streamed = run("fit", *common, "--out", tmp_path / "no", "--labelled", path, "--set", "buffer=10", code=1).stderr
-    assert "--set", "stream=false" in streamed
+    assert "--set stream=false" in streamed

@@ -276,7 +276,17 @@ def test_the_command_streams_when_it_is_told_to(files, tmp_path):
     common = ("fit", files, "--set", "posterior.draws=2", "--json", "-o")
     told = [
         json.loads(run(*common, tmp_path / name, *flags).stdout)
-        for name, flags in (("small", ()), ("whole", ("--set", "stream=true",)), ("parts", ("--set", "buffer=500")))
+        for name, flags in (
+            ("small", ()),
+            (
+                "whole",
+                (
+                    "--set",
+                    "stream=true",
+                ),
+            ),
+            ("parts", ("--set", "buffer=500")),
+        )
     ]
     assert [one["streamed"] for one in told] == [False, False, True]
     assert told[0]["referral_threshold"] == told[1]["referral_threshold"]
