@@ -87,17 +87,18 @@ bench-cold: $(READY)      ## what a new user waits for, in a fresh environment, 
 bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processes and Dask, into docs/batch.md
 	$(BIN)/python -m benchmarks.batch --write
 
-bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
+bench-server: $(READY)    ## load on the server against a plain endpoint, into build/server_load.txt
 	$(BIN)/python -m benchmarks.serving
 
-bench-flood: $(READY)     ## what others wait for while one address floods the server, into docs/server_flood.txt
+bench-flood: $(READY)     ## what others wait for while one address floods the server, into build/server_flood.txt
 	$(BIN)/python -m benchmarks.flood
 
 quality: $(READY)         ## detectors compared on ODDS and ADBench, into docs/benchmark-results.md; goes on where it stopped
 	$(BIN)/indubio benchmark odds adbench --out build/quality --write docs/benchmark-results.md
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into docs/server_fuzz.txt
-	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into build/server_fuzz.txt
+	mkdir -p build
+	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=build/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:
 	rm -rf $(VENV) build dist $(NATIVE)/libindubio_core.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -199,7 +199,7 @@ class CoalitionScorer:
         return _mean([scorer.nll(own) for scorer, own in self._with_rows(rows)])
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, to the bit, and that of every value."""
+        """The scores of `nll`, to the bit, and the score of every value."""
         whole, apart = zip(*(scorer.nll_apart(own) for scorer, own in self._with_rows(rows)), strict=True)
         return _mean(whole), np.concatenate(apart, axis=-1)
 

@@ -157,7 +157,7 @@ class _InputNoise:
         self._factors = None if factors is None else np.ascontiguousarray(factors.ravel(), dtype)
 
     def put_into(self, job: TrainJob) -> None:
-        """Tell a job of it."""
+        """Write the scales and factors into a job of the core."""
         job.lowest, job.highest = self._scales
         job.factors = address(self._factors)
 
@@ -355,7 +355,7 @@ class CompiledScorer:
     def nll_apart(
         self, rows: Float[np.ndarray, "n ..."]
     ) -> tuple[Float[np.ndarray, "draws n"], Float[np.ndarray, "draws n ..."]]:
-        """The same, to the bit, and that of every value, from one pass."""
+        """The scores of `nll`, to the bit, and the score of every value, from one pass."""
         out, apart = self._room(rows), self._room(rows, *rows.shape[1:])
         self._score(rows, nll=out, apart=apart)
         return out, apart

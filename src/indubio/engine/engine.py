@@ -66,7 +66,7 @@ class DrawScorer(Protocol):
         """Negative log-likelihood of every row under every draw."""
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, and that of every value, from one pass."""
+        """The scores of `nll`, and the score of every value, from one pass."""
 
     def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
         """What every draw takes every row for."""

@@ -221,7 +221,7 @@ class _TorchScorer:
         return array_of(self._over_chunks(self._stacked.nll, rows, ()))
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, and that of every value."""
+        """The scores of `nll`, and the score of every value."""
         apart = self._over_chunks(self._stacked.nll_per_feature, rows, rows.shape[1:])
         return array_of(nll_of_rows(apart)), array_of(apart)
 

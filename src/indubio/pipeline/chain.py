@@ -257,7 +257,6 @@ class Chain:
             recent_probability=plain.scored(like_new).uncertainty.probability,
         )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
-        assert correction.prevalence is not None
         rule = self.decider.rule.at_prevalence(correction.prevalence)
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))

@@ -46,7 +46,7 @@ class ReadOnlyModels:
 
     @property
     def names(self) -> list[str]:
-        """The names of the models."""
+        """The names that the models are served by."""
         return list(self._models)
 
     def card(self, name: str) -> str:
