@@ -72,21 +72,15 @@ def test_images_of_another_size_are_an_error_that_names_the_file(folder, tmp_pat
         (("--set", "images.size=8"), "--set images.size must be a list"),
         (("--set", "images.colour=blue"), "--set images.colour"),
         (
-            (
-                "--set",
-                "stream=true",
-            ),
+            ("--set", "stream=true"),
             "images are held in memory",
         ),
         (
-            ("--id", "part", "--set", "windowing.longest_gap=3"),
-            "--id, --set windowing.longest_gap: for tables and recordings",
+            ("--id", "part", "--set", "file.decimal=,"),
+            "--id, --set file.decimal: for tables and recordings",
         ),
         (
-            (
-                "--set",
-                "spectra=true",
-            ),
+            ("--set", "spectra=true"),
             "spectra are of windows",
         ),
     ],
@@ -108,4 +102,4 @@ def test_a_report_of_a_folder_of_images(folder):
 
 def test_workers_do_not_take_images_and_say_so(folder, tmp_path):
     told = run("assess", folder / "new", "-m", folder / "model", "-o", tmp_path / "out", "--workers", "2", code=2)
-    assert "leave them out for images" in " ".join(told.stderr.replace("│", " ").split())
+    assert "leave --workers out for images" in " ".join(told.stderr.replace("│", " ").split())

@@ -121,10 +121,7 @@ def test_spectra_in_a_configuration(folder):
         ((), 4),
         (("--set", "spectra.bands=5"), 5),
         (
-            (
-                "--set",
-                "spectra=true",
-            ),
+            ("--set", "spectra=true"),
             4,
         ),
     ):

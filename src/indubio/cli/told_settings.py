@@ -59,6 +59,8 @@ def merged(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     """The first with the second put in: tables key by key, but a table of another kind as a whole."""
     out = dict(before)
     for name, value in changes.items():
+        if value is True and isinstance(out.get(name), Mapping):
+            continue  # it is asked for already, and with what
         if not isinstance(value, Mapping):
             out[name] = value
             continue
