@@ -20,6 +20,7 @@ from indubio.calibration import CALIBRATIONS, Calibration
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
+from indubio.fitting.defaults import DEFAULT_POSTERIOR, default_of
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
@@ -280,8 +281,7 @@ def _usual_kind(family: str, said: Mapping[str, Any]) -> str | None:
         return "long" if "tag" in said[family] else "wide"
     posterior = said.get("posterior")
     kind = posterior.get(KIND) if isinstance(posterior, Mapping) else posterior
-    of_posterior = Detector(posterior=POSTERIORS[kind]() if kind in POSTERIORS else None)
-    usual = of_posterior._default(family)
+    usual = default_of(family, POSTERIORS[kind]() if kind in POSTERIORS else DEFAULT_POSTERIOR)
     return None if usual is None else _KINDS.get(type(usual))
 
 

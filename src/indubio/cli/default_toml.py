@@ -10,6 +10,7 @@ import tomlkit
 from indubio.calibration import HoldOut
 from indubio.configuration import FAMILIES, PARAMETERS, Configuration, to_plain
 from indubio.detector import Detector
+from indubio.fitting.defaults import DEFAULTS
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import Roles, Spectra, Wide, Windowing
 from indubio.inputs.images import ImageFiles
@@ -90,7 +91,7 @@ def written_toml(config: Mapping[str, Any]) -> str:
 
 def _usual(settings: type[Settings]) -> dict[str, Any]:
     """The default of each setting; of a table that is chosen by other things, an example."""
-    stands_for = {name: Detector.DEFAULTS.get(name) for name in PARAMETERS} if _is_fit(settings) else {}
+    stands_for = {name: DEFAULTS.get(name) for name in PARAMETERS} if _is_fit(settings) else {}
     usual = {}
     for field in dataclasses.fields(settings):
         default = stands_for.get(field.name) or field.default
