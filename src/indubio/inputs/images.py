@@ -142,8 +142,8 @@ class ImageFiles(Settings):
                 if not self.resize:
                     raise DataError(
                         f"{path}: this image has {_size((kept.height, kept.width))} pixels, and {_size(self.size)} are "
-                        "wanted. Leave it out, or have all images resized when the model is fitted, by `images.size` and "
-                        "`images.resize`."
+                        "wanted. Leave it out, or have all images resized when the model is fitted, by `images.size` "
+                        "and `images.resize`."
                     )
                 kept = kept.convert("F") if kept.mode in DEEP else kept
                 kept = kept.resize(self.size[::-1], Resampling.BILINEAR)
