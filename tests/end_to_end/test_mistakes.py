@@ -79,7 +79,7 @@ MISTAKES = [
     of("fit good.csv -o out --set posterior=ensemble", "posterior", "anchored_ensemble"),
     of("fit good.csv -o out --missing mean", "missing", "median"),
     of("fit good.csv -o out --set training.epochs=many", "--set training.epochs"),
-    of("fit good.csv -o out --set training.epochs=5", "--set training", "anchored_ensemble"),
+    of("fit good.csv -o out --set training.epochs=5", "--set training", "is computed"),
     of("fit good.csv -o out --set posterior.draws=0", "--set posterior.draws", "at least 1"),
     of("fit good.csv -o out --set trimming.share=lots", "--set trimming.share"),
     of("fit good.csv -o out --set trimming.shar=0.1", "trimming.share", "indubio config"),
