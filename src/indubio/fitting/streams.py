@@ -176,7 +176,7 @@ class StreamSurvey:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features."""
+        """The names of the features, in their order."""
         return self.schema.encoded_names
 
     @property
