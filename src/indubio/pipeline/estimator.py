@@ -10,10 +10,10 @@ A fitted detector is never changed: `refer_by`, `learn` and `update` give a new 
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -32,23 +32,16 @@ from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
-from indubio.pipeline.scalars import Scalars
+from indubio.pipeline.scalars import ChainSettings
 from indubio.pipeline.scorer import scores_of
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
-from indubio.settings import Fraction, Settings
 from indubio.uncertainty import Uncertainty, disagreement
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChainSettings(Settings):
-    """What every detector is set to, the defaults put in, and checked."""
-
-    conversion: Conversion
-    referral: Referral
-    false_alarms: Fraction
+SettingsT = TypeVar("SettingsT", bound=ChainSettings)
 
 
 class _Parameters(Protocol):
@@ -58,20 +51,7 @@ class _Parameters(Protocol):
 class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     """Base of the detectors.
 
-    A subclass takes the parameters below among its own. Its `fit` makes a chain and hands it to `_keep`.
-
-    Args:
-        conversion: from scores to probabilities.
-        referral: which verdicts go to a person.
-        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
-            too, and refers every such example with the reason `bad_input`.
-        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
-        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
-        anomaly_threshold: an anomaly has at least this mean probability.
-        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
-            of their own; None judges all by the same.
-        range_margin: refer examples with a value further outside its training range than this many ranges.
-        novelty_limit: refer examples whose novelty is above this.
+    A subclass takes the parameters of `ChainSettings` among its own. Its `fit` makes a chain and hands it to `_keep`.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
@@ -123,7 +103,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         *,
         test: DriftTest | None = None,
         known_anomalies: Bool[np.ndarray, " examples"] | None = None,
-    ) -> DriftMonitor | None:
+    ) -> DriftMonitor:
         """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
 
         Args:
@@ -132,9 +112,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             monitor: the one from before; None starts a new one.
             test: how strict a new one is.
             known_anomalies: which examples are counted but not tested, where labels are known; None tests all.
-
-        Returns:
-            None for a model that was saved before references were kept.
         """
         return self.fitted_chain.monitored(X, p_value, monitor, test, known_anomalies)
 
@@ -215,11 +192,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
         return copy.copy(self)._keep(chain)
 
-    def ready(self) -> Self:
-        """This detector, after making what its first example would have to wait for."""
-        self._in_use().ready()
-        return self
-
     @property
     def decision_threshold(self) -> float:
         """The mean probability from which on an example is an anomaly: `anomaly_threshold`, unless costs decide it."""
@@ -248,7 +220,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def input_shape_(self) -> tuple[int, ...]:
-        """Shape of one example."""
+        """The shape of one example, without the axis of the examples."""
         return self.fitted_chain.inputs.input_shape
 
     @property
@@ -281,7 +253,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def group_conversions_(self) -> GroupConversions | None:
-        """The same of each group that has enough; None without `smallest_group`."""
+        """The CDFs of each group that has enough examples; None without `smallest_group`."""
         return self.fitted_chain.calibrated.by_group
 
     @property
@@ -290,8 +262,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.calibrated.correction
 
     @property
-    def reference_(self) -> Reference | None:
-        """Mean scores of the reference examples, which p-values come from; None for models saved without."""
+    def reference_(self) -> Reference:
+        """Mean scores of the reference examples, which p-values come from."""
         return self.fitted_chain.calibrated.reference
 
     @property
@@ -311,7 +283,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
-        """Mean score of every training example by the draws that have not seen it: `fitting.unseen_scores`.
+        """Mean score of every training example by the draws that have not seen it.
 
         None for a model that was loaded. With `TrainScores` every draw has seen all of them, and scores them too low.
         """
@@ -323,8 +295,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.good
 
     @property
-    def drift_reference_(self) -> DriftReference | None:
-        """The distributions of the training data; None for models that were saved before they were kept."""
+    def drift_reference_(self) -> DriftReference:
+        """The distributions of the training data."""
         return self.fitted_chain.drift_reference
 
     @property
@@ -358,7 +330,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return tags
 
     def _keep(self, chain: Chain) -> Self:
-        """This detector, fitted."""
+        """Take a fitted chain; this detector is fitted then."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
         return self
@@ -402,16 +374,10 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         rate = next(given)
         return found | {"conversion": conversion.at_rate(rate), "false_alarms": rate}
 
-    def _check_scalars(self) -> None:
-        Scalars(
-            missing=self.missing,
-            unseen=self.unseen,
-            false_alarms=self.false_alarms,
-            anomaly_threshold=self.anomaly_threshold,
-            range_margin=self.range_margin,
-            novelty_limit=self.novelty_limit,
-            smallest_group=self.smallest_group,
-        )
+    def _settings(self, kind: type[SettingsT]) -> SettingsT:
+        """The parameters as one object, with the defaults put in."""
+        given = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return kind(**given | self._with_defaults())
 
 
 @cache

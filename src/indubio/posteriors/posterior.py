@@ -26,6 +26,7 @@ class Posterior(Settings, ABC):
 
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
+    masks: ClassVar[bool] = False  # whether a draw is a mask over units
     TRAINED: ClassVar[bool] = True  # by epochs, as `Training` says
     CHAINS: ClassVar[bool] = False  # whether its draws are places of chains, which may not have mixed
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one
@@ -41,7 +42,7 @@ class Posterior(Settings, ABC):
         """How many draws a fit gives, M."""
 
     def with_count(self, draws: int) -> Self:
-        """The same posterior with another number of draws."""
+        """This posterior with another number of draws."""
         return self if draws == self.count or self.COUNT is None else self.replaced(**{self.COUNT: draws})
 
     def architecture_for(self, input_shape: Shape, rows: int) -> Architecture:
@@ -107,7 +108,7 @@ class TrainedPosterior(Posterior, ABC):
     prior_scale: NotNegative | Literal["auto"] = PRIOR_SCALE
 
     def prior_scale_for(self, context: FitContext) -> float:
-        """Lambda, for these rows."""
+        """The pull towards the prior, lambda, for these rows."""
         if self.prior_scale != "auto":
             return self.prior_scale
         return prior_scale_at(context, temperature_without_prior(context))
@@ -118,7 +119,7 @@ class SeparateDraws(Posterior, ABC):
     """A posterior each of whose draws is fitted by itself, so that several workers can share them."""
 
     def draws_of(self, context: FitContext) -> Draws:
-        """Fit all draws."""
+        """Fit all draws, with all rows."""
         return self.some_draws(context, range(self.count))
 
     @abstractmethod

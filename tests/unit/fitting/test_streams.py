@@ -14,11 +14,12 @@ from scipy import stats
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
 from indubio.errors import ConfigError, DataError, DataWarning
-from indubio.fitting.streams import REFERENCE, ScaledRows, Split, survey
-from indubio.inputs import Roles, Table, Wide, Windowing, read_table
+from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
+from indubio.inputs import MinMax, Robust, Roles, Table, Wide, Windowing, ZScore, read_table
 from indubio.inputs.example_streams import drawn
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import EarlyStopping
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
@@ -86,14 +87,8 @@ def test_the_numbers_of_places_are_uniform_and_independent_of_each_other():
 
 
 def streamed_rows(files: Path, buffer: int, calibration=None) -> ScaledRows:
-    stream, detector = ExampleStream(files, buffer=buffer), Detector()
-    outline = stream.outline
-    split = Split.of(calibration or TrainScores(), stream, outline.examples, 0)
-    scaling = detector.settings_in_use().scaling
-    known = survey(
-        stream, outline, split, scaling=scaling, missing="error", unseen="refer", margin=None, report=lambda _: None
-    )
-    return ScaledRows(known, 0)
+    settings = Detector(calibration=calibration or TrainScores()).settings_in_use()
+    return StreamedData.of(settings, ExampleStream(files, buffer=buffer), 1, "Detector", lambda _: None).rows
 
 
 def test_stretches_are_whole_batches_and_hold_every_training_row_once(files):
@@ -147,6 +142,26 @@ def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
         assert np.array_equal(streamed.weights[name], weight)
 
 
+@pytest.mark.parametrize("scaling", [MinMax(), ZScore(), Robust()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("missing", ["error", "median"])
+def test_a_stream_is_prepared_as_the_same_rows_in_memory_are(scaling, missing, tmp_path):
+    """Of so few examples the sample is all of them."""
+    table = made(900)
+    if missing == "median":
+        table = table.set_column(1, "b", [np.where(np.arange(900) % 7, table["b"].to_numpy(), np.nan)])
+    files = written(tmp_path / "parts", table)
+    settings = Detector(calibration=TrainScores(), scaling=scaling, missing=missing).settings_in_use()
+    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).inputs
+    examples = TrainingExamples.of(read_table(files), "Detector")
+    survey = examples.survey(np.arange(900))
+    in_memory = Inputs.fit(survey, settings.intake_for(examples.shape), "Detector")
+    rows = Table(features=made(50, seed=1))
+    np.testing.assert_allclose(streamed.prepared(rows).values, in_memory.prepared(rows).values, rtol=1e-6, atol=1e-6)
+    assert [one.kind for one in streamed.findings] == [one.kind for one in in_memory.findings]
+    if missing == "median":
+        np.testing.assert_array_equal(streamed.intake.medians, in_memory.intake.medians)
+
+
 def test_a_small_buffer_gives_a_model_as_good(files):
     training = Training(epochs=20, batch_size=64)
     in_memory = small(training=training).fit(read_table(files))
@@ -163,7 +178,7 @@ def test_a_small_buffer_gives_a_model_as_good(files):
 
 def test_no_row_that_calibrates_or_stops_is_trained_on(files):
     for calibration in (HoldOut(), HoldOut(rows="last", share=0.1)):
-        split = streamed_rows(files, 500, calibration).held_out(0.2)[0]._surveyed.split
+        split = streamed_rows(files, 500, calibration).held_out(0.2)[0].split
         places = np.concatenate([block.places for block in ExampleStream(files).blocks()])
         trained, stops, reference = (of(places) for of in (split.is_trained, split.is_stopping, split.is_reference))
         assert not (trained & reference).any()
@@ -273,10 +288,20 @@ def test_what_a_stream_cannot_do_is_refused(files):
 
 
 def test_the_command_streams_when_it_is_told_to(files, tmp_path):
-    common = ("fit", files, "--draws", 2, "--json", "-o")
+    common = ("fit", files, "--set", "posterior.draws=2", "--json", "-o")
     told = [
         json.loads(run(*common, tmp_path / name, *flags).stdout)
-        for name, flags in (("small", ()), ("whole", ("--stream",)), ("parts", ("--buffer", 500)))
+        for name, flags in (
+            ("small", ()),
+            (
+                "whole",
+                (
+                    "--set",
+                    "stream=true",
+                ),
+            ),
+            ("parts", ("--set", "buffer=500")),
+        )
     ]
     assert [one["streamed"] for one in told] == [False, False, True]
     assert told[0]["referral_threshold"] == told[1]["referral_threshold"]
