@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-OTHERS = {"server", "paper", "benchmark", "collections", "grids", "tuning", "cli"}  # rooms that are not the library
 SECONDS = 600  # of one core, for the tests of one change
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -104,9 +103,9 @@ def _others(node: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
 
 def library(root: Path) -> list[Path]:
     """Files of the library."""
-    (package,) = [*root.glob("packages/indubio/src/indubio"), *root.glob("packages/indubio/src/indubio")]
+    package = root / "packages/indubio/src/indubio"
     files = (file for file in sorted(package.rglob("*.py")) if file.name != "__init__.py")
-    return [file for file in files if file.relative_to(package).parts[0] not in OTHERS and "native" not in file.parts]
+    return [file for file in files if file.relative_to(package).parts[0] != "cli" and "native" not in file.parts]
 
 
 # ----- what tries it
@@ -157,7 +156,7 @@ class Copy:
                 if (root / name).is_file():
                     (folder / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(root / name, folder / name)
-        self._sources = ":".join(str(source) for source in [folder / "src", *folder.glob("packages/*/src")])
+        self._sources = ":".join(str(source) for source in folder.glob("packages/*/src"))
         self._flaky = dict[str, bool]()
 
     def tried(self, mutation: Mutation) -> tuple[str, str]:

@@ -13,15 +13,21 @@ from indubio.storage.model_manifest import data_name
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(40, 1)) + 0.3 * RNG.normal(size=(40, 3))
-TINY: dict[str, Any] = {
+TRAINED: dict[str, Any] = {
     "posterior": AnchoredEnsemble(members=2),
     "architecture": Dense(widths=(4,)),
     "training": Training(epochs=2),
 }
 
 
-def tiny(**settings) -> Detector:
-    return Detector(**(TINY | settings)).fit(ROWS)
+def fitted(**settings) -> Detector:
+    """The default, or with these settings."""
+    return Detector(**settings).fit(ROWS)
+
+
+def trained(**settings) -> Detector:
+    """A small network, trained for a moment, for what only such a model has: an architecture, epochs, masks."""
+    return fitted(**TRAINED | settings)
 
 
 def assert_same(one: Detector, other: Detector, examples: Any) -> None:

@@ -45,7 +45,7 @@ from indubio.posteriors import POSTERIORS, SGHMC, EarlyStopping, Prototypes, Ran
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
 from tests.small_examples import skip_if_refused
-from tests.stored_models import ROWS, TINY, assert_same, reseal, tiny
+from tests.stored_models import ROWS, TRAINED, assert_same, fitted, reseal, trained
 
 SMALL = {
     "deterministic": {},
@@ -178,7 +178,7 @@ def parted(frame: pd.DataFrame) -> Table:
 
 @pytest.mark.parametrize("missing", ["median", "refer"])
 def test_a_table_with_categories_and_gaps(missing, tmp_path):
-    detector = Detector(**TINY, missing=missing).fit(parted(PARTS))
+    detector = Detector(missing=missing).fit(parted(PARTS))
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.schema_ == detector.schema_
@@ -188,7 +188,7 @@ def test_a_table_with_categories_and_gaps(missing, tmp_path):
 
 def test_a_frame_with_names_is_still_matched_by_name(tmp_path):
     frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
-    detector = Detector(**TINY).fit(frame)
+    detector = Detector().fit(frame)
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same(detector, loaded, frame)
@@ -200,7 +200,9 @@ def test_a_frame_with_names_is_still_matched_by_name(tmp_path):
 def test_windows_of_named_sensors(missing, tmp_path):
     values = np.concatenate([WINDOWS[:20].reshape(-1, 2), np.full((40, 2), 1.0)])
     windows = array_windows(values, Windowing(length=20), sensors=("valve", "flow"))
-    detector = Detector(**TINY | {"architecture": Conv1d(linear=(8,))}, missing=missing).fit(windows.select(range(20)))
+    detector = Detector(**TRAINED | {"architecture": Conv1d(linear=(8,))}, missing=missing).fit(
+        windows.select(range(20))
+    )
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same(detector, loaded, windows)
@@ -208,7 +210,7 @@ def test_windows_of_named_sensors(missing, tmp_path):
 
 
 def test_a_dense_network_on_windows(tmp_path):
-    detector = Detector(**TINY).fit(WINDOWS)
+    detector = Detector().fit(WINDOWS)
     save(detector, tmp_path / "model")
     assert_same(detector, load(tmp_path / "model"), WINDOWS)
 
@@ -218,7 +220,7 @@ RULES = [NoReferral(by="epistemic"), UncertaintyThreshold(threshold=0.1), Budget
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_every_referral_rule(rule, tmp_path):
-    detector = tiny(referral=rule)
+    detector = fitted(referral=rule)
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.referral == rule
@@ -227,14 +229,14 @@ def test_every_referral_rule(rule, tmp_path):
 
 
 def test_a_rule_that_was_fitted_on_other_examples(tmp_path):
-    detector = tiny().refer_by(Budget(share=0.1), ROWS[:15] + 0.1)
+    detector = fitted().refer_by(Budget(share=0.1), ROWS[:15] + 0.1)
     save(detector, tmp_path / "model")
     assert_same(detector, load(tmp_path / "model"), ROWS)
 
 
 def test_training_settings_come_back(tmp_path):
     training = Training(epochs=3, learning_rate=RangeTest(steps=50), early_stopping=EarlyStopping(patience=2))
-    detector = tiny(training=training, seed=7, anomaly_threshold=0.75)
+    detector = trained(training=training, seed=7, anomaly_threshold=0.75)
     save(detector, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert (loaded.training, loaded.seed, loaded.anomaly_threshold) == (training, 7, 0.75)
@@ -242,7 +244,7 @@ def test_training_settings_come_back(tmp_path):
 
 
 def test_models_that_do_not_say_how_many_chains_have_one(tmp_path):
-    detector = tiny(posterior=SGHMC(draws=3, chains=1, burn_in=1, thinning=1))
+    detector = trained(posterior=SGHMC(draws=3, chains=1, burn_in=1, thinning=1))
     save(detector, tmp_path / "model")
     reseal(tmp_path / "model", lambda plain: plain["settings"]["posterior"].pop("chains"))
     loaded = load(tmp_path / "model")
@@ -272,13 +274,13 @@ def test_what_was_left_to_the_defaults_is_written_out_in_full(tmp_path):
 
 
 def test_how_the_data_was_read_is_kept_with_the_model(tmp_path):
-    detector = tiny().read_by(Reading(table=Roles(ids=("serial",), categorical={"machine": ("A", "B")})))
+    detector = fitted().read_by(Reading(table=Roles(ids=("serial",), categorical={"machine": ("A", "B")})))
     save(detector, tmp_path / "model")
     assert load(tmp_path / "model").reading_ == detector.reading_
 
 
 def test_a_loaded_detector_can_be_saved_again_and_is_the_same_model(tmp_path):
-    save(tiny(), tmp_path / "one")
+    save(fitted(), tmp_path / "one")
     loaded = load(tmp_path / "one")
     save(loaded, tmp_path / "two")
     assert {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()} == {
@@ -287,7 +289,7 @@ def test_a_loaded_detector_can_be_saved_again_and_is_the_same_model(tmp_path):
 
 
 def test_a_loaded_detector_can_be_fitted_again_and_cloned(tmp_path):
-    save(tiny(), tmp_path / "model")
+    save(fitted(), tmp_path / "model")
     loaded = load(tmp_path / "model")
     again = clone(loaded).fit(ROWS)
     assert_same(again, loaded, ROWS)

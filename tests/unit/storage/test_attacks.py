@@ -20,7 +20,7 @@ from safetensors.numpy import save as packed
 from indubio import MCDropout, load, save
 from indubio.errors import ModelFileError
 from indubio.storage import FORMAT
-from tests.stored_models import ROWS, assert_same, data_file, put_data, reseal, tiny
+from tests.stored_models import ROWS, assert_same, data_file, fitted, put_data, reseal, trained
 
 ROLES = ("weights", "arrays")
 
@@ -28,7 +28,7 @@ ROLES = ("weights", "arrays")
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "model"
-    save(tiny(), folder)
+    save(fitted(), folder)
     return folder
 
 
@@ -142,7 +142,7 @@ def test_files_swapped_within_a_model(model):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_files_swapped_between_models(role, model, tmp_path):
-    save(tiny(seed=1), tmp_path / "other")
+    save(fitted(seed=1), tmp_path / "other")
     ours = data_file(model, role)
     shutil.copy(data_file(tmp_path / "other", role), ours)
     with refused(f"{ours.name} does not match its checksum: the file is damaged or was changed"):
@@ -150,7 +150,7 @@ def test_files_swapped_between_models(role, model, tmp_path):
 
 
 def test_the_manifest_of_another_model(model, tmp_path):
-    save(tiny(seed=1), tmp_path / "other")
+    save(fitted(seed=1), tmp_path / "other")
     shutil.copy(tmp_path / "other" / "manifest.json", model)
     with refused(r"weights-.* is missing"):
         load(model)
@@ -330,24 +330,42 @@ def test_an_array_of_another_shape_is_refused_even_if_the_manifest_agrees(model)
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"posterior": {"kind": "os.system"}},
+        {"posterior": {"kind": "anchored_ensemble", "members": 10**30}},
+        {"posterior": {"kind": "vae", "draws": 2}},
+        {"posterior": {"kind": "mc_dropout", "draws": 2}},
+        {"posterior": {"kind": "deterministic"}},
+        {"architecture": {"kind": "dense", "widths": [10**9, 10**9]}},
+        {"architecture": {"kind": "dense", "widths": [10**30]}},
+        {"architecture": {"kind": "dense", "expansions": [1e308]}},
+        {"architecture": {"kind": "dense", "latent_ratio": 1e308}},
+        {"architecture": {"kind": "dense", "widths": [1] * 1_000_000}},
+        {"architecture": {"kind": "conv1d"}},
+        {"architecture": 3},
+        {"likelihood": {"kind": "gaussian", "noise": "per_feature"}},
+        {"anomaly_threshold": "0.5"},
+        {"__class__": "os.system"},
+        {"training": {"epochs": -1}},
+    ],
+)
+def test_settings_that_a_trained_network_cannot_have(change, tmp_path):
+    save(trained(), tmp_path / "model")
+    reseal(tmp_path / "model", lambda plain: plain["settings"].update(change))
+    with refused("manifest.json"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
     ("section", "change"),
     [
-        ("settings", {"posterior": {"kind": "os.system"}}),
-        ("settings", {"posterior": {"kind": "anchored_ensemble", "members": 10**30}}),
-        ("settings", {"posterior": {"kind": "vae", "draws": 2}}),
-        ("settings", {"posterior": {"kind": "mc_dropout", "draws": 2}}),
-        ("settings", {"posterior": {"kind": "deterministic"}}),
-        ("settings", {"architecture": {"kind": "dense", "widths": [10**9, 10**9]}}),
-        ("settings", {"architecture": {"kind": "dense", "widths": [10**30]}}),
-        ("settings", {"architecture": {"kind": "dense", "expansions": [1e308]}}),
-        ("settings", {"architecture": {"kind": "dense", "latent_ratio": 1e308}}),
-        ("settings", {"architecture": {"kind": "dense", "widths": [1] * 1_000_000}}),
-        ("settings", {"architecture": {"kind": "conv1d"}}),
-        ("settings", {"architecture": 3}),
-        ("settings", {"likelihood": {"kind": "gaussian", "noise": "per_feature"}}),
-        ("settings", {"anomaly_threshold": "0.5"}),
-        ("settings", {"__class__": "os.system"}),
-        ("settings", {"training": {"epochs": -1}}),
+        ("settings", {"posterior": {"kind": "prototypes", "draws": 10**30}}),
+        ("settings", {"posterior": {"kind": "random_features"}}),
+        ("settings", {"architecture": {"kind": "attention", "units": 10**30}}),
+        ("settings", {"architecture": {"kind": "dense"}}),
+        ("settings", {"likelihood": {"kind": "gaussian", "noise": "unit"}}),
+        ("settings", {"training": {"epochs": 3}}),
         ("draws", {"count": 10**30}),
         ("draws", {"count": 0}),
         ("draws", {"count": 2.0}),
@@ -389,7 +407,7 @@ def test_a_manifest_that_says_what_no_model_says(section, change, model):
 
 
 def test_masks_of_other_shapes(tmp_path):
-    save(tiny(posterior=MCDropout(draws=3, dropout=0.5)), tmp_path / "model")
+    save(trained(posterior=MCDropout(draws=3, dropout=0.5)), tmp_path / "model")
     arrays = unpacked(data_file(tmp_path / "model", "weights").read_bytes())
     arrays["masks.0"] = arrays["masks.0"][:, :, :-1].copy()
     put_data(tmp_path / "model", "weights", packed(arrays))

@@ -22,7 +22,7 @@ from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
 from indubio.storage.kept_uncertainty import MOST, NAMES, KeptUncertainty
 from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 from tests.golden.make import parts
-from tests.stored_models import ROWS, TINY, assert_same, data_file, reseal, tiny
+from tests.stored_models import ROWS, TRAINED, assert_same, data_file, fitted, reseal, trained
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MODELS = sorted(str(path.parent.relative_to(GOLDEN)) for path in GOLDEN.glob("v*/*/expected.json"))
@@ -30,7 +30,7 @@ MODELS = sorted(str(path.parent.relative_to(GOLDEN)) for path in GOLDEN.glob("v*
 
 @pytest.fixture(scope="module")
 def detector() -> Detector:
-    return tiny()
+    return fitted()
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_model_is_hardly_larger_than_its_weights(features, tmp_path):
 
 def odd_detector() -> Detector:
     with pytest.warns(DataWarning):
-        return Detector(**TINY).fit(pd.DataFrame(ROWS, columns=["a", "b", "c|d"]).assign(**{"mode|x": 7.0}))
+        return Detector().fit(pd.DataFrame(ROWS, columns=["a", "b", "c|d"]).assign(**{"mode|x": 7.0}))
 
 
 def test_findings_are_kept_in_the_model_and_said_on_its_card(tmp_path):
@@ -83,7 +83,7 @@ def test_findings_are_kept_in_the_model_and_said_on_its_card(tmp_path):
     assert load(tmp_path / "model").findings_ == detector.findings_ != ()
     card = (tmp_path / "model" / "README.md").read_text()
     assert '## Before you rely on it\n\n- "mode\\|x" never changes.' in card
-    save(tiny(), tmp_path / "clean")
+    save(fitted(), tmp_path / "clean")
     assert "Before you rely" not in (tmp_path / "clean" / "README.md").read_text()
     assert "findings_" not in read_manifest(tmp_path / "clean").fitted
 
@@ -98,12 +98,12 @@ def test_a_finding_of_another_kind_is_refused(tmp_path):
 @pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
 def test_the_card_says_what_the_model_is(tmp_path):
     table = parts({"a|b": [1.0, 2.0, 3.0], "machine": ["A", "B", "*"]})
-    save(Detector(**TINY).fit(table), tmp_path / "model")
+    save(Detector().fit(table), tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
     assert "trained on 3 examples of 4 features" in card
     assert r"| a\|b | number | 1 to 3 |" in card
     assert r"| machine | category | \*, A, B |" in card
-    assert '"kind": "anchored_ensemble"' in card
+    assert '"kind": "prototypes"' in card
     assert read_manifest(tmp_path / "model").checksum[:12] in card
 
 
@@ -118,7 +118,7 @@ def test_the_manifest_can_be_read_alone(model):
     data_file(model, "weights").unlink()
     manifest = read_manifest(model)
     assert (manifest.format, manifest.indubio) == (FORMAT, indubio.__version__)
-    assert manifest.settings["posterior"] == {"kind": "anchored_ensemble", "members": 2, "prior_scale": 1e-10}
+    assert manifest.settings["posterior"]["kind"] == "prototypes"
 
 
 def test_every_fitted_attribute_has_its_place(detector):
@@ -150,13 +150,13 @@ def test_every_link_of_the_chain_comes_back(detector, model):
 def test_a_model_is_not_overwritten_unless_asked(detector, model):
     with pytest.raises(ModelFileError, match=r"already holds a model. Pass overwrite=True"):
         save(detector, model)
-    other = tiny(seed=1)
+    other = fitted(seed=1)
     save(other, model, overwrite=True)
     assert_same(other, load(model), ROWS)
 
 
 def test_overwriting_leaves_nothing_of_the_old_model(model):
-    save(tiny(seed=1), model, overwrite=True)
+    save(fitted(seed=1), model, overwrite=True)
     assert len(list(model.glob("*.safetensors"))) == 2
 
 
@@ -212,7 +212,7 @@ def test_a_folder_that_is_not_there_is_an_error_that_says_so(detector, tmp_path)
 def test_a_link_to_a_model_is_as_good_as_the_model(detector, model, tmp_path):
     (tmp_path / "current").symlink_to(model)
     assert_same(detector, load(tmp_path / "current"), ROWS)
-    other = tiny(seed=1)
+    other = fitted(seed=1)
     save(other, tmp_path / "current", overwrite=True)
     assert (tmp_path / "current").is_symlink()
     assert_same(other, load(model), ROWS)
@@ -224,7 +224,7 @@ def test_paths_may_be_texts(detector, tmp_path):
 
 
 def test_saving_and_loading_side_by_side_gives_whole_models(tmp_path):
-    detectors = [tiny(seed=seed) for seed in range(3)]
+    detectors = [fitted(seed=seed) for seed in range(3)]
     path, failures, done = tmp_path / "model", [], threading.Event()
     save(detectors[0], path)
 
@@ -257,7 +257,7 @@ def test_saving_and_loading_side_by_side_gives_whole_models(tmp_path):
 
 
 def test_models_that_are_saved_first_at_the_same_time_do_not_mix(tmp_path):
-    detectors = [tiny(seed=seed) for seed in range(4)]
+    detectors = [fitted(seed=seed) for seed in range(4)]
     refused = []
 
     def first(detector):
@@ -295,19 +295,19 @@ def test_only_a_fitted_detector_can_be_saved(tmp_path):
 )
 def test_settings_that_were_changed_after_the_fit_are_not_passed_off_as_its_own(change, tmp_path):
     with pytest.raises(ModelFileError, match=r"changed after `fit`.* Fit again"):
-        save(tiny().set_params(**change), tmp_path / "model")
+        save(trained().set_params(**change), tmp_path / "model")
     assert not names_in(tmp_path)
 
 
 def test_an_attribute_that_storage_does_not_know_is_not_lost_silently(tmp_path):
-    detector = tiny()
+    detector = fitted()
     detector.curiosity_ = np.zeros(3)
     with pytest.raises(ModelFileError, match=r"no place for the attributes .*curiosity_"):
         save(detector, tmp_path / "model")
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
-    detector = tiny()
+    detector = fitted()
     next(iter(detector.draws_.weights.values()))[0, 0] = float("nan")
     with pytest.raises(ModelFileError, match=r"`weights.encoder.0.weight` holds NaN"):
         save(detector, tmp_path / "model")
@@ -333,7 +333,7 @@ def own(activation: type[nn.Module] = nn.Tanh, hidden: int = 6) -> OwnNetwork:
 
 
 def test_an_own_network_must_be_brought_along(tmp_path):
-    detector = tiny(architecture=own())
+    detector = trained(architecture=own())
     save(detector, tmp_path / "model")
     with pytest.raises(ConfigError, match=r"the user's own network, .* load\(path, architecture=OwnNetwork"):
         load(tmp_path / "model")
@@ -344,7 +344,7 @@ def test_an_own_network_must_be_brought_along(tmp_path):
 
 
 def test_another_network_than_the_one_saved_is_refused(tmp_path):
-    save(tiny(architecture=own()), tmp_path / "model")
+    save(trained(architecture=own()), tmp_path / "model")
     with pytest.raises(ModelFileError, match=r"does not fit the network passed.*must be float32"):
         load(tmp_path / "model", architecture=own(hidden=7))
     with pytest.raises(ModelFileError, match="same shapes, but it computes something else"):
@@ -438,7 +438,7 @@ def test_loading_a_model_does_not_wait_for_torch():
 
 @pytest.mark.parametrize("width", [2**41, 10**18])
 def test_an_impossible_network_is_refused_before_there_is_memory_for_it(width, tmp_path):
-    save(Detector(**TINY).fit(ROWS), tmp_path / "model")
+    save(trained(), tmp_path / "model")
     huge = {"widths": [width]}
     reseal(tmp_path / "model", lambda plain: plain["settings"]["architecture"].update(huge))
     with pytest.raises(ModelFileError, match="impossible network"):
@@ -447,7 +447,7 @@ def test_an_impossible_network_is_refused_before_there_is_memory_for_it(width, t
 
 def test_windows_too_short_for_the_convolutions_are_found_at_once(tmp_path):
     rows = np.random.default_rng(0).normal(size=(20, 20, 1))
-    save(Detector(**TINY | {"architecture": Conv1d(linear=(4,))}).fit(rows), tmp_path / "model")
+    save(Detector(**TRAINED | {"architecture": Conv1d(linear=(4,))}).fit(rows), tmp_path / "model")
     far = {"kernels": [10**12, 2]}
     reseal(tmp_path / "model", lambda plain: plain["settings"]["architecture"].update(far))
     with pytest.raises(ModelFileError, match="too short"):
@@ -465,7 +465,7 @@ def test_a_golden_model_that_is_saved_again_goes_on_as_it_was(golden, tmp_path):
 
 
 def test_a_rate_that_is_set_after_the_fit_is_not_saved_as_if_it_had_been_fitted(tmp_path):
-    detector = tiny()
+    detector = fitted()
     before = detector.assess(ROWS)
     save(detector.set_params(false_alarms=0.3), tmp_path / "model")
     again = load(tmp_path / "model")
