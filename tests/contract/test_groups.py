@@ -41,6 +41,13 @@ def false_calls(detector: Detector) -> dict[str, float]:
     return {name: float(found.prediction[NEW[1] == name].mean()) for name in ("calm", "noisy")}
 
 
+def mean_false_calls(**settings) -> dict[str, float]:
+    """Over several seeds: a rate that rests on the 75 rows of a machine that are held out is known to a third."""
+    fitted = [Detector(**settings, seed=seed).fit(TRAINED[0], groups=TRAINED[1]) for seed in range(5)]
+    called = [false_calls(detector) for detector in fitted]
+    return {name: float(np.mean([rates[name] for rates in called])) for name in called[0]}
+
+
 @pytest.fixture(scope="module")
 def detector() -> Detector:
     return Detector(smallest_group=SMALLEST).fit(TRAINED[0], groups=TRAINED[1])
@@ -48,11 +55,10 @@ def detector() -> Detector:
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 def test_a_noisy_machine_is_not_called_anomalous_more_often_than_the_others(calibration):
-    settings = {"calibration": CALIBRATIONS[calibration](), "seed": 1}
+    settings = {"calibration": CALIBRATIONS[calibration]()}
     if calibration == "train":  # the default remembers its training rows: to be compared with them means nothing
         settings |= {"posterior": AnchoredEnsemble(members=4), "training": Training(epochs=20)}
-    pooled = false_calls(Detector(**settings).fit(TRAINED[0], groups=TRAINED[1]))
-    own = false_calls(Detector(smallest_group=SMALLEST, **settings).fit(TRAINED[0], groups=TRAINED[1]))
+    pooled, own = mean_false_calls(**settings), mean_false_calls(smallest_group=SMALLEST, **settings)
     assert pooled["noisy"] > 4 * pooled["calm"]
     assert 0.6 < own["noisy"] / own["calm"] < 1.7
 

@@ -11,7 +11,7 @@ from indubio import Detector
 from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio_lab.collections import odds
-from tests.small_examples import SIGNALS, windows
+from tests.small_examples import SIGNALS, SMALL_NETWORK, quick, windows
 from tests.small_examples import TRAINING as ROWS
 
 FEATURES = ("a", "b", "c")
@@ -229,7 +229,7 @@ def test_a_detector_watches_rows_and_windows():
     moved = ROWS + np.array([0, 0, 5, 0])
     found = on_rows.monitored(moved, on_rows.assess(moved).p_value).drift()
     assert {one.name for one in found.changed} == {"x2", "score"}
-    on_windows = Detector().fit(windows(SIGNALS))
+    on_windows = quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))  # the default would see spectra
     shaking = np.tile(SIGNALS, (3, 1, 1))
     shaking[:, :, 0] *= 2
     found = on_windows.monitored(windows(shaking), on_windows.assess(windows(shaking)).p_value).drift()

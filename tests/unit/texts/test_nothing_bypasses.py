@@ -26,7 +26,7 @@ from indubio_server.store.cases import cases_waiting, chosen_cases
 from indubio_server.store.jobs import all_jobs
 from indubio_server.store.reviews import claim, review
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, TRAINING, table, windows
+from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 
 PLACE = re.compile(r"%\(\w+\)s|\{[^{}]*\}|\n")
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -153,7 +153,9 @@ def test_a_report_of_odd_rows(labels):
 
 
 def test_a_report_of_windows():
-    detector = Detector(missing="median", calibration=HoldOut()).fit(windows(SIGNALS, rate=10.0))
+    detector = quick(architecture=SMALL_NETWORK, missing="median", calibration=HoldOut()).fit(
+        windows(SIGNALS, rate=10.0)
+    )
     values = SIGNALS.copy()
     values[0, 3, 0], values[1, :, 1] = np.nan, 0.5
     found = windows(values, rate=10.0, held={SENSORS[0]: 5, SENSORS[1]: 0})
