@@ -1,6 +1,6 @@
 """A loaded detector is the saved one: to the bit, for every kind of detector there is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +26,7 @@ from indubio import (
     load,
     save,
 )
-from indubio.errors import DataError
+from indubio.errors import ConfigError, DataError
 from indubio.inputs import MinMax, Roles, Table
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import array_windows
@@ -143,7 +143,25 @@ def test_a_loaded_detector_says_the_same_to_the_bit_with_every_conversion(poster
     check(posterior, network, "gaussian", CONVERSIONS, tmp_path)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def in_turn() -> Iterator[tuple[str, str, str]]:
+    """Every posterior with every likelihood, and both with every network in turn."""
+    for place, posterior in enumerate(POSTERIORS):
+        networks = [name for name in NETWORKS if accepts(posterior, name)]
+        for turn, likelihood in enumerate(LIKELIHOODS):
+            yield posterior, networks[(place + turn) % len(networks)], likelihood
+
+
+def accepts(posterior: str, network: str) -> bool:
+    architecture = NETWORKS[network][0]
+    try:
+        if architecture is not None:
+            POSTERIORS[posterior]().check_architecture(architecture)
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("posterior", "network", "likelihood"), list(in_turn()))
 def test_a_loaded_detector_says_the_same_to_the_bit_with_every_likelihood(posterior, network, likelihood, tmp_path):
     check(posterior, network, likelihood, ["ecdf"], tmp_path)
 

@@ -19,7 +19,7 @@ from indubio_server.store.audit_trail import entries
 from indubio_server.store.cases import cases_waiting, next_to
 from indubio_server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import ROWS, SIGNALS, TRAINING, table, windows
+from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
 
 HOSTILE = "<script>alert(1)</script>"
@@ -313,7 +313,7 @@ def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
 
 
 def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
-    detector = Detector().fit(windows(SIGNALS))
+    detector = quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
     with running(detector, tmp_path, control_share=1.0) as started:
         started.assess(SIGNALS[:1])
         with logged_in(started, "ada") as ada:
