@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indubio.drift import DriftMonitor, DriftTest
+from indubio.drift import DriftTest
 from indubio.errors import DataError
 from indubio.io.whole_files import whole_file
 
@@ -24,8 +24,12 @@ class DriftWatch:
     """
 
     def __init__(self, judge: "Judge", alpha: float, path: Path | None) -> None:
-        self._judge, self._alpha, self._path = judge, alpha, path
-        self._monitor = self._begun()
+        self._judge, self._path = judge, path
+        try:
+            kept = json.loads(path.read_text()) if path is not None and path.exists() else None
+            self._monitor = judge.drift_monitor(DriftTest(alpha=alpha), kept)
+        except ValueError as error:
+            raise DataError(f"{path}: {error} Give another file to --drift-state.") from None
 
     def see(self, part: "NamedExamples", found: "Assessment") -> None:
         """One more part; rows that are labelled as anomalies are counted, but not tested."""
@@ -39,12 +43,3 @@ class DriftWatch:
                 file.write(json.dumps(self._monitor.to_plain()).encode())
         drift = self._monitor.drift()
         return str(drift), drift.to_plain(), drift.alarm
-
-    def _begun(self) -> DriftMonitor:
-        reference = self._judge.detector.drift_reference_
-        if self._path is None or not self._path.exists():
-            return DriftMonitor.fresh(reference, DriftTest(alpha=self._alpha))
-        try:
-            return DriftMonitor.resumed(reference, json.loads(self._path.read_text()))
-        except ValueError as error:
-            raise DataError(f"{self._path}: {error} Give another file to --drift-state.") from None

@@ -122,14 +122,12 @@ class DriftMonitors:
         return self._watched[loaded]
 
     def _begun(self, loaded: Loaded) -> VersionDrift:
-        reference = loaded.detector.drift_reference_
-        monitor = DriftMonitor.fresh(reference, self._test)
-        state = self._store.read(lambda c: drift_state(c, loaded.name, loaded.version))
-        if state is not None:
-            try:
-                monitor = DriftMonitor.resumed(reference, state)
-            except ConfigError as error:
-                log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
+        judge, state = loaded.model.judge, self._store.read(lambda c: drift_state(c, loaded.name, loaded.version))
+        try:
+            monitor = judge.drift_monitor(self._test, state)
+        except ConfigError as error:
+            log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
+            monitor = judge.drift_monitor(self._test)
         drift = monitor.drift()
         begun = VersionDrift(loaded=loaded, monitor=monitor, drift=drift, kept=monitor.seen, told=drift.alarm)
         self._tell(begun)
