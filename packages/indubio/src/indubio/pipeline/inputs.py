@@ -85,7 +85,7 @@ class TrainingSurvey(Survey, Protocol):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the features, where the examples came with names."""
+        """The names of the features, where the examples came with names."""
 
     @property
     def machines(self) -> Shaped[np.ndarray, " sampled"] | None:
