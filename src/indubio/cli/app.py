@@ -37,18 +37,22 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo.demo)
-app.command("fit")(fit.fit)
-app.command("tune")(tune.tune)
-app.command("assess")(assess.assess)
-app.command("learn")(learn.learn)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
+app.command("fit", epilog="Example: indubio fit good.csv --id serial --time when --out model")(fit.fit)
+app.command("tune", epilog="Example: indubio tune good.csv --id serial --out tuned.toml")(tune.tune)
+app.command("assess", epilog="Example: indubio assess new.csv --model model --out verdicts.csv")(assess.assess)
+app.command(
+    "learn", epilog="Example: indubio learn labelled.csv --model model --label bad --recent last_week.csv --out learned"
+)(learn.learn)
+app.command("evaluate", epilog="Example: indubio evaluate verdicts.csv --label bad")(evaluate.evaluate)
+app.command("report", epilog="Example: indubio report new.csv --model model --out report.html")(report.report)
 app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
-app.command("benchmark")(benchmark.benchmark)
+app.command(
+    "benchmark", epilog="Example: indubio benchmark mine.csv --label bad --detectors default,iforest --out benchmark"
+)(benchmark.benchmark)
 app.command("reproduce")(reproduce.reproduce)
 app.command("config")(config.config)
-app.command("serve")(serve.serve)
+app.command("serve", epilog="Example: indubio serve --model press=model --training press=good.csv")(serve.serve)
 app.add_typer(live.live, name="live")
 app.command("mcp")(mcp.mcp)
 app.add_typer(keys.keys, name="keys")

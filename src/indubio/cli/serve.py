@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET, ConfigFile
+from indubio.cli.options import ConfigFile, set_option
 from indubio.cli.server_options import DATABASE, STATE, opened
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
     config: ConfigFile = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.server.server_settings:ServerSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("serve", "most_rows=1000", config=True),
+        Configures("indubio.server.server_settings:ServerSettings"),
+    ] = None,
 ) -> None:
     """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
     with opened(db, state) as store:
