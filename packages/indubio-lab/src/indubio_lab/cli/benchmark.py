@@ -73,7 +73,10 @@ def benchmark(
         Configures("indubio.cli.command_settings:WorkSettings"),
     ] = None,
 ) -> None:
-    """Compare detectors on many sets: quality, uncertainty, false alarms and cost, with ranks and tests."""
+    """Compare detectors on many sets: quality, uncertainty, false alarms and cost, with ranks and tests.
+
+    Such as: indubio benchmark mine.csv --label bad --out benchmark
+    """
     from indubio.cli.command_settings import WorkSettings
     from indubio.cli.told_settings import settings_told
     from indubio.workers import Workers

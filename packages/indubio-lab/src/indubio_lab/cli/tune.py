@@ -65,7 +65,10 @@ def tune(
         Configures("indubio_lab.tuning:SearchConfiguration"),
     ] = None,
 ) -> None:
-    """Search for an architecture and a learning rate, without labels."""
+    """Search for an architecture and a learning rate, without labels.
+
+    Such as: indubio tune good.csv --id serial --out tuned.toml
+    """
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.terminal import terminal

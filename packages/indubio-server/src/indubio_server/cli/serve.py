@@ -57,7 +57,10 @@ def serve(
         Configures("indubio_server.server_settings:ServerSettings"),
     ] = None,
 ) -> None:
-    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
+    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C.
+
+    Such as: indubio serve --model press=model --training press=good.csv
+    """
     with opened(db, state) as store:
         from indubio.cli.told_settings import settings_told
         from indubio_server.http.gate import is_loopback

@@ -104,6 +104,8 @@ def assess(
     """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory.
 
     With --workers, or a cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
+
+    Such as: indubio assess new.csv --model model --out verdicts.csv
     """
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext

@@ -52,7 +52,10 @@ def evaluate(
         Configures("indubio.cli.command_settings:FileSettings"),
     ] = None,
 ) -> None:
-    """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
+    """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve.
+
+    Such as: indubio evaluate verdicts.csv --label bad
+    """
     from indubio import evaluation
     from indubio.cli.command_settings import FileSettings
     from indubio.cli.label_words import known_labels

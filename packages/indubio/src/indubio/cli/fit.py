@@ -84,7 +84,10 @@ def fit(
         Configures("indubio.configuration:Configuration"),
     ] = None,
 ) -> None:
-    """Learn what good examples look like, and save the model."""
+    """Learn what good examples look like, and save the model.
+
+    Such as: indubio fit good.csv --id serial --time when --out model
+    """
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.progress import fit_bar

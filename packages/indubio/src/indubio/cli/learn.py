@@ -25,7 +25,10 @@ def learn(
         list[str] | None, set_option("learn", "spread=1"), Configures("indubio.cli.command_settings:LearnSettings")
     ] = None,
 ) -> None:
-    """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
+    """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained.
+
+    Such as: indubio learn labelled.csv --model model --label bad --recent last_week.csv --out learned
+    """
     from indubio.cli.command_settings import LearnSettings
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_unlabelled

@@ -37,7 +37,10 @@ def report(
         Configures("indubio.cli.command_settings:FileSettings"),
     ] = None,
 ) -> None:
-    """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
+    """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at.
+
+    Such as: indubio report new.csv --model model --out report.html
+    """
     from dataclasses import replace
 
     from indubio.cli.command_settings import FileSettings

@@ -104,9 +104,8 @@ def _nearest(name: str, there: Mapping[str, Setting]) -> str:
     """The settings that may be meant: alike, or of the same name in another table."""
     last = name.rpartition(".")[2]
     parts = get_close_matches(last, {known.rpartition(".")[2] for known in there}, n=1)
-    alike = [known for known in there if known.rpartition(".")[2] in parts]
-    near = list(dict.fromkeys([*alike[:NEAREST], *get_close_matches(name, there, n=NEAREST)]))[:NEAREST]
-    near.sort(key=lambda known: -SequenceMatcher(None, name, known).ratio())
+    alike = {known for known in there if known.rpartition(".")[2] in parts} | {*get_close_matches(name, there)}
+    near = sorted(alike, key=lambda known: -SequenceMatcher(None, name, known).ratio())[:NEAREST]
     return f"Did you mean {' or '.join(near)}?" if near else "No name is like it."
 
 
