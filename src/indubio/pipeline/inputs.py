@@ -69,7 +69,7 @@ class TrainingExamples:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one example."""
+        """The shape of one example."""
         return self.rows.values.shape[1:]
 
     def taken(self, places: Int[np.ndarray, " taken"]) -> "TrainingExamples":
@@ -79,7 +79,7 @@ class TrainingExamples:
 
     @property
     def sample(self) -> Float[np.ndarray, "examples ..."]:
-        """All values."""
+        """The values of all examples, as they came in."""
         return self.rows.values
 
     @property
@@ -88,7 +88,7 @@ class TrainingExamples:
         return
 
     def medians(self) -> Float[np.ndarray, " columns"]:
-        """Of each column or sensor."""
+        """The median of each column or sensor, which stands for missing values."""
         return medians(self.sample, self.rows.columns or self.rows.names)
 
     def quality(self) -> QualityLimits | None:
@@ -160,7 +160,7 @@ class Inputs:
     def calibrated(
         self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
     ) -> "Inputs":
-        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
+        """These inputs, with what is known after calibration: too few examples, or too many called anomalies.
 
         Args:
             called: which of its own reference examples the detector calls anomalies.
