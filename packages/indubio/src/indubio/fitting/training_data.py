@@ -114,7 +114,7 @@ class RowsInMemory:
         return TrainingScores(scorer=scorer, nll=nll, plan=self.plan, groups=self.groups)
 
     def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
-        """Those of the rows that an update needs."""
+        """The rows that an update needs."""
         return KeptRows.of(self.rows, self.plan, groups, measured)
 
     def clipped(self, farthest: float) -> "RowsInMemory":

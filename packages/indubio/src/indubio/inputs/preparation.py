@@ -165,7 +165,7 @@ class Survey(Protocol):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the features, where the examples came with names."""
+        """The names of the features, where the examples came with names."""
 
     @property
     def rate(self) -> float | None:
