@@ -15,7 +15,8 @@ ELSEWHERE = ("server", "paper", "collections", "ensemble", "evaluation", "plots"
 
 # Of functions that the command line calls with values it made itself, or not at all.
 NOT_REACHABLE = {
-    "assess", "constant", "explain", "detector", "fit", "fitted", "input_shape_", "k", "largest_reference_nll", "level",
+    "assess", "below", "constant", "explain",
+    "detector", "fit", "fitted", "input_shape_", "k", "largest_reference_nll", "level",
     "metric", "nll", "index", "of", "p", "parameters", "predictions", "prevalence", "refer_by", "reference_examples",
     "rejection_rates", "runs", "scores", "settings", "spread", "sums_", "suspects", "temperature", "times",
     "training_data", "update", "values", "verdict", "weights", "windows_at_once", "y", "keep_sums",
