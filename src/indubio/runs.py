@@ -32,7 +32,7 @@ from indubio.texts import english
 
 SHARE = 0.5
 ALL_DEPENDENT = english(
-    "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. {promise!s}"
+    "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. {promise}"
 )
 
 

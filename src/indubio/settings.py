@@ -57,7 +57,7 @@ class Settings:
             name, value = list(values.items())[int(place)]
             rules = broken_rules(detail for detail in error.errors() if detail["loc"][0] == place)
             raise ConfigError(
-                english("`{name}` {rules!s}, got {value!r}.", name=name, rules=rules, value=value)
+                english("`{name}` {rules}, got {value!r}.", name=name, rules=rules, value=value)
             ) from None
 
     @classmethod

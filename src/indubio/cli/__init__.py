@@ -22,10 +22,10 @@ def main() -> None:
         from rich.text import Text
 
         from indubio.cli.config_file import ConfigFileError
-        from indubio.cli.flag_names import offered, with_flags
+        from indubio.cli.messages import by_flags, offered
         from indubio.cli.terminal import terminal
 
-        told = str(error) if isinstance(error, ConfigFileError) else with_flags(str(error), offered(sys.argv[1]))
+        told = str(error) if isinstance(error, ConfigFileError) else by_flags(str(error), offered(sys.argv[1]))
         said = Text.assemble((f"{type(error).__name__}:", "bold red"), " ", told)
         terminal(stderr=True).print(said, soft_wrap=True)
         raise SystemExit(ExitCode.FAILED) from None

@@ -137,8 +137,8 @@ def assess(
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_options import file_format, tell_files
-    from indubio.cli.flag_names import offered, with_flags
     from indubio.cli.label_words import LabelsSeen
+    from indubio.cli.messages import by_flags, offered
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
@@ -149,6 +149,7 @@ def assess(
     from indubio.inputs.windows import WindowReport, Windows
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
+    from indubio.texts.message import Message, joined
 
     asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     if as_json and out == "-":
@@ -242,7 +243,7 @@ def assess(
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
-        told = [f"Read: {with_flags('; '.join(read) + '.', offered('assess'))}"] if read else []
+        told = [f"Read: {by_flags(Message('{read}.', read=joined(read)), offered('assess'))}"] if read else []
         chosen = () if selecting is None else selecting.words(drifted=alarm)
         runs = () if recording is None else recording.words()
         for line in (*told, *chosen, *runs, f"Drift: {drifted}."):

@@ -211,11 +211,11 @@ class Reference:
         more = self.dropped / (self.fewest + self.dropped + 1)
         added = english(" + {more:.2g}", more=more) if self.dropped else ""
         if len(self.scores) == 1:
-            proven = english("P(p <= a) <= a{added!s}{within!s}", added=added, within=within)
+            proven = english("P(p <= a) <= a{added}{within}", added=added, within=within)
         else:
             near = english("usually near a")
             proven = english(
-                "P(p <= a) is {usual!s}{within!s}; what is proven is a bound, of {bound:.3f} for a = {level:g}",
+                "P(p <= a) is {usual}{within}; what is proven is a bound, of {bound:.3f} for a = {level:g}",
                 usual=english("usually near a, or up to a + {more:.2g}", more=more) if self.dropped else near,
                 within=within,
                 bound=ceil(1000 * self.bound(LEVEL)) / 1000,  # a bound is rounded up
@@ -223,8 +223,8 @@ class Reference:
             )
         without = english(", without the {dropped:d} highest as likely anomalies", dropped=self.dropped)
         return english(
-            "For good examples {proven!s}, over {examples:d} calibration examples that were not trained on{without!s}; "
-            "the smallest p is {smallest:.2g}{place!s}.",
+            "For good examples {proven}, over {examples:d} calibration examples that were not trained on{without}; "
+            "the smallest p is {smallest:.2g}{place}.",
             proven=proven,
             examples=self.examples,
             without=without if self.dropped else "",

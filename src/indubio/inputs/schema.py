@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Shaped
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.io.arrow_columns import is_number
 from indubio.texts import english
+from indubio.texts.message import joined
 
 Kind = Literal["number", "category"]
 EXTRA = english("not in the training data: {names} (leave out, or pass through as ids)")
@@ -150,7 +151,7 @@ class Schema:
         ]
         if problems:
             raise ShapeError(
-                english("the columns do not match those of the training data: {why!s}.", why="; ".join(problems))
+                english("the columns do not match those of the training data: {why}.", why=joined(problems))
             )
 
 

@@ -152,7 +152,7 @@ class WindowReport:
             parts += [f"{name}: {', '.join(counts)}"] if counts else []
         if self.labelled:
             parts.append(f"{self.labelled} windows left out that hold samples labelled as anomalies")
-        return "; ".join([*parts, *self.told_of_pauses()])
+        return joined([*parts, *self.told_of_pauses()])
 
     def told_of_pauses(self) -> list[str]:
         """What there is to say of pauses."""

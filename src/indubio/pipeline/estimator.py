@@ -359,8 +359,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def _with_warning(self) -> Self:
         """This detector, after one warning that lists what is odd about the training data; none where nothing is."""
         if self.findings_:
-            told = "\n".join(f"- {finding}" for finding in self.findings_)
-            warnings.warn(f"before you rely on this detector:\n{told}", DataWarning, stacklevel=3)
+            told = joined([str(finding) for finding in self.findings_], "\n- ")
+            warnings.warn(Message("before you rely on this detector:\n- {told}", told=told), DataWarning, stacklevel=3)
         return self
 
     @property

@@ -140,7 +140,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
         raise ConfigError(
             english(
                 "{name} is fitted on verdicts as they come, and only referrals are kept. Start the server without "
-                "--control-share 0, and have those cases reviewed too.{way_out!s}",
+                "--control-share 0, and have those cases reviewed too.{way_out}",
                 name=name,
                 way_out=way_out,
             )
@@ -148,7 +148,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
     if reviewed is None or not reviewed.control.any():
         raise ConfigError(
             english(
-                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out!s}",
+                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}",
                 name=name,
                 way_out=way_out,
             )
@@ -293,7 +293,7 @@ def _retrained(
         done = progress.done / max(1, progress.total)
         told(
             0.05 + 0.85 * done,
-            english("{stage!s}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
+            english("{stage}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
         )
 
     begins = english(
@@ -333,7 +333,7 @@ def _example(takes: ModelInput, case: Case) -> NamedExamples:
         return takes.detector_data(takes.from_input(case.input))
     except (msgspec.DecodeError, DataError) as error:
         why = english(
-            "case {case:d} was made for other columns than this model has: {error!s}", case=case.id, error=error
+            "case {case:d} was made for other columns than this model has: {error}", case=case.id, error=error
         )
         raise DataError(why) from None
 

@@ -29,7 +29,7 @@ from indubio.server.review.templating import rendered
 from indubio.server.store.cases import Filters
 from indubio.server.store.keys import Role, hashed
 from indubio.server.store.reviews import progress
-from indubio.texts import LANGUAGES, english, in_language, preferred, retold
+from indubio.texts import LANGUAGES, english, in_language, preferred, told
 
 T = TypeVar("T")
 SESSION, VISITOR, LANGUAGE = COOKIE, "indubio_visitor", "indubio_language"
@@ -241,7 +241,7 @@ def _may(page: PageRequest, needs: Role | None) -> bool:
 
 
 def _refused(page: PageRequest, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
-    response = page.render("refused.html", status=status, why=retold(why))
+    response = page.render("refused.html", status=status, why=told(why))
     response.headers.update(headers or {})
     return response
 

@@ -25,7 +25,7 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, plain
 from indubio.server.models.registry import Registry
 from indubio.server.store.cases import Case, input_values
-from indubio.texts import _, language, retold
+from indubio.texts import _, language, told
 
 KEPT = 256  # plots; a few kilobytes each
 STYLE = re.compile(r' style="([^"]*)"')
@@ -92,7 +92,7 @@ class CasePlots:
         try:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
-            return CasePicture(figures=(), values=(), others=raw, without_model=retold(str(error)))
+            return CasePicture(figures=(), values=(), others=raw, without_model=told(str(error)))
         if loaded.detector is None:
             reason = _("this model is an ONNX file, which has no scores per feature.")
             return CasePicture(figures=(), values=(), others=raw, without_model=reason)
@@ -101,11 +101,11 @@ class CasePlots:
             loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None
         )
         card = cards(subject, np.zeros(1, dtype=np.int64), Drawing())[0]
-        told = {value.name.partition("=")[0] for value in card.values}
+        named = {value.name.partition("=")[0] for value in card.values}
         others = (
             {}
             if subject.windows or subject.images
-            else {name: value for name, value in raw.items() if name not in told}
+            else {name: value for name, value in raw.items() if name not in named}
         )
         figures = tuple(styled_by_attributes(figure) for figure in card.figures)
         return CasePicture(figures=figures, values=card.values, others=others, without_model="")
