@@ -25,6 +25,7 @@ from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Window
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS
 from indubio.io.file_format import FileFormat
+from indubio.messages import Message
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
@@ -167,15 +168,17 @@ def _explained(details: list[ErrorDetails], plain: object, place: str) -> str:
         return _at(name, str(context["error"]))
     if detail["type"] == NO_KIND:
         return _at(name, _explained_kind(detail["input"].get(KIND), context["known"].split()))
-    return f"`{name or 'settings'}` {broken_rules(one for at, one in tried if at == path)}, got {detail['input']!r}."
+    rules, got = broken_rules(one for at, one in tried if at == path), repr(detail["input"])
+    return Message("`{name}` {rules}, got {got}.", name=name or "settings", rules=rules, got=got)
 
 
 def _explained_kind(kind: object, known: list[str]) -> str:
     if kind is None:
-        return f"`{KIND}` is missing: one of {quoted(known)}."
+        return Message("`{kind}` is missing: one of {names}.", kind=KIND, names=quoted(known))
     if isinstance(kind, str) and ARCHITECTURES.get(kind) is OwnNetwork:
-        return "the user's own network is Python and not data: pass `architecture=OwnNetwork(...)`."
-    return f"`{KIND}` must not be {kind!r}. {nearest(kind, known)}"
+        return Message("the user's own network is Python and not data: pass `architecture=OwnNetwork(...)`.")
+    got = repr(kind)
+    return Message("`{name}` must not be {got}. {nearest}", name=KIND, got=got, nearest=nearest(kind, known))
 
 
 def _path(detail: ErrorDetails, plain: Any) -> list[str]:
@@ -192,4 +195,6 @@ def _at(place: str, message: str) -> str:
     """The message of a settings class, with the place in front of the name it begins with."""
     if not place:
         return message
-    return f"`{place}.{message[1:]}" if message.startswith("`") else f"{place}: {message}"
+    if isinstance(message, Message) and message.template.startswith("`"):
+        return Message(f"`{{inside}}.{message.template[1:]}", inside=place, **message.fields)
+    return Message("{place}: {message}", place=place, message=message)

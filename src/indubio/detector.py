@@ -28,6 +28,7 @@ from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
 from indubio.inputs.preparation import Rows
 from indubio.inputs.spectra import chosen_spectra
+from indubio.messages import Message
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
@@ -288,11 +289,15 @@ class Detector(ChainEstimator):
         posterior, drift = settings.posterior, chain.drift_reference
         if kept is None or drift is None or not isinstance(posterior, RandomFeatures):
             raise ConfigError(
-                "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
-                "posterior=RandomFeatures(keep_sums=True)."
+                Message(
+                    "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
+                    "`posterior=RandomFeatures(keep_sums=True)`."
+                )
             )
         if epochs is not None:
-            raise ConfigError("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
+            raise ConfigError(
+                Message("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
+            )
         if isinstance(confirmed, ExampleStream):
             raise ConfigError("examples that are added must be in memory. Read the stream, and add block after block.")
         rows = chain.inputs.rows(confirmed)
@@ -351,8 +356,10 @@ class Detector(ChainEstimator):
         if warm_epochs is not None:
             if not (warm and settings.posterior.warm_start):
                 raise ConfigError(
-                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
-                    "it out, or fit with calibration=TrainScores()."
+                    Message(
+                        "`epochs` is for an update that starts from the weights there are, and this one trains anew: "
+                        "leave it out, or fit with `calibration=TrainScores()`."
+                    )
                 )
             training = training.replaced(epochs=warm_epochs)
         draws = fit_parts(
@@ -452,8 +459,10 @@ class Detector(ChainEstimator):
             raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
         if not stream.fits and self.trimming is not None:
             raise ConfigError(
-                "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
-                "buffer hold them all."
+                Message(
+                    "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
+                    "buffer hold them all."
+                )
             )
         if stream.fits:
             return self._fit(stream.read(), None, progress, workers=workers)
@@ -596,12 +605,14 @@ class Detector(ChainEstimator):
             settings.posterior.check_architecture(settings.architecture)
         if self.training is not None and not settings.posterior.TRAINED:
             raise ConfigError(
-                f"`training` is for posteriors that are trained, and {type(settings.posterior).__name__} is computed: "
-                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
+                "`training` is for posteriors that are trained, and {posterior} is computed: "
+                "leave it out, or choose one that is trained, such as `posterior=AnchoredEnsemble()`.",
+                posterior=type(settings.posterior).__name__,
             )
         if settings.likelihood.unit_interval and not settings.scaling.bounded:
             raise ConfigError(
-                f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
+                "{likelihood} needs data within [0, 1]: set `scaling=MinMax(clip=True)`.",
+                likelihood=type(settings.likelihood).__name__,
             )
         settings.check_score(settings.posterior.count)
         refuse_groups(settings.trimming, self.smallest_group)
@@ -611,13 +622,18 @@ class Detector(ChainEstimator):
         )
         if network is not None and network.unit_interval and not scaling.unit_interval:
             raise ConfigError(
-                f'`{place}.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
-                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
+                '`{place}.last_activation` must be "none" with {scaling}, whose values are not '
+                "within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`.",
+                place=place,
+                scaling=type(scaling).__name__,
             )
         if isinstance(inner, BlockArchitecture) and settings.likelihood.unit_interval and not inner.unit_interval:
             raise ConfigError(
-                f'`{place}.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is for '
-                f"reconstructions within [0, 1], got {inner.last_activation!r}."
+                '`{place}.last_activation` must be "sigmoid" with {likelihood}, which is for '
+                "reconstructions within [0, 1], got {last_activation!r}.",
+                place=place,
+                likelihood=type(settings.likelihood).__name__,
+                last_activation=inner.last_activation,
             )
         return settings
 

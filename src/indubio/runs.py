@@ -116,7 +116,7 @@ class RunGatherer:
 
     def __init__(self, share: float = SHARE) -> None:
         if not 0 < share <= 1:
-            raise ConfigError(f"`share` must be above 0 and at most 1, got {share}.")
+            raise ConfigError("`share` must be above 0 and at most 1, got {share}.", share=share)
         self._share = share
         self._runs: dict[str, int] = {}
         self._which: list[np.ndarray] = []

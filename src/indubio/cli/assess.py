@@ -149,7 +149,7 @@ def assess(
     from indubio.inputs.windows import WindowReport, Windows
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
-    from indubio.texts.message import Message, joined
+    from indubio.messages import Message, joined
 
     asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     if as_json and out == "-":

@@ -4,10 +4,11 @@ One table says which setting is which flag. What has no flag is named as it is i
 wrong on the command line; a test walks all messages and finds each name in one of the three lists.
 """
 
+from functools import cache
 from shlex import quote
 from typing import Any
 
-from indubio.texts.message import Message
+from indubio.messages import Message
 
 FLAGS = {
     "anomaly": "--anomaly",
@@ -67,6 +68,7 @@ FLAGS = {
     "value": "--value",
     "workers": "--workers",
 }
+QUOTES = "'\""
 # What Python says in other words.
 PHRASES = {
     "colour='grey'": "--colour grey",
@@ -74,7 +76,6 @@ PHRASES = {
     "overwrite=True": "--overwrite",
     "spectra=False": "--no-spectra",
     "suspects(detector, rows)": "--suspects 20",
-    "scaling=Robust()": "--scaling robust",
     "trimming=Trimming()": "--trim auto",
 }
 
@@ -139,16 +140,22 @@ def _flag(setting: str, value: Any, named: dict[str, None]) -> str:
         named: gets the flag.
     """
     name, _, shown = setting.partition("=")
-    short = name.rpartition(".")[2] if name.startswith("data.") else name.removesuffix(".kind")
-    if setting in PHRASES:
-        flag = PHRASES[setting]
-        named[flag.partition(" ")[0]] = None
-        return flag
-    if short not in FLAGS or shown in ("True", "False"):
-        return f"`{setting}`"
-    flag = FLAGS[short]
-    named[flag] = None
-    if not shown:
-        return flag
-    values = value if isinstance(value, list) else [shown.strip("'\"")]
-    return " ".join(f"{flag} {quote(str(item))}" for item in values)
+    name = name.rpartition(".")[2] if name.startswith("data.") else name.removesuffix(".kind")
+    flag, said = FLAGS.get(name, ""), PHRASES.get(setting, "")
+    if flag and not said:
+        if not shown:
+            said = flag
+        elif isinstance(value, list):
+            said = " ".join(f"{flag} {quote(str(item))}" for item in value)
+        elif shown[0] in QUOTES or shown.isdecimal() or shown in _kinds():
+            said = f"{flag} {quote(_kinds().get(shown, shown.strip(QUOTES)))}"
+    named |= {said.partition(" ")[0]: None} if said else {}
+    return said or f"`{setting}`"
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    """The names in a configuration of settings that are made without arguments: "hold_out" for `HoldOut()`."""
+    from indubio.configuration import FAMILIES
+
+    return {f"{made.__name__}()": kind for family in FAMILIES.values() for kind, made in family.items()}

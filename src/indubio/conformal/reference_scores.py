@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError, ShapeError
+from indubio.messages import Message
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 from indubio.texts import english
@@ -53,12 +54,14 @@ class Reference:
         if not np.array_equal(np.unique(self.part), np.arange(len(self.scores))):
             raise ShapeError(f"there must be draws of each of the {len(self.scores)} parts, got {self.part}.")
         if (self.groups is None) != (self.group is None):
-            raise ShapeError("`groups` and `group` belong together.")
+            raise ShapeError(Message("`groups` and `group` belong together."))
         if self.groups is not None and self.group is not None:
             if self.group.shape != self.scores.shape:
-                raise ShapeError(f"`group` must be {self.scores.shape}, got {self.group.shape}.")
+                raise ShapeError(
+                    "`group` must be {shape}, got {other_shape}.", shape=self.scores.shape, other_shape=self.group.shape
+                )
             if self.group.min() < 0 or self.group.max() >= len(self.groups):
-                raise DataError(f"`group` must be a place in the {len(self.groups)} `groups`.")
+                raise DataError("`group` must be a place in the {count} `groups`.", count=len(self.groups))
 
     @classmethod
     def of(
@@ -204,7 +207,7 @@ class Reference:
         if not self.unseen:
             return english(
                 "There is no p-value: this detector is calibrated on the examples it was trained on, whose scores are "
-                'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
+                "too low to compare with. Fit it with `calibration=HoldOut()` or `calibration=CrossFit()`."
             )
         groups = self.groups
         within = "" if groups is None else english(" within each of the {groups:d} groups", groups=len(groups))
@@ -253,12 +256,18 @@ class Reference:
             return [(np.ones(examples, dtype=bool), None)]
         if groups is None:
             raise DataError(
-                "this detector is calibrated by group, so each example needs its group: pass `groups`, or a table "
-                "whose roles name the `group` column."
+                Message(
+                    "this detector is calibrated by group, so each example needs its group: pass `groups`, or a table "
+                    "whose roles name the `group` column."
+                )
             )
         names = np.asarray(groups, dtype=str)
         if names.shape != (examples,):
-            raise ShapeError(f"`groups` must have one name per example ({examples}), got the shape {names.shape}.")
+            raise ShapeError(
+                "`groups` must have one name per example ({examples}), got the shape {shape}.",
+                examples=examples,
+                shape=names.shape,
+            )
         return [(names == name, self.group == place) for place, name in enumerate(self.groups)]
 
     def _at_least(

@@ -37,6 +37,7 @@ from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
 from indubio.inputs.scaling import ColumnSummary
+from indubio.messages import Message
 from indubio.posteriors import Draws
 from indubio.posteriors.random_features import first_rows
 from indubio.scores import DrawScore
@@ -297,7 +298,7 @@ class ScaledRows(StreamedRows):
         found = [known.scaled(block, split.is_stopping(block.places)) for block in known.stream.blocks()]
         held = np.concatenate(found)
         if not 0 < len(held) < known.trained:
-            raise _no_examples(f"`held_out` {share} of {known.trained}")
+            raise _no_examples(Message("`held_out` {share} of {trained}", share=share, trained=known.trained))
         others = replace(known, split=split, trained=known.trained - len(held))
         return ScaledRows(others, self._seed), held
 
@@ -320,4 +321,4 @@ def _sample_medians(
 
 
 def _no_examples(what: str) -> ConfigError:
-    return ConfigError(f"{what} examples is none. Give more examples, or let the buffer hold them all.")
+    return ConfigError("{what} examples is none. Give more examples, or let the buffer hold them all.", what=what)

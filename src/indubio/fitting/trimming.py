@@ -32,6 +32,7 @@ from scipy.special import ndtr, ndtri
 
 from indubio.calibration import Fold, Plan
 from indubio.errors import ConfigError, DataError
+from indubio.messages import Message
 from indubio.settings import Fraction, Settings
 from indubio.uncertainty import mean_nll
 
@@ -133,7 +134,9 @@ def refuse_groups(trimming: Trimming | None, smallest_group: int | None) -> None
     """Refuse to drop from the reference where each group needs as many rows of it in every fold."""
     if trimming is not None and trimming.reference == "drop" and smallest_group is not None:
         raise ConfigError(
-            'with `smallest_group` the rows that calibrate cannot be trimmed: pass Trimming(reference="keep").'
+            Message(
+                'with `smallest_group` the rows that calibrate cannot be trimmed: pass Trimming(`reference="keep"`).'
+            )
         )
 
 

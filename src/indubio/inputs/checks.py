@@ -51,7 +51,7 @@ def require_finite(
     missing = np.isnan(rows)
     if missing.any() and not missing_allowed:
         where = _where(missing, "NaN", names, place)
-        raise DataError(english('{where}. Drop them, or fit with missing="median" or "refer".', where=where))
+        raise DataError(english('{where}. Drop them, or fit with `missing="median"` or "refer".', where=where))
 
 
 def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Place | None) -> str:

@@ -15,8 +15,8 @@ from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.schema import Schema
+from indubio.messages import Message
 from indubio.texts import english
-from indubio.texts.message import Message
 
 FindingKind = Literal[
     "one example",
@@ -326,9 +326,7 @@ def _constant(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
             columns=named(columns),
         ),
         follows=english("There is nothing to learn, and a new value counts by its bare difference, whatever its unit."),
-        way_out=Message(
-            "Unless any change there is an anomaly, leave it out: {how}.", how=_left_out(seen, columns)
-        ),
+        way_out=Message("Unless any change there is an anomaly, leave it out: {how}.", how=_left_out(seen, columns)),
         columns=tuple(columns),
     )
 

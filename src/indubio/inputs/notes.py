@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from indubio.messages import joined
 from indubio.texts import english
-from indubio.texts.message import joined
 
 
 def named_flags(

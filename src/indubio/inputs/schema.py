@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.io.arrow_columns import is_number
+from indubio.messages import joined
 from indubio.texts import english
-from indubio.texts.message import joined
 
 Kind = Literal["number", "category"]
 EXTRA = english("not in the training data: {names} (leave out, or pass through as ids)")

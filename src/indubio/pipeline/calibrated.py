@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference, conformal_of
 from indubio.errors import CalibrationWarning, ConfigError
+from indubio.messages import Message
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.agreement import agreeing
 from indubio.probability.customised_scaling import FULL_LEVEL
@@ -281,8 +282,10 @@ def needed_groups(groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.n
     """The groups, which a detector that judges by group cannot do without."""
     if groups is None:
         raise ConfigError(
-            "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
-            "`group` column."
+            Message(
+                "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
+                "`group` column."
+            )
         )
     return groups
 

@@ -29,6 +29,7 @@ from indubio.errors import ConfigError, DataWarning
 from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
+from indubio.messages import Message, joined
 from indubio.pipeline.chain import FittedChain, Watched
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars

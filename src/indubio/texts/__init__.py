@@ -23,7 +23,7 @@ from string import Formatter
 from typing import Any, Literal
 
 from indubio.errors import ConfigError
-from indubio.texts.message import Message
+from indubio.messages import Message
 
 Language = Literal["en", "de"]
 LANGUAGES: dict[Language, str] = {"en": "English", "de": "Deutsch"}

@@ -16,6 +16,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.io.source_base import full_ending
+from indubio.messages import Message
 from indubio.server.models.registry import Registry, read_model
 from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
@@ -27,6 +28,7 @@ log = logging.getLogger("indubio.server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = english("the server stopped while it ran")
+_JOB_FOLDER = re.compile(rb'[^\s"]*/indubio-job-[^/\s"]+/')
 
 
 class Jobs:
@@ -143,8 +145,7 @@ class Jobs:
             message, version = self._registered(kind, parent, out, result, by)
             ended = JobStatus.DONE, message, result | {"version": version}
         except IndubioError as error:
-            told = re.sub(r"\S*/indubio-job-[^/]+/", "", str(error))
-            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, told, {}
+            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
         except Exception as error:
             log.exception("a job failed", extra={"job": number})
             fault = english("a fault of the server ({kind}); it is in its log.", kind=type(error).__name__)
@@ -180,13 +181,16 @@ class Jobs:
             process.stdin.write(msgspec.json.encode(order))
             process.stdin.close()
             for line in process.stdout:
-                said = msgspec.json.decode(line)
+                said = msgspec.json.decode(_JOB_FOLDER.sub(b"", line))
                 if "error" in said:
-                    raise ConfigError(said["error"])
+                    raise ConfigError(Message.of(said["error"]))
                 if "result" in said:
                     result: dict[str, Any] = said["result"]
                     return result
-                self._store.write(lambda c, said=said: job_progress(c, number, said["progress"], said["message"]))  # type: ignore[misc]
+                message = Message.of(said["message"])
+                self._store.write(
+                    lambda c, said=said, message=message: job_progress(c, number, said["progress"], message)
+                )  # type: ignore[misc]
             process.wait()
             listening.join()
         if self._closed:

@@ -29,6 +29,7 @@ from indubio.evaluation import evaluate
 from indubio.inputs import Images, Table, Windows
 from indubio.inputs.named_rows import NamedExamples, groups_of
 from indubio.inputs.reading import reading_for
+from indubio.messages import Message
 from indubio.server.api.model_inputs import ModelInput
 from indubio.server.models.scored_batch import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
@@ -373,12 +374,12 @@ def main() -> None:
         nonlocal last
         if time.monotonic() - last >= EVERY:
             last = time.monotonic()
-            say(progress=share, message=message)
+            say(progress=share, message=Message.of(message).plain())
 
     try:
         say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
     except (IndubioError, OSError) as error:
-        say(error=str(error))
+        say(error=Message.of(str(error)).plain())
 
 
 if __name__ == "__main__":

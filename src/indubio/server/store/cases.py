@@ -28,7 +28,7 @@ from indubio.errors import NotFoundError
 from indubio.server.plant import MachinePattern
 from indubio.server.store.clock import now
 from indubio.server.store.statements import PreparedStatement
-from indubio.server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
+from indubio.server.store.tables import EPOCH, MICROSECOND, as_json, cases, claims, reviews
 from indubio.texts import english
 
 QueueOrder = Literal["age", "uncertainty"]
@@ -90,7 +90,7 @@ class Assessed:
 
     def row(self) -> dict[str, Any]:
         """The case as columns of the table."""
-        return {name: getattr(self, name) for name in ASSESSED}
+        return {name: getattr(self, name) for name in ASSESSED} | {"notes": as_json(self.notes)}
 
 
 @dataclass(frozen=True, kw_only=True)

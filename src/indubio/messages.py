@@ -1,11 +1,9 @@
-"""`Message`: a text that remembers what it was made of, so that it can be said in other words where it is shown."""
+"""`Message`: a text that remembers what it was made of, so that it can be told in other words where it is shown."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from string import Formatter
 from typing import Any, Self
-
-from indubio.errors import DataError
 
 LONGEST_SPEC = 4  # of a template that is read back: a longer one could ask for a text that no memory holds
 
@@ -36,6 +34,7 @@ class Message(str):
     fields: dict[str, Any]
 
     def __new__(cls, template: str, /, **fields: Any) -> Self:
+        """Fill in the values."""
         fields = {name: _field(value) for name, value in fields.items()}
         message = super().__new__(cls, template.format(**fields) if fields else template)
         message.template, message.fields = str.__str__(template), fields
@@ -47,24 +46,28 @@ class Message(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return Message.of, (self.plain(),)
 
-    def plain(self) -> dict[str, Any]:
-        """Text, template and fields as data for JSON."""
+    def plain(self) -> str | dict[str, Any]:
+        """Text, template and fields as data for JSON; without fields the text alone."""
+        if not self.fields:
+            return self.template
         fields = {name: _plain(value) for name, value in self.fields.items()}
         return {"text": str.__str__(self), "template": self.template, "fields": fields}
 
     @classmethod
     def of(cls, plain: object) -> Self:
-        """The message of plain data; a text alone is a message without fields. Anything else is refused."""
+        """The message of plain data; a text alone is a message without fields. Anything else is a ValueError."""
         match plain:
+            case Message():
+                return plain
             case str():
                 return cls(plain)
             case {"template": str(template), "fields": dict(fields)} if _harmless(template, fields):
                 try:
                     return cls(template, **{name: _of(value) for name, value in fields.items()})
-                except ValueError as error:
-                    raise DataError(f"{plain} is no message: {error}.") from None
+                except (ValueError, TypeError) as error:
+                    raise ValueError(f"{plain} is no message: {error}") from None
             case _:
-                raise DataError(f"{plain} is no message.")
+                raise ValueError(f"{plain} is no message")
 
 
 def joined(texts: Sequence[str], between: str = "; ") -> str:
