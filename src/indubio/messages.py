@@ -46,24 +46,22 @@ class Message(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return Message.of, (self.plain(),)
 
-    def plain(self) -> str | dict[str, Any]:
-        """Text, template and fields as data for JSON; without fields the text alone."""
-        if not self.fields:
-            return self.template
+    def plain(self) -> dict[str, Any]:
+        """Text, template and fields as data for JSON."""
         fields = {name: _plain(value) for name, value in self.fields.items()}
         return {"text": str.__str__(self), "template": self.template, "fields": fields}
 
-    @classmethod
-    def of(cls, plain: object) -> Self:
+    @staticmethod
+    def of(plain: object) -> "Message":
         """The message of plain data; a text alone is a message without fields. Anything else is a ValueError."""
         match plain:
             case Message():
                 return plain
             case str():
-                return cls(plain)
-            case {"template": str(template), "fields": dict(fields)} if _harmless(template, fields):
+                return Message(plain)
+            case {"template": str(template), "fields": dict(fields)} if not fields or _harmless(template, fields):
                 try:
-                    return cls(template, **{name: _of(value) for name, value in fields.items()})
+                    return Message(template, **{name: _of(value) for name, value in fields.items()})
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"{plain} is no message: {error}") from None
             case _:

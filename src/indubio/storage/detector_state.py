@@ -326,7 +326,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         ),
         "`correction_` must have a weight for every value": attributes["correction_"] is None
         or attributes["correction_"].weights.shape == (math.prod(values),),
-        "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
+        "there must be conversions by group where a smallest group is set": (detector.smallest_group is not None)
         == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
             attributes["group_conversions_"], reference, scores

@@ -42,6 +42,6 @@ def load(path: str | PathLike[str], *, architecture: OwnNetwork | None = None, d
     except ConfigError as error:
         raise ModelFileError(f"{folder / MANIFEST} has a setting that cannot be used here: {error}") from error
     except _REFUSALS as error:
-        blame = "fit the network passed as `architecture`" if own else "describe a model that indubio could have saved"
+        blame = "fit the network that was passed" if own else "describe a model that indubio could have saved"
         raise ModelFileError(f"{folder / MANIFEST} does not {blame}: {error}") from error
     return detector

@@ -63,7 +63,7 @@ def known_language(name: str) -> Language:
     for one in LANGUAGES:
         if one == name:
             return one
-    raise ConfigError(f"`language` must be one of {', '.join(LANGUAGES)}, got {name!r}.")
+    raise ConfigError("`language` must be one of {known}, got {name!r}.", known=", ".join(LANGUAGES), name=name)
 
 
 def preferred(header: str) -> Language:

@@ -148,7 +148,7 @@ def test_every_link_of_the_chain_comes_back(detector, model):
 
 
 def test_a_model_is_not_overwritten_unless_asked(detector, model):
-    with pytest.raises(ModelFileError, match=r"already holds a model. Pass overwrite=True"):
+    with pytest.raises(ModelFileError, match=r"already holds a model. Pass `overwrite=True`"):
         save(detector, model)
     other = tiny(seed=1)
     save(other, model, overwrite=True)

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from gettext import translation
+from gettext import GNUTranslations, translation
 from html.parser import HTMLParser
 from typing import Any
 
@@ -24,7 +24,7 @@ from indubio.report import html_report
 from indubio.server.store.cases import cases_waiting, chosen_cases
 from indubio.server.store.jobs import all_jobs
 from indubio.server.store.reviews import claim, review
-from indubio.texts import DOMAIN, FOLDER, Catalogue
+from indubio.texts import DOMAIN, FOLDER
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 
@@ -50,7 +50,7 @@ SYMBOLS = {
 SYMBOLS |= {"Esc", "Ctrl"}  # keys
 
 
-class Bracketed(Catalogue):
+class Bracketed(GNUTranslations):
     """A language like English, but for brackets around all that it says."""
 
     def gettext(self, message: str) -> str:

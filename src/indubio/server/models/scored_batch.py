@@ -45,7 +45,7 @@ class ScoredBatch:
         self.hashes = [hashlib.sha256(one).hexdigest() for one in inputs]
         self.columns: dict[str, list[Any]] = {n: values.tolist() for n, values in assessment.to_dict().items()}
         self._notes = self.columns["notes"]  # messages, which a page can tell in its language
-        self.columns["notes"] = [f"{note}" for note in self._notes]
+        self.columns["notes"] = [*map(str.__str__, self._notes)]
         self.columns["case"] = [
             secrets.token_hex(16)
             if verdict == "REFER" or (control_share and chosen_for_control(input_hash, control_share))

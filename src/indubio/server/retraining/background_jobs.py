@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,9 +189,7 @@ class Jobs:
                     result: dict[str, Any] = said["result"]
                     return result
                 message = Message.of(said["message"])
-                self._store.write(
-                    lambda c, said=said, message=message: job_progress(c, number, said["progress"], message)
-                )  # type: ignore[misc]
+                self._store.write(partial(job_progress, job_id=number, progress=said["progress"], message=message))
             process.wait()
             listening.join()
         if self._closed:

@@ -85,7 +85,7 @@ def finish_job(connection: Connection, job_id: int, status: JobStatus, message: 
     if status is JobStatus.DONE:
         values["progress"] = 1.0
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
-    body = {"job": job_id, "status": status, "message": f"{message}", "result": result}
+    body = {"job": job_id, "status": status, "message": str.__str__(message), "result": result}
     append(connection, "job ended", body, at=at, rows={jobs: [job_id]})
 
 

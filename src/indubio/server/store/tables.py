@@ -50,7 +50,7 @@ class Moment(TypeDecorator[datetime]):
 
 def as_json(text: str) -> str:
     """A text with its template and values, where it is a message, as it is kept."""
-    return json_text(Message.of(text).plain())
+    return json_text(Message.of(text).plain() if text else "")
 
 
 class Told(TypeDecorator[str]):
