@@ -32,7 +32,7 @@ from indubio.messages import Message
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
-from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
@@ -522,9 +522,9 @@ class Detector(ChainEstimator):
         drift: DriftReference,
         familiarity: Familiarity | None,
         n_training: int,
-    ) -> FittedChain:
+    ) -> Chain:
         settings = self.settings_in_use()
-        return FittedChain.fit(
+        return Chain.fit(
             inputs,
             scorer,
             nll,

@@ -33,7 +33,7 @@ from indubio.inputs.schema import Schema
 from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windows
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.inputs import Inputs
 from indubio.uncertainty import mean_nll, var_nll
 
@@ -331,7 +331,7 @@ def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
     return X[places] if hasattr(X, "__arrow_c_stream__") else np.asarray(X)[places]
 
 
-def _typical(chain: FittedChain) -> Float[np.ndarray, "draws ..."]:
+def _typical(chain: Chain) -> Float[np.ndarray, "draws ..."]:
     scorer = chain.scorer
     if not isinstance(scorer, AutoencoderScorer):
         raise ConfigError(

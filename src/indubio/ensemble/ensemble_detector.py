@@ -26,7 +26,7 @@ from indubio.fitting.trimming import FARTHEST, Trimming, refuse_groups
 from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Spectra, Unseen
 from indubio.inputs.named_rows import training_groups
 from indubio.inputs.spectra import chosen_spectra
-from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples
@@ -197,7 +197,7 @@ class EnsembleDetector(ChainEstimator):
         if settings.trimming is not None:
             plan = settings.trimming.calibrated(plan, scores)
         return self._keep(
-            FittedChain.fit(
+            Chain.fit(
                 inputs,
                 dataclasses.replace(scorer, count=len(scores)),
                 scores,

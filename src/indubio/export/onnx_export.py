@@ -61,8 +61,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         )
     if not isinstance(detector.scores_, Draws):
         raise ConfigError(
-            "the score {score!r} cannot be exported, only the NLL. Fit without "
-            "`anomaly_score`, or serve the model's folder.",
+            "the score {score!r} cannot be exported, only the NLL. Fit without `anomaly_score`.",
             score=name_of(detector.scores_),
         )
     from indubio.export.conversion_nodes import (
@@ -147,5 +146,4 @@ def _metadata(detector: Detector) -> Metadata:
         reference=detector.reference_,
         n_reference=detector.n_reference_,
         novelty_limit=detector.novelty_limit,
-        reading=detector.reading_,
     )

@@ -1,4 +1,4 @@
-"""FittedChain: what a fitted detector is, one object after the other.
+"""Chain: what a fitted detector is, one object after the other.
 
 examples -> Inputs -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
 
@@ -29,7 +29,7 @@ from indubio.uncertainty import Uncertainty, disagreement
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FittedChain:
+class Chain:
     """From examples to verdicts.
 
     Args:
@@ -77,7 +77,7 @@ class FittedChain:
         origin: Float[np.ndarray, " draws"] | None = None,
         remembered: bool = False,
         seen: Bool[np.ndarray, "draws examples"] | None = None,
-    ) -> "FittedChain":
+    ) -> "Chain":
         """The links that follow from the scores of the training examples, and all of them together.
 
         `seen` says which draws saw which examples, where they did not see all that the plan lets them.
@@ -153,7 +153,7 @@ class FittedChain:
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
         return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
 
-    def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "FittedChain":
+    def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "Chain":
         """The same with other verdicts."""
         decider = replace(
             self.decider,
@@ -163,11 +163,11 @@ class FittedChain:
         )
         return replace(self, decider=decider)
 
-    def limited_by(self, novelty_limit: float | None) -> "FittedChain":
+    def limited_by(self, novelty_limit: float | None) -> "Chain":
         """The same with another bound on novelty."""
         return replace(self, decider=replace(self.decider, novelty_limit=novelty_limit))
 
-    def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "FittedChain":
+    def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "Chain":
         """The same with another rule, fitted on these examples; on the reference examples where there are none."""
         if self.calibrated.by_group is not None:
             refuse_ranks(rule)
@@ -192,7 +192,7 @@ class FittedChain:
 
     def corrected_by(
         self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
-    ) -> "FittedChain":
+    ) -> "Chain":
         """The same with what labels teach; its rule is fitted again on recent examples.
 
         Args:
@@ -251,7 +251,7 @@ class Watched:
         decisions: on these; none where the rule decides over all examples at once.
     """
 
-    chain: FittedChain
+    chain: Chain
     prepared: Prepared
     scored: list[Scored] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)

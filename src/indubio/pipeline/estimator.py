@@ -30,7 +30,7 @@ from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.messages import Message, joined
-from indubio.pipeline.chain import FittedChain, Watched
+from indubio.pipeline.chain import Chain, Watched
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
@@ -87,8 +87,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     novelty_limit: float | None
     seed: int
 
-    chain_: FittedChain
-    _kept: tuple[tuple[Any, ...], FittedChain]  # the parameters, and the chain that follows them
+    chain_: Chain
+    _kept: tuple[tuple[Any, ...], Chain]  # the parameters, and the chain that follows them
 
     @abstractmethod
     def settings_in_use(self) -> ChainSettings:
@@ -199,13 +199,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         chain = self._in_use()
         return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
 
-    def _with_rule_of(self, chain: FittedChain) -> Self:
+    def _with_rule_of(self, chain: Chain) -> Self:
         """A new detector of this chain, with its rule among the settings."""
         new = copy.copy(self)
         new.referral = chain.decider.rule
         return new._keep(chain)
 
-    def of_chain(self, chain: FittedChain) -> Self:
+    def of_chain(self, chain: Chain) -> Self:
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
         return copy.copy(self)._keep(chain)
 
@@ -351,7 +351,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
-    def _keep(self, chain: FittedChain) -> Self:
+    def _keep(self, chain: Chain) -> Self:
         """This detector, fitted."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
@@ -365,13 +365,13 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self
 
     @property
-    def fitted_chain(self) -> FittedChain:
+    def fitted_chain(self) -> Chain:
         """All that was learned; refused before `fit`."""
         if "chain_" not in vars(self):  # scikit-learn's own look at all attributes takes longer
             check_is_fitted(self)
         return self.chain_
 
-    def _in_use(self) -> FittedChain:
+    def _in_use(self) -> Chain:
         """The chain, with what the parameters say now of its verdicts: scikit-learn lets them be changed at any time.
 
         Checked when they are not what they were: to check them takes as long as to prepare an example.

@@ -22,7 +22,7 @@ from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
-from indubio.pipeline.chain import FittedChain
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
@@ -223,9 +223,9 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     return detector.of_chain(_chain(detector, attributes, draws))
 
 
-def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> FittedChain:
+def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
     rule, names = detector.settings_in_use().referral, known["feature_names_in_"]
-    return FittedChain(
+    return Chain(
         inputs=Inputs(
             schema=known["schema_"],
             intake=known["intake_"],
