@@ -15,7 +15,7 @@ from indubio.assessment import OUTPUT_COLUMNS, Assessment
 from indubio.decision import Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError, quoted
-from indubio.explain import explained_table
+from indubio.explain import COLUMNS
 from indubio.inputs.images import Images
 from indubio.inputs.named_rows import NamedExamples
 from indubio.inputs.reading import Reading, reading_for
@@ -24,8 +24,6 @@ from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
 from indubio.storage import load, read_manifest
-
-EXPLAINED = ("contribution: ", "spread: ")  # how columns begin that say what features add
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,11 +115,8 @@ class Judge:
             top: so many top features of each anomaly and referral.
             contributions: also what every feature adds to the score.
         """
-        if top or contributions:
-            found, table = explained_table(self.detector, part, top=top, contributions=contributions)
-        else:
-            found = self.detector.assess(part)
-            table = found.to_arrow()
+        found = self.detector.assess(part, explain=top > 0 or contributions)
+        table = found.to_arrow(top=top, contributions=contributions)
         labels = None if isinstance(part, Images) else part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
             without = part.unlabelled if isinstance(part, Table) else None
@@ -153,7 +148,7 @@ def refuse_output_names(reading: Reading) -> None:
     if columns is None:
         return
     named = (*columns.ids, columns.time, columns.group, columns.label)
-    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(EXPLAINED)]
+    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(COLUMNS)]
     if taken:
         raise ConfigError(
             "columns {names} of the input have names of the output, where they would be taken for what the "

@@ -16,7 +16,6 @@ from indubio.errors import ConfigError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.evaluation.argument_checks import checked_binary
 from indubio.explain import chosen_examples
-from indubio.explain import contributions as explained_scores
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.report import (
     plane_figure,
@@ -172,7 +171,7 @@ def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8
     """
     if not -len(X) <= example < len(X):
         raise ConfigError(f"`example` must be one of the {len(X)} examples, got {example}.")
-    made = explained_scores(detector, chosen_examples(X, np.array([example % len(X)])))
+    made = detector.contributions(chosen_examples(X, np.array([example % len(X)])))
     axes = _axes(ax)
     plot_contributions(axes, made, 0, most=most)
     return axes
