@@ -1,7 +1,7 @@
 """Every engine against plain torch in double precision, where the two agree to rounding."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 from math import sqrt
 
 import numpy as np
@@ -14,8 +14,11 @@ from tests.engines import ENGINES, NOISES
 from tests.reference.engine_cases import (
     CASES,
     CLOSE,
+    FEW,
     NETWORKS,
     NOISY,
+    POINTS,
+    SHAPES,
     Case,
     adam,
     batches_of,
@@ -25,7 +28,6 @@ from tests.reference.engine_cases import (
 from tests.reference.plain_network import kl_of_code
 
 BATCH, RATES = 9, (0.01, 0.02, 0.005)  # batches of 9, 9 and 5 of 23 rows: nothing of one may be left in the next
-POINTS = [name for name, case in CASES.items() if not case.code_noise]
 
 
 @pytest.fixture(params=ENGINES)
@@ -49,8 +51,7 @@ def tensor(array: np.ndarray) -> torch.Tensor:
 # ----- training
 
 
-@pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize("anchored", [False, True], ids=["prior at 0", "anchors"])
+@pytest.mark.parametrize(("name", "anchored"), list(zip(POINTS, cycle([False, True]), strict=False)))
 def test_steps_are_those_of_adam_on_the_plain_loss(name, anchored, engine):
     case = CASES[name]
     values, rows, order = case.values(), case.rows(), case.order()
@@ -110,7 +111,7 @@ def test_training_goes_on_from_what_was_put_there(engine):
     np.testing.assert_allclose(trainer.steps(rows, order[:, :9], [0.01]), first, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*FEW, *NOISY])
 def test_the_held_out_loss_is_the_mean_nll_without_noise(name, engine):
     case = CASES[name]
     values, rows = case.values(), case.rows(200)
@@ -188,7 +189,7 @@ def test_code_noise_has_the_spread_that_the_encoder_says(engine):
 # ----- dropout
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", SHAPES)
 def test_every_row_has_masks_of_its_own(name, engine):
     case = CASES[name]
     values, rows, order = case.values(), case.rows(), case.order()
@@ -237,7 +238,7 @@ def test_dropout_switches_units_at_its_rate_without_rescaling(shape, engine):
 # ----- noise on the inputs
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", FEW)
 @pytest.mark.parametrize("kind", ["fixed", "log-uniform", "by feature"])
 def test_inputs_are_noisy_and_what_is_scored_is_clean(name, kind, engine):
     case = CASES[name]
@@ -327,7 +328,7 @@ def test_a_chain_is_given_noisy_inputs_too(name, engine):
 # ----- chains
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", FEW)
 def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
     case = CASES[name]
     values, rows, order = case.values(networks=1), case.rows(), case.order(networks=1)
@@ -347,7 +348,7 @@ def test_without_kicks_a_chain_is_gradient_descent_with_momentum(name, engine):
     np.testing.assert_allclose(sampler.values()[0], theta.detach(), rtol=1e-8, atol=1e-10)  # a beta's slopes are steep
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", FEW)
 def test_the_gradient_at_some_values_is_that_of_plain_torch(name, engine):
     case = CASES[name]
     values, rows = case.values(networks=1), case.rows()

@@ -43,7 +43,7 @@ IN_THE_FILE = {
 
 # Of functions that the command line calls with values it made itself, or not at all.
 NOT_REACHABLE = {
-    "assess", "constant", "detector", "fit", "fitted", "input_shape_", "k", "largest_reference_nll", "level",
+    "assess", "constant", "detector", "explain", "fit", "fitted", "input_shape_", "k", "largest_reference_nll", "level",
     "metric", "nll", "index", "of", "p", "parameters", "predictions", "prevalence", "refer_by", "reference_examples",
     "rejection_rates", "runs", "scores", "settings", "spread", "sums_", "suspects", "temperature", "times",
     "training_data", "update", "values", "verdict", "weights", "windows_at_once", "y", "keep_sums",

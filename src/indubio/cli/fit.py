@@ -266,8 +266,8 @@ def fit(
     from indubio.cli.standard_input import named_source
     from indubio.cli.unused_columns import tell_unused
     from indubio.configuration import to_plain
-    from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
+    from indubio.fitting.defaults import DEFAULT_POSTERIOR
     from indubio.inputs.images import are_images
     from indubio.io.sinks import sink
     from indubio.judge import refuse_output_names

@@ -3,9 +3,10 @@
 A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -19,6 +20,7 @@ from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.io.arrow_columns import Place
+from indubio.settings import NotNegative, Settings
 from indubio.texts import english
 
 if TYPE_CHECKING:
@@ -124,6 +126,87 @@ class Prepared:
     beside: Beside = NOTHING
 
 
+@dataclass(frozen=True, kw_only=True)
+class IntakeSettings(Settings):
+    """What is to be done to examples before they are scored.
+
+    Args:
+        scaling: how values are scaled.
+        scaled: whether they are; else they stay in the units of the data, and only their ranges are known.
+        missing: what happens to missing values.
+        unseen: what happens to new categories.
+        margin: how far outside its training range a value may be.
+        spectra: what makes features of windows; None takes them as they are.
+    """
+
+    scaling: Scaling
+    scaled: bool = True
+    missing: Missing = "error"
+    unseen: Unseen = "refer"
+    margin: NotNegative | None = None
+    spectra: Spectra | None = None
+
+
+class Survey(Protocol):
+    """What is asked of the rows that a model is fitted on before it is: of one block in memory, or of many."""
+
+    @property
+    def sample(self) -> Float[np.ndarray, "sampled ..."]:
+        """Some of the rows as they came in, or all."""
+
+    @property
+    def rate(self) -> float | None:
+        """Samples per second of windows, where it is known."""
+
+    def medians(self) -> Float[np.ndarray, " columns"]:
+        """Of each column or sensor."""
+
+    def quality(self) -> QualityLimits | None:
+        """What the sensors of windows do; None for tables and images."""
+
+    def summary(
+        self, features: Callable[[np.ndarray], np.ndarray] | None
+    ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
+        """Ranges, means and deviations of the features of all rows, and the features of the sample.
+
+        Args:
+            features: makes them; None takes the values as they came in.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SurveyedRows:
+    """Rows in memory: the sample is all of them.
+
+    Args:
+        rows: to learn from.
+        rate: samples per second of windows, where it is known.
+    """
+
+    rows: Rows
+    rate: float | None = None
+
+    @property
+    def sample(self) -> Float[np.ndarray, "examples ..."]:
+        """All values."""
+        return self.rows.values
+
+    def medians(self) -> Float[np.ndarray, " columns"]:
+        """Of each column or sensor."""
+        return medians(self.rows.values, self.rows.columns or self.rows.names)
+
+    def quality(self) -> QualityLimits | None:
+        """What the sensors of windows do; None for tables and images."""
+        return fit_quality(self.rows.values) if self.rows.values.ndim == 3 else None
+
+    def summary(
+        self, features: Callable[[np.ndarray], np.ndarray] | None
+    ) -> tuple[ColumnSummary, Float[np.ndarray, "examples ..."]]:
+        """Ranges, means and deviations of the features, and the features."""
+        values = self.rows.values if features is None else features(self.rows.values)
+        return ColumnSummary.of(values), values
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intake:
     """What was learned of the training rows before any network saw them.
@@ -148,47 +231,29 @@ class Intake:
     spectra: FittedSpectra | None = None
 
     @classmethod
-    def fit(
-        cls,
-        rows: Rows,
-        *,
-        scaling: Scaling,
-        missing: Missing,
-        unseen: Unseen,
-        margin: float | None = None,
-        spectra: Spectra | None = None,
-        rate: float | None = None,
-    ) -> "Intake":
+    def fit(cls, survey: Survey, settings: IntakeSettings) -> "Intake":
         """Learn ranges and medians.
 
         Args:
-            rows: to learn from.
-            scaling: how values are scaled.
-            missing: what happens to missing values.
-            unseen: what happens to new categories.
-            margin: how far outside its training range a value may be.
-            spectra: what makes features of windows; None takes them as they are.
-            rate: samples per second of windows, where it is known.
+            survey: of the rows to learn from.
+            settings: what is to be done.
         """
-        require_finite(rows.values, rows.columns or rows.names, missing_allowed=missing != "error", place=rows.place)
-        middle = None if missing == "error" else medians(rows.values, rows.columns or rows.names)
-        quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
-        features, fitted = rows.values, None
-        if spectra is not None:
-            whole = features if middle is None else filled(features, middle)
-            fitted = spectra.fit(whole, rate)
-            features = fitted.features(whole)
-        summary = ColumnSummary.of(features)
-        if fitted is not None:
-            fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)
+        middle = None if settings.missing == "error" else survey.medians()
+        whole, spectra = partial(_whole, middle), None
+        if settings.spectra is None:
+            summary, sample = survey.summary(None)
+        else:
+            fitted = settings.spectra.fit(whole(survey.sample), survey.rate)
+            summary, sample = survey.summary(lambda values: fitted.features(whole(values)))
+            spectra = replace(fitted, smallest=summary.smallest, largest=summary.largest)
         return cls(
-            scaling=scaling.of_summary(summary, features),
+            scaling=settings.scaling.of_summary(summary, sample),
             medians=middle,
-            missing=missing,
-            unseen=unseen,
-            quality=quality,
-            margin=margin,
-            spectra=fitted,
+            missing=settings.missing,
+            unseen=settings.unseen,
+            quality=survey.quality(),
+            margin=settings.margin,
+            spectra=spectra,
         )
 
     def prepare(self, rows: Rows) -> Prepared:
@@ -203,11 +268,11 @@ class Intake:
         """What the network gets for values that were checked already."""
         if self.spectra is not None:
             return self.scaling.scaled(self.features(values))
-        return self.scaling.scaled(values if self.medians is None else filled(values, self.medians))
+        return self.scaling.scaled(_whole(self.medians, values))
 
     def features(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """Values that were checked already, filled in; the features of windows where there are spectra."""
-        whole = values if self.medians is None else filled(values, self.medians)
+        whole = _whole(self.medians, values)
         return whole if self.spectra is None else self.spectra.features(whole)
 
     def inspect(self, rows: Rows) -> Inspected:
@@ -250,6 +315,12 @@ class Intake:
                 row=row,
                 first=unseen[row],
             )
+
+
+def _whole(
+    middle: Float[np.ndarray, " columns"] | None, values: Float[np.ndarray, "examples ..."]
+) -> Float[np.ndarray, "examples ..."]:
+    return values if middle is None else filled(values, middle)
 
 
 def _sensor_names(windows: Rows) -> tuple[str, ...]:

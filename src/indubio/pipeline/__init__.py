@@ -7,5 +7,6 @@ decider         Decider      -> Assessment
 explainer       Explainer    what made the scores, where that is asked
 chain           Chain        the four, in this order
 estimator       ChainEstimator: a scikit-learn estimator that holds a chain and delegates to it
-parameters      settings as scikit-learn's parameters
+parameters      settings as scikit-learn's parameters; `scalars` has those that every detector has
+kept_rows       rows that a detector keeps beside the sums of its draws
 """

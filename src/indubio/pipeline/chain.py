@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 
 from indubio.assessment import Assessment
-from indubio.calibration import Plan
-from indubio.decision import Labelled, Referral, predictions
+from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Contributions
-from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs import Prepared, Rows
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision, assessment
@@ -59,75 +57,6 @@ class Chain:
     drift_reference: DriftReference | None
     n_training: int
     training_scores: Float[np.ndarray, " examples"] | None = None
-
-    @classmethod
-    def fit(
-        cls,
-        inputs: Inputs,
-        scorer: Scorer,
-        nll: Float[np.ndarray, "draws examples"],
-        plan: Plan,
-        *,
-        conversion: Conversion,
-        rule: Referral,
-        anomaly_threshold: float,
-        groups: Shaped[np.ndarray, " examples"] | None,
-        smallest_group: int | None,
-        drift_reference: DriftReference,
-        familiarity: Familiarity | None,
-        novelty_limit: float | None,
-        n_training: int,
-        false_alarms: float,
-        origin: Float[np.ndarray, " draws"] | None = None,
-        remembered: bool = False,
-        seen: Bool[np.ndarray, "draws examples"] | None = None,
-    ) -> "Chain":
-        """The links that follow from the scores of the training examples, and all of them together.
-
-        `seen` says which draws saw which examples, where they did not see all that the plan lets them.
-        """
-        if smallest_group is not None:
-            refuse_ranks(rule)
-        calibrated = Calibrated.fit(
-            nll,
-            plan,
-            conversion=conversion,
-            groups=groups,
-            smallest_group=smallest_group,
-            origin=origin,
-            false_alarms=false_alarms,
-        )
-        assert calibrated.reference is not None
-        good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
-        if rule.by == "disagreement":
-            rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
-            good = replace(good, disagreement=disagreement(nll[:, rows]))
-        threshold = rule.anomaly_threshold(anomaly_threshold)
-        usual = usual_alarms(conversion, threshold, false_alarms)
-        inputs = inputs.calibrated(
-            predictions(good.probability, threshold),
-            usual,
-            examples=n_training,
-            smallest_p=1 / (calibrated.reference.fewest + 1) if calibrated.reference.unseen else None,
-        )
-        return cls(
-            inputs=inputs,
-            scorer=scorer,
-            calibrated=calibrated,
-            decider=Decider(
-                rule=rule,
-                referral_threshold=rule.fit(good),
-                anomaly_threshold=threshold,
-                reference=calibrated.reference,
-                n_reference=calibrated.n_reference,
-                novelty_limit=novelty_limit,
-            ),
-            familiarity=familiarity,
-            good=good,
-            drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
-            n_training=n_training,
-            training_scores=unseen_scores(nll, plan.seen(nll.shape[1]) if seen is None else seen),
-        )
 
     def assess(self, X: Any, groups: Any = None, *, explain: bool = False) -> Assessment:
         """Verdict, probability and uncertainties of every example; scores of all draws exist for a block at a time.

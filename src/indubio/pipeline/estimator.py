@@ -10,10 +10,10 @@ A fitted detector is never changed: `refer_by`, `learn` and `update` give a new 
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -33,23 +33,16 @@ from indubio.inputs.reading import Reading
 from indubio.messages import Message, joined
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
-from indubio.pipeline.scalars import Scalars
+from indubio.pipeline.scalars import ChainSettings
 from indubio.pipeline.scorer import scores_of
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
-from indubio.settings import Fraction, Settings
 from indubio.uncertainty import Uncertainty, disagreement
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChainSettings(Settings):
-    """What every detector is set to, the defaults put in, and checked."""
-
-    conversion: Conversion
-    referral: Referral
-    false_alarms: Fraction
+SettingsT = TypeVar("SettingsT", bound=ChainSettings)
 
 
 class _Parameters(Protocol):
@@ -59,20 +52,7 @@ class _Parameters(Protocol):
 class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     """Base of the detectors.
 
-    A subclass takes the parameters below among its own. Its `fit` makes a chain and hands it to `_keep`.
-
-    Args:
-        conversion: from scores to probabilities.
-        referral: which verdicts go to a person.
-        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
-            too, and refers every such example with the reason `bad_input`.
-        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
-        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
-        anomaly_threshold: an anomaly has at least this mean probability.
-        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
-            of their own; None judges all by the same.
-        range_margin: refer examples with a value further outside its training range than this many ranges.
-        novelty_limit: refer examples whose novelty is above this.
+    A subclass takes the parameters of `ChainSettings` among its own. Its `fit` makes a chain and hands it to `_keep`.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
@@ -312,7 +292,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
-        """Mean score of every training example by the draws that have not seen it: `fitting.unseen_scores`.
+        """Mean score of every training example by the draws that have not seen it.
 
         None for a model that was loaded. With `TrainScores` every draw has seen all of them, and scores them too low.
         """
@@ -403,16 +383,10 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         rate = next(given)
         return found | {"conversion": conversion.at_rate(rate), "false_alarms": rate}
 
-    def _check_scalars(self) -> None:
-        Scalars(
-            missing=self.missing,
-            unseen=self.unseen,
-            false_alarms=self.false_alarms,
-            anomaly_threshold=self.anomaly_threshold,
-            range_margin=self.range_margin,
-            novelty_limit=self.novelty_limit,
-            smallest_group=self.smallest_group,
-        )
+    def _settings(self, kind: type[SettingsT]) -> SettingsT:
+        """The parameters as one object, with the defaults put in."""
+        given = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return kind(**given | self._with_defaults())
 
 
 @cache

@@ -6,7 +6,7 @@ is found here or nowhere: after it there are only numbers.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -14,10 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
+from indubio.inputs import Intake, Prepared, Rows, Schema
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
 from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
+from indubio.inputs.preparation import IntakeSettings, Survey, SurveyedRows
 from indubio.inputs.reading import Reading
 from indubio.inputs.windows import Windows
 
@@ -30,6 +31,7 @@ class TrainingExamples:
         rows: the values.
         schema: names, kinds, ranges and categories of the columns.
         names: of the features, where the examples came with names.
+        detector: whose they are, for messages.
         rate: samples per second of windows, where it is known.
         machines: the machine of each window where several were recorded at the same time; else None.
     """
@@ -37,6 +39,7 @@ class TrainingExamples:
     rows: Rows
     schema: Schema
     names: tuple[str, ...] | None
+    detector: str
     rate: float | None = None
     machines: Shaped[np.ndarray, " examples"] | None = None
 
@@ -52,12 +55,61 @@ class TrainingExamples:
             schema = training_schema(X)
             rows = named_rows(X, schema)
             rate, machines = (X.rate, X.machines) if isinstance(X, Windows) else (None, None)
-            return cls(rows=rows, schema=schema, names=rows.names, rate=rate, machines=machines)
+            return cls(rows=rows, schema=schema, names=rows.names, detector=detector, rate=rate, machines=machines)
         checks = _checks(detector)
         values = _checked(checks, X, fitting=True)
         found = vars(checks).get("feature_names_in_")
         names = None if found is None else tuple(found)
-        return cls(rows=Rows(values=values, names=names), schema=Schema.of_values(values, names), names=names)
+        rows, schema = Rows(values=values, names=names), Schema.of_values(values, names)
+        return cls(rows=rows, schema=schema, names=names, detector=detector)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one example."""
+        return self.rows.values.shape[1:]
+
+    def survey(self, trained: Int[np.ndarray, " trained"]) -> "SurveyedExamples":
+        """Of those that some draw is trained on: ranges and medians are learned from these."""
+        machines = None if self.machines is None else self.machines[trained]
+        return SurveyedExamples(
+            rows=self.rows.taken(trained), rate=self.rate, schema=self.schema, names=self.names, machines=machines
+        )
+
+
+class TrainingSurvey(Survey, Protocol):
+    """A survey that also tells what the examples say of themselves."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names, kinds, ranges and categories of the columns."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, where the examples came with names."""
+
+    @property
+    def machines(self) -> Shaped[np.ndarray, " sampled"] | None:
+        """The machine of each window of the sample, where several were recorded at the same time; else None."""
+
+    @property
+    def examples(self) -> int | None:
+        """How many there are where the sample is not all of them; else None."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SurveyedExamples(SurveyedRows):
+    """Examples in memory that some draw is trained on.
+
+    Args:
+        schema: names, kinds, ranges and categories of the columns.
+        names: of the features, where the examples came with names.
+        machines: the machine of each window where several were recorded at the same time; else None.
+    """
+
+    schema: Schema
+    names: tuple[str, ...] | None
+    machines: Shaped[np.ndarray, " examples"] | None
+    examples: None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,54 +137,31 @@ class Inputs:
     detector: str = "Detector"
 
     @classmethod
-    def fit(
-        cls,
-        examples: TrainingExamples,
-        trained: Int[np.ndarray, " trained"],
-        *,
-        scaling: Scaling,
-        missing: Missing,
-        unseen: Unseen,
-        margin: float | None = None,
-        spectra: Spectra | None = None,
-        scaled: bool = True,
-        detector: str = "Detector",
-    ) -> "Inputs":
+    def fit(cls, survey: "TrainingSurvey", settings: IntakeSettings, detector: str) -> "Inputs":
         """Learn what is to be done to new examples.
 
         Args:
-            examples: all good examples.
-            trained: those that ranges and medians are learned from.
-            scaling: how values are scaled.
-            missing: what happens to missing values.
-            unseen: what happens to new categories.
-            margin: how far outside its training range a value may be.
-            spectra: what makes features of windows; None takes them as they are.
-            scaled: whether values are scaled.
+            survey: of those that some draw is trained on.
+            settings: what is to be done.
             detector: whose, for messages.
         """
-        rows = examples.rows.taken(trained)
-        intake = Intake.fit(
-            rows,
-            scaling=scaling,
-            missing=missing,
-            unseen=unseen,
-            margin=margin,
-            spectra=spectra,
-            rate=examples.rate,
-        )
+        intake = Intake.fit(survey, settings)
         findings = data_findings(
-            rows.values, examples.schema, by_range=scaled and scaling.by_range, quality=intake.quality
+            survey.sample,
+            survey.schema,
+            by_range=settings.scaled and settings.scaling.by_range,
+            quality=intake.quality,
+            examples=survey.examples,
         )
-        if examples.machines is not None:
-            levels = machine_levels(rows.values, examples.machines[trained], examples.schema)
+        if survey.machines is not None:
+            levels = machine_levels(survey.sample, survey.machines, survey.schema)
             findings = findings if levels is None else (*findings, levels)
         return cls(
-            schema=examples.schema,
+            schema=survey.schema,
             intake=intake,
-            input_shape=examples.rows.values.shape[1:],
-            names=examples.names,
-            scaled=scaled,
+            input_shape=survey.sample.shape[1:],
+            names=survey.names,
+            scaled=settings.scaled,
             findings=findings,
             detector=detector,
         )

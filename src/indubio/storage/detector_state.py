@@ -12,7 +12,6 @@ from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
@@ -26,7 +25,8 @@ from indubio.pipeline.chain import Chain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout, RandomFeatures
+from indubio.pipeline.kept_rows import KeptRows
+from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -171,17 +171,17 @@ def _plain_settings(explicit: Detector) -> dict[str, Any]:
 
 def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     """Refuse draws that these settings would not give back."""
-    rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
+    autoencoder = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
-        same = same and rebuilt_one.network == draws.autoencoder.network
+    if isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork):
+        same = same and autoencoder.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
             "the posterior, the architecture or the likelihood was changed after `fit`, so the settings do not belong "
             "to the weights. Fit again before saving."
         )
-    check_arrays(stored.weights, expected_shapes(rebuilt_one, Layout.of(draws)))
+    check_arrays(stored.weights, expected_shapes(autoencoder, Layout.of(draws)))
 
 
 def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
@@ -217,43 +217,43 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     return detector.of_chain(_chain(detector, attributes, draws))
 
 
-def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
-    rule, names = detector.settings_in_use().referral, known["feature_names_in_"]
+def _chain(detector: Detector, attributes: dict[str, Any], draws: Draws) -> Chain:
+    rule, names = detector.settings_in_use().referral, attributes["feature_names_in_"]
     return Chain(
         inputs=Inputs(
-            schema=known["schema_"],
-            intake=known["intake_"],
-            input_shape=known["input_shape_"],
+            schema=attributes["schema_"],
+            intake=attributes["intake_"],
+            input_shape=attributes["input_shape_"],
             names=None if names is None else tuple(names),
-            reading=known["reading_"],
-            findings=known["findings_"] or (),
+            reading=attributes["reading_"],
+            findings=attributes["findings_"] or (),
         ),
         scorer=AutoencoderScorer(
-            scores=scored_by(detector.anomaly_score, draws, known["score_parts_"] or (draws.count,)),
-            typical=known["typical_nll_"],
-            kept=known["kept_rows_"],
+            scores=scored_by(detector.anomaly_score, draws, attributes["score_parts_"] or (draws.count,)),
+            typical=attributes["typical_nll_"],
+            kept=attributes["kept_rows_"],
         ),
         calibrated=Calibrated(
-            conversion=known["conversion_"],
-            reference=known["reference_"],
-            largest=known["largest_reference_nll_"],
-            n_reference=known["n_reference_"],
-            by_group=known["group_conversions_"],
-            correction=known["correction_"],
+            conversion=attributes["conversion_"],
+            reference=attributes["reference_"],
+            largest=attributes["largest_reference_nll_"],
+            n_reference=attributes["n_reference_"],
+            by_group=attributes["group_conversions_"],
+            correction=attributes["correction_"],
             false_alarms=detector.false_alarms,
         ),
         decider=Decider(
             rule=rule,
-            referral_threshold=known["referral_threshold_"],
+            referral_threshold=attributes["referral_threshold_"],
             anomaly_threshold=rule.anomaly_threshold(detector.anomaly_threshold),
-            reference=known["reference_"],
-            n_reference=known["n_reference_"],
+            reference=attributes["reference_"],
+            n_reference=attributes["n_reference_"],
             novelty_limit=detector.novelty_limit,
         ),
-        familiarity=known["familiarity_"],
-        good=known["reference_uncertainty_"].uncertainty,
-        drift_reference=known["drift_reference_"],
-        n_training=known["n_training_"],
+        familiarity=attributes["familiarity_"],
+        good=attributes["reference_uncertainty_"].uncertainty,
+        drift_reference=attributes["drift_reference_"],
+        n_training=attributes["n_training_"],
     )
 
 
@@ -269,12 +269,12 @@ def _attributes(stored: Stored) -> dict[str, Any]:
         )
     intake = stored.fitted["intake_"]
     spectra = intake.get("spectra") if isinstance(intake, dict) else None
-    known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
+    fitted_spectra = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
     with jaxtyped(
         "context"
     ):  # within it, all that is annotated with `columns` must have one length, and `features` too
         isinstance(np.broadcast_to(0.0, shape[-1:]), _COLUMNS)
-        isinstance(np.broadcast_to(0.0, _value_shape(shape, known)[-1:]), _FEATURES)
+        isinstance(np.broadcast_to(0.0, _value_shape(shape, fitted_spectra)[-1:]), _FEATURES)
         attributes = {
             name: rebuilt(hint, stored.fitted[name], name, left) if name in given else None
             for name, hint in FITTED.items()
@@ -303,7 +303,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the conversion must be of as many draws": attributes["conversion_"].draws == scores,
         "the posterior must give as many draws": posterior.count == layout.count,
         "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
-        "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
+        "there must be masks where the posterior has dropout": posterior.masks == layout.masks,
         "there must be medians where missing values are filled in": (intake.medians is None)
         == (intake.missing == "error"),
         "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
@@ -328,7 +328,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
         "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
         "there must be sums and rows to add to where the posterior keeps them": (
-            isinstance(posterior, RandomFeatures) and posterior.keep_sums
+            isinstance(posterior, AddsUp) and posterior.keep_sums
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
@@ -370,7 +370,7 @@ def _check_sums(sums: KeptSums | None, autoencoder: Autoencoder, draws: int) -> 
     shapes = {"pairs": (draws, units, units), "targets": (draws, units, values), "squares": (draws, values)}
     counts = (sums.rows, sums.copies, sums.blocks)
     if any(getattr(sums, name).shape != shape for name, shape in shapes.items()) or not all(
-        one.shape == (draws,) and one.min() >= 1 for one in counts
+        count.shape == (draws,) and count.min() >= 1 for count in counts
     ):
         raise ModelFileError("`sums_` must be those of the draws, of at least a row each.")
 

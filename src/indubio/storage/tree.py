@@ -22,12 +22,12 @@ from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.fitting.kept_rows import KeptRows
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
 from indubio.messages import Message
 from indubio.pipeline.familiarity import Familiarity
+from indubio.pipeline.kept_rows import KeptRows
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.kept_fact import KeptFact
