@@ -238,7 +238,7 @@ def assess(
     if as_json:
         for known in (selecting, recording):
             summary |= {} if known is None else known.summary()
-        typer.echo(json_text(summary | {"out": out, "drift": drift or drifted, "read": "; ".join(read) or None}))
+        typer.echo(json_text(summary | {"out": out, "drift": drift, "read": "; ".join(read) or None}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)

@@ -104,7 +104,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         *,
         test: DriftTest | None = None,
         known_anomalies: Bool[np.ndarray, " examples"] | None = None,
-    ) -> DriftMonitor | None:
+    ) -> DriftMonitor:
         """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
 
         Args:
@@ -113,9 +113,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             monitor: the one from before; None starts a new one.
             test: how strict a new one is.
             known_anomalies: which examples are counted but not tested, where labels are known; None tests all.
-
-        Returns:
-            None for a model that was saved before references were kept.
         """
         return self.fitted_chain.monitored(X, p_value, monitor, test, known_anomalies)
 
@@ -196,11 +193,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
         return copy.copy(self)._keep(chain)
 
-    def ready(self) -> Self:
-        """This detector, after making what its first example would have to wait for."""
-        self._in_use().ready()
-        return self
-
     @property
     def decision_threshold(self) -> float:
         """The mean probability from which on an example is an anomaly: `anomaly_threshold`, unless costs decide it."""
@@ -271,8 +263,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.calibrated.correction
 
     @property
-    def reference_(self) -> Reference | None:
-        """Mean scores of the reference examples, which p-values come from; None for models saved without."""
+    def reference_(self) -> Reference:
+        """Mean scores of the reference examples, which p-values come from."""
         return self.fitted_chain.calibrated.reference
 
     @property
@@ -304,8 +296,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.good
 
     @property
-    def drift_reference_(self) -> DriftReference | None:
-        """The distributions of the training data; None for models that were saved before they were kept."""
+    def drift_reference_(self) -> DriftReference:
+        """The distributions of the training data."""
         return self.fitted_chain.drift_reference
 
     @property

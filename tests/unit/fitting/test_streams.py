@@ -15,10 +15,11 @@ from scipy import stats
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
 from indubio.errors import ConfigError, DataError, DataWarning
 from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
-from indubio.inputs import Roles, Table, Wide, Windowing, read_table
+from indubio.inputs import MinMax, Robust, Roles, Table, Wide, Windowing, ZScore, read_table
 from indubio.inputs.example_streams import drawn
 from indubio.inputs.reading import Reading
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import EarlyStopping
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
@@ -139,6 +140,26 @@ def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
     )
     for name, weight in in_memory.weights.items():
         assert np.array_equal(streamed.weights[name], weight)
+
+
+@pytest.mark.parametrize("scaling", [MinMax(), ZScore(), Robust()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("missing", ["error", "median"])
+def test_a_stream_is_prepared_as_the_same_rows_in_memory_are(scaling, missing, tmp_path):
+    """Of so few examples the sample is all of them."""
+    table = made(900)
+    if missing == "median":
+        table = table.set_column(1, "b", [np.where(np.arange(900) % 7, table["b"].to_numpy(), np.nan)])
+    files = written(tmp_path / "parts", table)
+    settings = Detector(calibration=TrainScores(), scaling=scaling, missing=missing).settings_in_use()
+    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).inputs
+    examples = TrainingExamples.of(read_table(files), "Detector")
+    survey = examples.survey(np.arange(900))
+    in_memory = Inputs.fit(survey, settings.intake_for(examples.shape), "Detector")
+    rows = Table(features=made(50, seed=1))
+    np.testing.assert_allclose(streamed.prepared(rows).values, in_memory.prepared(rows).values, rtol=1e-6, atol=1e-6)
+    assert [one.kind for one in streamed.findings] == [one.kind for one in in_memory.findings]
+    if missing == "median":
+        np.testing.assert_array_equal(streamed.intake.medians, in_memory.intake.medians)
 
 
 def test_a_small_buffer_gives_a_model_as_good(files):

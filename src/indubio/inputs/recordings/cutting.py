@@ -238,7 +238,7 @@ class Cutter:
         """Go on from a state."""
         self._tail = None if state["tail"] is None else Samples(*state["tail"])
         self._skip, self.samples, self.windows = state["skip"], state["samples"], state["windows"]
-        self._latest = None if state.get("latest") is None else state["latest"][()]
+        self._latest = None if state["latest"] is None else state["latest"][()]
 
     def finish(self) -> None:
         """Count the samples after the last window, at the end of the group."""

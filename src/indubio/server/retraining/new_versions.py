@@ -319,7 +319,7 @@ def _groups(
     present: Detector, training: NamedExamples, reviewed: Reviewed | None
 ) -> Shaped[np.ndarray, " examples"] | None:
     """Of the training data and the confirmed cases, where the model is calibrated by group."""
-    if present.reference_ is None or present.reference_.groups is None:
+    if present.reference_.groups is None:
         return None
     known = groups_of(training)
     if known is None:
