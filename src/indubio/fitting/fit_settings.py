@@ -63,7 +63,8 @@ class FitSettings(ChainSettings):
         if self.trimming is not None and self.trimming.reference == "drop" and self.smallest_group is not None:
             raise ConfigError(
                 Message(
-                    'with `smallest_group` the rows that calibrate cannot be trimmed: pass `trimming=Trimming(reference="keep")`.'
+                    "with `smallest_group` the rows that calibrate cannot be trimmed: pass "
+                    '`trimming=Trimming(reference="keep")`.'
                 )
             )
 
