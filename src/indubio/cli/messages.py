@@ -1,104 +1,29 @@
-"""Messages on the command line: a setting that a message names in Python goes by its flag there.
-
-One table says which setting is which flag. What has no flag is named as it is in the configuration file, or cannot go
-wrong on the command line; a test walks all messages and finds each name in one of the three lists.
-"""
+"""Messages on the command line: a setting that a message names in Python goes by its flag there."""
 
 from functools import cache
-from shlex import quote
 from typing import Any
 
+from indubio.cli.flags import SET_FLAG, flag_of, flags_of, given_by
 from indubio.messages import Message
 
-FLAGS = {
-    "anomaly": "--anomaly",
-    "anomaly_score": "--score",
-    "anomaly_values": "--anomaly",
-    "buffer": "--buffer",
-    "calibration": "--calibration",
-    "categorical": "--categorical",
-    "cluster": "--cluster",
-    "columns": "--columns",
-    "conversion": "--conversion",
-    "costs": "--costs",
-    "decimal": "--decimal",
-    "draws": "--draws",
-    "encoding": "--encoding",
-    "epochs": "--epochs",
-    "false_alarms": "--false-alarms",
-    "fdr": "--fdr",
-    "gaps": "--gaps",
-    "group": "--group",
-    "groups": "--group",
-    "ids": "--id",
-    "ignore": "--ignore",
-    "label": "--label",
-    "language": "--language",
-    "length": "--window",
-    "likelihood": "--likelihood",
-    "longest_gap": "--longest-gap",
-    "missing": "--missing",
-    "most": "--suspects",
-    "novelty_limit": "--novelty-limit",
-    "overwrite": "--overwrite",
-    "posterior": "--posterior",
-    "processes": "--workers",
-    "quality": "--quality",
-    "range_margin": "--range-margin",
-    "rate": "--rate",
-    "scaling": "--scaling",
-    "seed": "--seed",
-    "sensors": "--columns",
-    "separator": "--separator",
-    "sheet": "--sheet",
-    "skip_lines": "--skip-lines",
-    "smallest_group": "--smallest-group",
-    "spectra": "--spectra",
-    "step": "--step",
-    "tag": "--tag",
-    "thousands": "--thousands",
-    "time": "--time",
-    "time_format": "--time-format",
-    "tls_ca": "--tls-ca",
-    "tls_cert": "--tls-cert",
-    "tls_key": "--tls-key",
-    "top": "--top",
-    "trimming": "--trim",
-    "units_lines": "--units-lines",
-    "value": "--value",
-    "workers": "--workers",
-}
 QUOTES = "'\""
-# What Python says in other words.
-PHRASES = {
-    "colour='grey'": "--colour grey",
-    "ordered=False": "--sort",
-    "overwrite=True": "--overwrite",
-    "spectra=False": "--no-spectra",
+WORDS = {"True": True, "False": False}
+PHRASES = {  # what Python says in other words
+    "colour='grey'": "--set images.colour=grey --set images.recolour=true",
     "suspects(detector, rows)": "--suspects 20",
-    "trimming=Trimming()": "--trim auto",
+    "trimming=Trimming()": "--set trimming=true",
 }
 
 
-def offered(command: str) -> frozenset[str]:
-    """The flags that a command has; none for what is no command."""
-    from typer.main import get_command
-
-    from indubio.cli.app import app
-
-    known = getattr(get_command(app), "commands", {}).get(command)
-    return frozenset() if known is None else frozenset(flag for option in known.params for flag in option.opts)
-
-
-def by_flags(text: str, flags: frozenset[str] = frozenset()) -> str:
-    """A message with flags for settings: --gaps hold for `gaps="hold"`, --rate for `rate`. Others stay as they are.
+def by_flags(text: str, command: str = "fit") -> str:
+    """A message with flags for settings: --missing median for `missing="median"`. Other texts stay as they are.
 
     A command that takes a model reads files as the model does, and lacks the flags that say how: then it is said what
     to do instead.
 
     Args:
         text: a message, or any other text.
-        flags: of the command that was called.
+        command: that was called.
 
     Examples:
         >>> by_flags(Message('column "{column}": pass `missing="median"`, or leave it out of `ids`.', column="`rate`"))
@@ -107,8 +32,9 @@ def by_flags(text: str, flags: frozenset[str] = frozenset()) -> str:
         'this text has no settings, and `rate` is a name in it'
     """
     named: dict[str, None] = {}
-    told = _told(text, named)
-    lacking = [flag for flag in named if flag not in flags] if "--model" in flags else []
+    told = _told(text, command, named)
+    own = set(flags_of(command).values())
+    lacking = [flag for flag in named if flag not in own] if "--model" in own else []
     if not lacking:
         return told
     return (
@@ -117,45 +43,48 @@ def by_flags(text: str, flags: frozenset[str] = frozenset()) -> str:
     )
 
 
-def _told(text: str, named: dict[str, None]) -> str:
+def _told(text: str, command: str, named: dict[str, None]) -> str:
     """The text with flags; those that it names are put into `named`."""
     if not isinstance(text, Message):
         return text
-    fields = {name: _told(value, named) if isinstance(value, str) else value for name, value in text.fields.items()}
+    fields = {
+        name: _told(value, command, named) if isinstance(value, str) else value for name, value in text.fields.items()
+    }
     parts = text.template.split("`")  # every other is a setting
     said = [part.format(**fields) if fields else part for part in parts]
-    said[1::2] = [
-        _flag(shown, fields.get(part.partition("=")[2].strip("{}")), named)
-        for part, shown in zip(parts[1::2], said[1::2], strict=True)
-    ]
+    for place in range(1, len(parts), 2):
+        name, _, shown = said[place].partition("=")
+        flag = flag_of(name.removesuffix(".kind"), command)
+        value = fields.get(parts[place].partition("=")[2].strip("{}"))
+        way = PHRASES.get(said[place]) or (flag and _given(flag, name, shown, value, command))
+        named |= {flag: None} if flag and way else {}
+        said[place] = way or f"`{said[place]}`"
     return "".join(said)
 
 
-def _flag(setting: str, value: Any, named: dict[str, None]) -> str:
-    """The flag of a setting, as `name` or `name=value`; the same in backticks where it has none.
+def _given(flag: str, name: str, shown: str, value: Any, command: str) -> str | None:
+    """How a setting is given on the command line; None for what is more than a text, a number or a kind.
 
     Args:
-        setting: as Python has it.
+        flag: of the setting.
+        name: of the setting.
+        shown: its value, as Python has it; "" for none.
         value: what was filled in, where that is all of the value; of a list, the flag is given for each.
-        named: gets the flag.
+        command: that was called.
     """
-    name, _, shown = setting.partition("=")
-    name = name.rpartition(".")[2] if name.startswith("data.") else name.removesuffix(".kind")
-    flag, said = FLAGS.get(name, ""), PHRASES.get(setting, "")
-    if flag and not said:
-        if not shown:
-            said = flag
-        elif isinstance(value, list):
-            said = " ".join(f"{flag} {quote(str(item))}" for item in value)
-        elif shown[0] in QUOTES or shown.isdecimal() or shown in _kinds():
-            said = f"{flag} {quote(_kinds().get(shown, shown.strip(QUOTES)))}"
-    named |= {said.partition(" ")[0]: None} if said else {}
-    return said or f"`{setting}`"
+    if not shown or (shown == "True" and not flag.startswith(SET_FLAG)):
+        return flag
+    if isinstance(value, list):
+        return " ".join(str(given_by(name, item, command)) for item in value)
+    if shown in WORDS and flag.startswith(SET_FLAG):
+        return given_by(name, WORDS[shown], command)
+    plain = shown[0] in QUOTES or shown.isdecimal() or shown in _kinds()
+    return given_by(name, _kinds().get(shown, shown.strip(QUOTES)), command) if plain else None
 
 
 @cache
 def _kinds() -> dict[str, str]:
-    """The names in a configuration of settings that are made without arguments: "hold_out" for `HoldOut()`."""
+    """The names in a configuration of settings that are made without arguments: "holdout" for `HoldOut()`."""
     from indubio.configuration import FAMILIES
 
     return {f"{made.__name__}()": kind for family in FAMILIES.values() for kind, made in family.items()}

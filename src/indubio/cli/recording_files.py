@@ -35,8 +35,8 @@ def beside_windows(
         raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
     if points and points_by == "contribution" and judge.detector.intake_.spectra is not None:
         raise ConfigError(
-            "--points-by contribution needs a model whose windows are scored as they are: spectra have no score per "
-            "time step. Take --points-by score."
+            "--set points_by=contribution needs a model whose windows are scored as they are: spectra have no score "
+            "per time step. Take --set points_by=score."
         )
     with ExitStack() as files:
         writer = files.enter_context(sink(points)) if points else None

@@ -41,7 +41,7 @@ class Reading(Settings):
         super().__post_init__()
         kinds = [self.table, self.layout, self.images]
         if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
-            raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
+            raise ConfigError(Message("give either `table`, or `layout` and `windowing`, or `images`."))
         if self.images is not None and self.file_format is not None:
             given = joined([Message("`{name}`", name=name) for name in self.file_format.given], ", ")
             raise ConfigError("{given}: for tables and recordings, and these are images.", given=given)

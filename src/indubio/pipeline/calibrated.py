@@ -306,10 +306,14 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
     level = float(np.median(fitted.parameters["scaling_level"]))
     if HIGH_LEVEL <= level < FULL_LEVEL:
         warnings.warn(
-            f"the average score of the examples that new ones are compared with lies above {level:.1%} of them: a few "
-            "score far higher than the others. So only what scores above "
-            f"{(1 + level) / 2:.1%} of them is called an anomaly. Look at these few, or choose "
-            'level="mean_of_cdf" in the conversion, which does not mind them.',
+            Message(
+                "the average score of the examples that new ones are compared with lies above {level:.1%} of them: a "
+                "few score far higher than the others. So only what scores above {called:.1%} of them is called an "
+                'anomaly. Look at these few, or choose `level="mean_of_cdf"` in the conversion, which does not mind '
+                "them.",
+                level=level,
+                called=(1 + level) / 2,
+            ),
             CalibrationWarning,
             stacklevel=6,  # of `fit`
         )

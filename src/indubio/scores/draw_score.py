@@ -64,7 +64,7 @@ class DrawScore(ABC):
             raise ConfigError(
                 "`anomaly_score` {name!r} is of a variance over draws and needs at least {fewest} of them in "
                 "every fold, got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
-                'AnchoredEnsemble() (--posterior anchored_ensemble); or `anomaly_score="nll"`.',
+                'AnchoredEnsemble(); or `anomaly_score="nll"`.',
                 name=name,
                 fewest=cls.FEWEST,
                 draws=draws,

@@ -41,7 +41,7 @@ def read_model(
             "load(path, architecture=OwnNetwork(encoder=..., decoder=...))."
         )
     if not own and architecture is not None:
-        raise ConfigError(f"{folder} brings its own architecture. Leave `architecture` out.")
+        raise ConfigError("{folder} brings its own architecture. Leave `architecture` out.", folder=folder)
     try:
         detector = put_together(stored, architecture, device)
         if own:

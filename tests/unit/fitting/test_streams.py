@@ -288,10 +288,20 @@ def test_what_a_stream_cannot_do_is_refused(files):
 
 
 def test_the_command_streams_when_it_is_told_to(files, tmp_path):
-    common = ("fit", files, "--draws", 2, "--json", "-o")
+    common = ("fit", files, "--set", "posterior.draws=2", "--json", "-o")
     told = [
         json.loads(run(*common, tmp_path / name, *flags).stdout)
-        for name, flags in (("small", ()), ("whole", ("--stream",)), ("parts", ("--buffer", 500)))
+        for name, flags in (
+            ("small", ()),
+            (
+                "whole",
+                (
+                    "--set",
+                    "stream=true",
+                ),
+            ),
+            ("parts", ("--set", "buffer=500")),
+        )
     ]
     assert [one["streamed"] for one in told] == [False, False, True]
     assert told[0]["referral_threshold"] == told[1]["referral_threshold"]
