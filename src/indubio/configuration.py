@@ -247,7 +247,7 @@ def detector_from_plain(plain: object) -> Detector:
 
 
 def parameters_from_plain(plain: object) -> dict[str, Any]:
-    """Its parameters by name."""
+    """The parameters of a detector by name, from plain data."""
     if isinstance(plain, Mapping):
         plain = {name: _with_kind(value) if name in FAMILIES else value for name, value in plain.items()}
     given = from_plain(Parameters, plain)

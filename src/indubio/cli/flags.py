@@ -44,7 +44,7 @@ class Configures:
 
     @property
     def settings(self) -> type[Settings]:
-        """The class."""
+        """The class of settings that these flags are of."""
         expected: type[Settings] = getattr(import_module(self._module), self._name)
         return expected
 

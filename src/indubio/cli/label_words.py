@@ -53,7 +53,7 @@ class LabelsSeen:
         self._anomalies = self._labelled = self._unlabelled = 0
 
     def see(self, part: "NamedExamples") -> None:
-        """One more part."""
+        """Count the labels of one more part."""
         labels, without = getattr(part, "labels", None), getattr(part, "unlabelled", None)
         if labels is not None:
             self._anomalies += int(labels.sum())

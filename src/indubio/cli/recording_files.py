@@ -81,7 +81,7 @@ class RecordingFiles:
         return {"runs": {name: counts[name] for name in ("INLIER", "ANOMALY", "REFER")}}
 
     def words(self) -> Iterator[str]:
-        """The same for people."""
+        """The counts of runs, for people."""
         for counts in self.summary().values():
             yield f"{sum(counts.values())} runs: {', '.join(f'{count} {name}' for name, count in counts.items())}."
 

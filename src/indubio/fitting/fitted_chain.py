@@ -44,7 +44,7 @@ class Method(Protocol):
 
     @property
     def settings(self) -> FitSettings:
-        """Of the fit."""
+        """The settings that the fit goes by."""
 
     @property
     def draws(self) -> int:

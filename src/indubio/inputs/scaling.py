@@ -153,12 +153,12 @@ class MinMax(Scaling):
 
     @property
     def unit_interval(self) -> bool:
-        """By definition."""
+        """Whether all values of training rows lie in [0, 1]: here always."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """Only what is clipped."""
+        """Whether new values are bounded too: only where they are clipped."""
         return self.clip
 
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
@@ -243,12 +243,12 @@ class FittedScaling:
 
     @property
     def start(self) -> Float[np.ndarray, " features"]:
-        """What maps to 0."""
+        """The value of each feature that maps to 0."""
         return self.smallest if self.center is None else self.center
 
     @property
     def step(self) -> Float[np.ndarray, " features"]:
-        """What has the length 1."""
+        """The range of each feature that maps to the length 1."""
         return self.span if self.unit is None else self.unit
 
     @property

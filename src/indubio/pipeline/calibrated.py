@@ -266,7 +266,7 @@ class Calibrated:
         return replace(rarity, p_value=p_value, smallest=smallest)
 
     def _own_rarity(self, compared: Float[np.ndarray, "draws examples"], plan: Plan) -> Rarity | None:
-        """The same for the reference examples, each among those of its part; NaN for other rows."""
+        """How rare the reference examples are, each among those of its part; NaN for other rows."""
         if not self.reference.unseen:
             return None
         p_value = np.full(compared.shape[1], np.nan)

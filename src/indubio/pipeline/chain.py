@@ -121,7 +121,7 @@ class Chain:
         return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "Chain":
-        """The same with other verdicts."""
+        """This chain with another rule and other thresholds."""
         decider = replace(
             self.decider,
             rule=rule,
@@ -131,11 +131,11 @@ class Chain:
         return replace(self, decider=decider)
 
     def limited_by(self, novelty_limit: float | None) -> "Chain":
-        """The same with another bound on novelty."""
+        """This chain with another bound on novelty."""
         return replace(self, decider=replace(self.decider, novelty_limit=novelty_limit))
 
     def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "Chain":
-        """The same with another rule, fitted on these examples; on the reference examples where there are none."""
+        """This chain with another rule, fitted on these examples; on the reference examples where there are none."""
         if self.calibrated.by_group is not None:
             refuse_ranks(rule)
         if y is not None and not (rule.takes_labels and X is not None):
@@ -160,7 +160,7 @@ class Chain:
     def corrected_by(
         self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
     ) -> "Chain":
-        """The same with what labels teach; its rule is fitted again on recent examples.
+        """This chain with what labels teach; its rule is fitted again on recent examples.
 
         Args:
             X: examples that people have labelled.

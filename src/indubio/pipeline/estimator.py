@@ -221,7 +221,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def input_shape_(self) -> tuple[int, ...]:
-        """Shape of one example."""
+        """The shape of one example, without the axis of the examples."""
         return self.fitted_chain.inputs.input_shape
 
     @property
@@ -254,7 +254,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def group_conversions_(self) -> GroupConversions | None:
-        """The same of each group that has enough; None without `smallest_group`."""
+        """The CDFs of each group that has enough examples; None without `smallest_group`."""
         return self.fitted_chain.calibrated.by_group
 
     @property
@@ -331,7 +331,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return tags
 
     def _keep(self, chain: Chain) -> Self:
-        """This detector, fitted."""
+        """Take a fitted chain; this detector is fitted then."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
         return self

@@ -65,11 +65,11 @@ class TrainingExamples:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one example."""
+        """The shape of one example."""
         return self.rows.values.shape[1:]
 
     def survey(self, trained: Int[np.ndarray, " trained"]) -> "SurveyedExamples":
-        """Of those that some draw is trained on: ranges and medians are learned from these."""
+        """The examples that some draw is trained on: ranges and medians are learned from these."""
         machines = None if self.machines is None else self.machines[trained]
         return SurveyedExamples(
             rows=self.rows.taken(trained), rate=self.rate, schema=self.schema, names=self.names, machines=machines
@@ -169,7 +169,7 @@ class Inputs:
     def calibrated(
         self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
     ) -> "Inputs":
-        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
+        """These inputs, with what is known after calibration: too few examples, or too many called anomalies.
 
         Args:
             called: which of its own reference examples the detector calls anomalies.

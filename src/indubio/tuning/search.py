@@ -193,7 +193,7 @@ class _Run:
         self._study.tell(trial, value_of(found, self._wanted.by))
 
     def step(self) -> Step:
-        """How far it is."""
+        """How many trials are done, and how good the best one is."""
         values = [trial.value for trial in self._judged()]
         return Step(len(values), self._wanted.trials, len(self._failed()), max(values, default=None))
 
@@ -204,7 +204,7 @@ class _Run:
         return [trial for trial in self._study.get_trials(deepcopy=False) if ERROR in trial.user_attrs]
 
     def found(self) -> Found:
-        """The best settings."""
+        """The best settings of all trials."""
         step = self.step()
         if not step.done:
             raise TrainingError(

@@ -152,7 +152,7 @@ class Size:
 
 
 def sizes(records: Iterable[Record]) -> list[Size]:
-    """The table of datasets."""
+    """The sizes of each data set, beside those of the paper."""
     of_tasks = {record.cell.task: record for record in records}
     return [
         Size(task, record.train, record.inliers, record.anomalies, paper.sizes(record.cell.collection, task))
