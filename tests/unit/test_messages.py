@@ -34,8 +34,8 @@ SETTING = re.compile(r"`([a-z_]+)(?:=[^`]*)?`|\b([a-z_]+)=(?:\"|True|False)")
 
 # Of functions that the command line calls with values it made itself, or not at all.
 NOT_REACHABLE = {
-    "assess", "below", "constant", "detector", "explain", "fit", "fitted", "input_shape_", "k", "largest_reference_nll", "level",
-    "metric", "nll", "index", "of", "p", "parameters", "predictions", "prevalence", "refer_by", "reference_examples",
+    "assess", "below", "constant", "detector", "explain", "fit", "fitted", "input_shape_", "k",
+    "largest_reference_nll", "level", "metric", "nll", "index", "of", "p", "parameters", "predictions", "prevalence", "refer_by", "reference_examples",
     "rejection_rates", "runs", "scores", "settings", "spread", "sums_", "suspects", "temperature", "times",
     "training_data", "update", "values", "verdict", "weights", "windows_at_once", "y", "keep_sums",
 }  # fmt: skip

@@ -31,10 +31,10 @@ def by_flags(text: str, command: str = "fit") -> str:
         >>> by_flags("this text has no settings, and `rate` is a name in it")
         'this text has no settings, and `rate` is a name in it'
     """
-    named: dict[str, None] = {}
+    named: dict[str, str] = {}
     told = _told(text, command, named)
     own = set(flags_of(command).values())
-    lacking = [flag for flag in named if flag not in own] if "--model" in own else []
+    lacking = [said for said, flag in named.items() if flag not in own] if "--model" in own else []
     if not lacking:
         return told
     return (
@@ -43,8 +43,8 @@ def by_flags(text: str, command: str = "fit") -> str:
     )
 
 
-def _told(text: str, command: str, named: dict[str, None]) -> str:
-    """The text with flags; those that it names are put into `named`."""
+def _told(text: str, command: str, named: dict[str, str]) -> str:
+    """The text with flags; those that it names are put into `named`, as they are told again."""
     if not isinstance(text, Message):
         return text
     fields = {
@@ -57,7 +57,7 @@ def _told(text: str, command: str, named: dict[str, None]) -> str:
         flag = flag_of(name.removesuffix(".kind"), command)
         value = fields.get(parts[place].partition("=")[2].strip("{}"))
         way = PHRASES.get(said[place]) or (flag and _given(flag, name, shown, value, command))
-        named |= {flag: None} if flag and way else {}
+        named |= {way if shown in WORDS else flag: flag} if flag and way else {}
         said[place] = way or f"`{said[place]}`"
     return "".join(said)
 
