@@ -124,7 +124,7 @@ class LastLayer:
 
     @classmethod
     def of(cls, context: FitContext, trained: Float[np.ndarray, "1 p"]) -> "LastLayer":
-        """That of a trained network."""
+        """The last layer of a trained network."""
         autoencoder, named = context.autoencoder, context.autoencoder.named(trained)
         last = last_weights(autoencoder, named)
         size, outputs = prod(last[0].shape[:-1]), last[0].shape[-1]

@@ -122,7 +122,7 @@ class Engine(Protocol):
         """A chain that begins at these values, without momentum."""
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
-        """Of the mean NLL of all rows, at these values."""
+        """The gradient of the mean NLL of all rows, at these values."""
 
     def scorer(
         self,

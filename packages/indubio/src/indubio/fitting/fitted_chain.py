@@ -21,8 +21,8 @@ from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.streams import StreamedData
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import StreamedData, TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream

@@ -10,7 +10,8 @@ from indubio.calibration import Plan
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.messages import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.scorer import scores_of

@@ -31,7 +31,7 @@ from indubio.calibration.calibration import SPLIT
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.training_data import TrainingScores, familiarity_of
+from indubio.fitting.training_data import RowsInMemory, TrainingScores, familiarity_of
 from indubio.inputs import Intake, Rows, Schema
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
@@ -323,6 +323,9 @@ class StreamedData:
             if chosen.any():
                 group = groups_of(block.data)
                 yield self.rows.scaled(block, chosen), None if group is None else group[chosen]
+
+
+TrainingData = RowsInMemory | StreamedData  # good examples that were surveyed
 
 
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:

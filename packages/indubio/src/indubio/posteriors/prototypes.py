@@ -160,7 +160,7 @@ def _usual(distances: Float[np.ndarray, "units units"], values: int) -> float:
 
 
 def _attention(distances: Float[np.ndarray, "units units"], square: float) -> Float[np.ndarray, "units units"]:
-    """Of every row to all others."""
+    """How much every row attends to all others."""
     nearest = distances.min(axis=1, keepdims=True)
     share = exponential((nearest - distances) / (2 * square))
     np.fill_diagonal(share, 0.0)

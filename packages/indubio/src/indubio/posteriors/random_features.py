@@ -98,7 +98,7 @@ class RandomFeatures(ClosedFormPosterior):
         return self.draws
 
     def architecture_for(self, input_shape: Shape, rows: int) -> Cosines:
-        """As many units as the settings say."""
+        """An architecture with as many units as the settings say."""
         del input_shape, rows
         return Cosines(units=self.units)
 
@@ -169,7 +169,7 @@ class RandomFeatures(ClosedFormPosterior):
             number += -(-len(rows) // ROWS)
 
     def no_sums(self, context: FitContext, draw: int) -> NormalEquations:
-        """Those of a draw before the first row."""
+        """The sums of a draw before the first row."""
         return NormalEquations.none(self.encoder(context, draw), self.copies_of(len(context.rows)))
 
     def _drawn(

@@ -50,6 +50,6 @@ class PredictedNoise(DrawScore):
             )
 
     def scored(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:
-        """From one pass through the network."""
+        """The scores, from one pass through the network."""
         values = self.draws.variance(rows)
         return mean_of_values(values), values

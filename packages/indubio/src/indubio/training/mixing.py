@@ -85,7 +85,7 @@ class Mixing:
 
     @classmethod
     def joined(cls, parts: "Sequence[Mixing]") -> "Mixing":
-        """Of several fits: the worst R-hat, and all draws together."""
+        """The mixing of several fits: the worst R-hat, and all draws together."""
         return cls(
             chains=sum(part.chains for part in parts),
             draws=sum(part.draws for part in parts),

@@ -179,7 +179,7 @@ class GridSampler(RecordingSampler):
         return float(times[-2]) if len(times) > 1 else -np.inf
 
     def _samples(self, until: int, *, ended: bool) -> Iterator[Samples]:
-        """Those not yet given out, up to number `until`."""
+        """Samples that are not yet given out, up to number `until`."""
         firsts, files = zip(*self._files, strict=True)
         for first in range(self._given, until, SAMPLES_AT_ONCE):
             self._given = min(until, first + SAMPLES_AT_ONCE)
