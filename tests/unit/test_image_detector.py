@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest
 
 from indubio import AnchoredEnsemble, Conv2d, Detector, MCDropout, Spectra, Training
-from indubio.cli.messages import by_flags
+from indubio.cli.by_flags import by_flags
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.inputs import Images

@@ -12,11 +12,11 @@ import pytest
 
 import indubio
 import indubio_lab.posteriors
+from indubio.cli.by_flags import PHRASES, by_flags
 from indubio.cli.flags import flag_of, flags_of, settings_of
-from indubio.cli.messages import PHRASES, by_flags
 from indubio.configuration import FAMILIES
 from indubio.errors import DataError, DownloadError, MissingExtraError, NotFoundError
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 
 SOURCE = Path(indubio.__file__).parent
 ELSEWHERE = (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from indubio import AnchoredEnsemble, Detector, HoldOut, Training, Trimming
-from indubio.cli.messages import by_flags
+from indubio.cli.by_flags import by_flags
 from indubio.errors import DataWarning
 from indubio.inputs import MinMax, Robust, Schema, Table, Windows, ZScore
 from indubio.inputs.data_findings import DataFinding, data_findings, named, own_anomalies

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from indubio.errors import ConfigError
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.report.words import count, number, percent
 from indubio.texts import FOLDER, KEPT, LANGUAGES, _, english, in_language, language, preferred, told, written
 

@@ -26,7 +26,7 @@ from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Window
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS, Long, Wide
 from indubio.io.file_format import UNSAID, FileFormat
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
 from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from indubio.messages import Message
+from indubio.message import Message
 
 
 class IndubioError(Exception):

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from indubio.engine import PointWeights, Stream
 from indubio.engine.linear_algebra import back, cholesky, gram
 from indubio.errors import ConfigError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.networks import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights

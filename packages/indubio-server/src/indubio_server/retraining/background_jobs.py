@@ -17,7 +17,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.io.source_base import full_ending
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.texts import english
 from indubio_server.models.registry import Model, Registry
 from indubio_server.store import ServerStore

@@ -29,7 +29,7 @@ from indubio.evaluation import evaluate
 from indubio.inputs import Images, Table, Windows
 from indubio.inputs.named_rows import NamedExamples, groups_of
 from indubio.inputs.reading import reading_for
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.storage import load, save
 from indubio.texts import english
 from indubio.training.loop import Progress

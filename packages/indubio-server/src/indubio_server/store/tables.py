@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from indubio.errors import StoreError
 from indubio.io.json_text import json_text
-from indubio.messages import Message
+from indubio.message import Message
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -21,7 +21,7 @@ def main() -> None:
             raise
         from rich.text import Text
 
-        from indubio.cli.messages import by_flags
+        from indubio.cli.by_flags import by_flags
         from indubio.cli.terminal import terminal
         from indubio.cli.told_settings import ConfigFileError
 

@@ -106,12 +106,12 @@ def assess(
     from functools import reduce
     from operator import add
 
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.command_settings import AssessSettings
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import LabelsSeen
-    from indubio.cli.messages import by_flags
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
@@ -124,7 +124,7 @@ def assess(
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
     from indubio.judge import Judge
-    from indubio.messages import Message, joined
+    from indubio.message import Message, joined
 
     settings = settings_told(context, AssessSettings)
     if as_json and out == "-":

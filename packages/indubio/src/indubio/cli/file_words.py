@@ -13,7 +13,7 @@ MOST_TOLD = 5  # lines about files; more are counted
 
 def tell_files(files: "Sequence[Source]") -> None:
     """Say on stderr how files are read, where it is not the plain way; files that are read alike have one line."""
-    from indubio.cli.messages import by_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
 
     said = {file.name: file.said for file in files}

@@ -170,7 +170,7 @@ def _tell(
 ) -> None:
     import numpy as np
 
-    from indubio.cli.messages import by_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream, Outline

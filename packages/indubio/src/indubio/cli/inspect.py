@@ -42,7 +42,7 @@ def _print(sections: dict[str, dict[str, str]]) -> None:
 
 
 def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:
-    from indubio.cli.messages import by_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.engine import engine_for
 
     fitted = manifest.fitted

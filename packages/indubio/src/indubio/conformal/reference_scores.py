@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.engine.linear_algebra import sum_in_order
 from indubio.errors import DataError, ShapeError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 from indubio.texts import english

@@ -14,7 +14,7 @@ from jaxtyping import Bool
 
 from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Uncertainties
 from indubio.errors import DataError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.settings import NotNegativeInt
 
 

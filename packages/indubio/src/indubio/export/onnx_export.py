@@ -22,7 +22,7 @@ from indubio.export.file_digest import KEY as DIGEST
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.posteriors import Draws
 from indubio.scores import name_of
 

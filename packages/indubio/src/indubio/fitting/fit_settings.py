@@ -11,7 +11,7 @@ from indubio.fitting.trimming import Trimming
 from indubio.inputs import MinMax, Robust, Scaling, Spectra
 from indubio.inputs.preparation import IntakeSettings
 from indubio.inputs.spectra import chosen_spectra
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Likelihood
 from indubio.pipeline.scalars import ChainSettings
 from indubio.posteriors import Posterior, Training

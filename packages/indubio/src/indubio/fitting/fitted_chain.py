@@ -27,7 +27,7 @@ from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import training_groups
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.calibrated import Calibrated, needed_groups
 from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
 from indubio.pipeline.decider import Decider

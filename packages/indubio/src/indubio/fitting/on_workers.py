@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError, WorkersError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork

@@ -12,7 +12,7 @@ from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
 from indubio.fitting.streams import TrainingData
 from indubio.fitting.training_data import RowsInMemory, TrainingScores
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import AddsUp, Draws

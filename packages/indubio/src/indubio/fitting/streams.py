@@ -39,7 +39,7 @@ from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs

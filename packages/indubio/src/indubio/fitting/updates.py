@@ -15,7 +15,7 @@ from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.training_data import TrainingScores
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import joined, training_groups
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import Chain

@@ -15,7 +15,7 @@ from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.schema import Schema
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.texts import english
 
 FindingKind = Literal[

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from indubio.messages import joined
+from indubio.message import joined
 from indubio.texts import english
 
 

@@ -13,7 +13,7 @@ from indubio.inputs.tables import Roles, Table, stream_tables
 from indubio.inputs.windows import Windowing, Windows
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.settings import ByKind, Settings
 from indubio.texts import english
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.io.arrow_columns import is_number
-from indubio.messages import joined
+from indubio.message import joined
 from indubio.texts import english
 
 Kind = Literal["number", "category"]

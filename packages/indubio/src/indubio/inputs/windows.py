@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError, ShapeError
 from indubio.inputs.pauses import duration, longest_pauses
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.settings import AtLeastOne, Positive, Settings
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from indubio.io.number_styles import way_out
 from indubio.io.remote import RemotePath
 from indubio.io.sniffing import SAMPLE, Dialect, not_decoded, sniffed
 from indubio.io.source_base import FileSource, content_of, ending
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.texts import english
 
 CSV_BLOCK = 2**20  # bytes

@@ -22,7 +22,7 @@ from indubio.io.header_lines import LOOKED_AT, Record, header_of, units_lines
 from indubio.io.number_styles import StyleFound, style_of
 from indubio.io.remote import RemotePath
 from indubio.io.source_base import ROWS_AT_ONCE, FileSource, content_of
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!"}

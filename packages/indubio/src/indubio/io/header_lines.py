@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 from indubio.errors import DataError, quoted
 from indubio.io.file_format import FileFormat
 from indubio.io.number_styles import MISSING, looks_like_number
-from indubio.messages import Message
+from indubio.message import Message
 
 MOST_BEFORE = 50  # lines before a header that are found without being told
 MOST_UNITS = 5  # lines below it that may hold units, methods or types

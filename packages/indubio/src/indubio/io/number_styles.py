@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from indubio.errors import DataError
 from indubio.io.arrow_columns import Place
 from indubio.io.file_format import MARKS, FileFormat
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.texts import english
 
 MISSING = ("", "-", "--", "---", "–", "—", "n.a.", "N.A.", "k.A.", "k. A.", "#NV", "#DIV/0!", "#WERT!", "#VALUE!")

@@ -17,7 +17,7 @@ from indubio.errors import DataError
 from indubio.io.file_format import SEPARATORS, FileFormat
 from indubio.io.header_lines import header_of, looks_like_value, possible_header, records_of, units_lines
 from indubio.io.number_styles import StyleFound, style_of
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.texts import english
 
 SAMPLE = 2**20  # bytes that are looked at

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from indubio.errors import ConfigError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.networks.layers import Block, Layer, LayerNorm, Shape
 from indubio.networks.network import BlockNetwork, Network
 from indubio.settings import AtLeastOne, NotNegative, Settings

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference
 from indubio.errors import CalibrationWarning, ConfigError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.scalars import ChainSettings
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.probability.agreement import agreeing

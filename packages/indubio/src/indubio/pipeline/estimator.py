@@ -30,7 +30,7 @@ from indubio.explain import Contributions
 from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
-from indubio.messages import Message, joined
+from indubio.message import Message, joined
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import ChainSettings

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from indubio.errors import DataError, ShapeError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.texts import english
 

@@ -16,7 +16,7 @@ from indubio.fitting.fit_settings import DetectorSettings
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork

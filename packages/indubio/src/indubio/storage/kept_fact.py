@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from indubio.messages import Message
+from indubio.message import Message
 
 
 @dataclass(frozen=True, kw_only=True)

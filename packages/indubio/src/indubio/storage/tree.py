@@ -25,7 +25,7 @@ from indubio.errors import ModelFileError
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.probability import Correction, FittedConversion, GroupConversions

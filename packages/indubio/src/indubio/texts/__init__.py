@@ -23,7 +23,7 @@ from string import Formatter
 from typing import Any, Literal
 
 from indubio.errors import ConfigError
-from indubio.messages import Message
+from indubio.message import Message
 
 Language = Literal["en", "de"]
 LANGUAGES: dict[Language, str] = {"en": "English", "de": "Deutsch"}

@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from indubio.errors import MixingWarning
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.texts import english
 
 What = Literal["chain", "cycle"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from indubio.errors import ConfigError
-from indubio.messages import Message
+from indubio.message import Message
 from indubio.settings import AtLeastOne, Settings
 from indubio.workers.processes import cores, processes_here
 

@@ -23,7 +23,7 @@ from indubio.inputs.recordings.sensors import sensor_names
 from indubio.inputs.windows import ShortGroup, Windowing, Windows
 from indubio.io.file_format import FileFormat
 from indubio.io.sources import opened
-from indubio.messages import Message
+from indubio.message import Message
 
 
 def read_windows(

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from indubio.cli.flags import SET_FLAG, flag_of, flags_of, given_by
-from indubio.messages import Message
+from indubio.message import Message
 
 QUOTES = "'\""
 WORDS = {"True": True, "False": False}
