@@ -29,7 +29,7 @@ from indubio.io.file_format import UNSAID, FileFormat
 from indubio.message import Message, joined
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
-from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
+from indubio.posteriors import POSTERIORS, Posterior, Training
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.scores import ScoreName
 from indubio.settings import KIND, NO_KIND, AtLeastOne, ByKind, NotNegativeInt, Settings, broken_rules, nearest
@@ -160,23 +160,8 @@ class Configuration(Parameters):
         )
 
 
-# Where these stand says what they are.
-WITHOUT_KIND: tuple[type[Settings], ...] = (
-    Training,
-    RangeTest,
-    EarlyStopping,
-    Denoising,
-    Trimming,
-    Reading,
-    Roles,
-    FileFormat,
-    Windowing,
-    ImageFiles,
-    Spectra,
-    Workers,
-    Parameters,
-    Configuration,
-)
+# Whose kinds are named; where other settings stand says what they are.
+_BASES = (Posterior, Architecture, Likelihood, Conversion, Calibration, Scaling, Referral)
 
 
 @cache
@@ -192,7 +177,7 @@ def to_plain(settings: Settings) -> dict[str, Any]:
             "configuration; a model that was saved with one is loaded by `load(path, architecture=OwnNetwork(...))`."
         )
     kinds = _kinds()
-    if type(settings) not in (*kinds, *WITHOUT_KIND):
+    if isinstance(settings, _BASES) and type(settings) not in kinds:
         raise ConfigError(
             f"{type(settings).__name__} is in none of the lists of settings, so it has no name to be stored by."
         )

@@ -21,8 +21,8 @@ class Message(str):
 
     Examples:
         >>> message = Message('{where}. Pass `missing="median"`.', where=Message("row {row:,}", row=1200))
-        >>> print(message)
-        row 1,200. Pass `missing="median"`.
+        >>> message
+        'row 1,200. Pass `missing="median"`.'
         >>> message.fields["where"].fields
         {'row': 1200}
         >>> Message.of(message.plain()) == message

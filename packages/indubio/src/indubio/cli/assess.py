@@ -8,7 +8,7 @@ import typer
 
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.flags import Configures, Gives
-from indubio.cli.options import SET
+from indubio.cli.options import set_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,11 +95,17 @@ def assess(
         Gives("workers.processes"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary on stdout (not with --out -).")] = False,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:AssessSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("assess", "drift_alpha=0.001"),
+        Configures("indubio.cli.command_settings:AssessSettings"),
+    ] = None,
 ) -> None:
     """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory.
 
     With --workers, or a cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
+
+    Such as: indubio assess new.csv --model model --out verdicts.csv
     """
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext

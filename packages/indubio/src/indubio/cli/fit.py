@@ -8,7 +8,6 @@ import typer
 from indubio.cli.flags import Configures, Gives
 from indubio.cli.options import (
     DATA,
-    SET,
     Anomaly,
     Categorical,
     Columns,
@@ -23,6 +22,7 @@ from indubio.cli.options import (
     Time,
     Window,
     WorkersOption,
+    set_option,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 MOST_NAMED = 20  # columns with missing values
-EXAMPLE = "Example: indubio fit good.csv --id serial --time when --out model"
 
 
 def fit(
@@ -79,9 +78,16 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
     config: ConfigFile = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.configuration:Configuration")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("fit", "referral.share=0.1", config=True),
+        Configures("indubio.configuration:Configuration"),
+    ] = None,
 ) -> None:
-    """Learn what good examples look like, and save the model."""
+    """Learn what good examples look like, and save the model.
+
+    Such as: indubio fit good.csv --id serial --time when --out model
+    """
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.progress import fit_bar
