@@ -112,11 +112,11 @@ def assess(
     from functools import reduce
     from operator import add
 
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.command_settings import AssessSettings
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_words import tell_files
-    from indubio.cli.flag_names import with_flags
     from indubio.cli.label_words import LabelsSeen
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
@@ -130,6 +130,7 @@ def assess(
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
     from indubio.judge import Judge
+    from indubio.message import Message, joined
 
     settings = settings_told(context, AssessSettings)
     if as_json and out == "-":
@@ -219,7 +220,7 @@ def assess(
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
-        lines = [f"Read: {with_flags('; '.join(read) + '.', 'assess')}"] if read else []
+        lines = [f"Read: {by_flags(Message('{read}.', read=joined(read)), 'assess')}"] if read else []
         chosen = () if selecting is None else selecting.words(drifted=alarm)
         runs = () if recording is None else recording.words()
         for line in (*lines, *chosen, *runs, f"Drift: {drifted}."):

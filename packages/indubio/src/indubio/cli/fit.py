@@ -176,7 +176,7 @@ def _tell(
 ) -> None:
     import numpy as np
 
-    from indubio.cli.flag_names import with_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream, Outline
@@ -204,7 +204,16 @@ def _tell(
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
-        "findings": [finding.to_plain() for finding in detector.findings_],
+        "findings": [
+            {
+                "kind": finding.kind,
+                "columns": list(finding.columns),
+                "what": finding.what,
+                "follows": finding.follows,
+                "way_out": by_flags(finding.way_out),
+            }
+            for finding in detector.findings_
+        ],
     }
     if as_json:
         typer.echo(json_text(told))
@@ -243,9 +252,8 @@ def _tell(
             soft_wrap=True,
         )
     if told["read"]:
-        console.print(f"Read: {with_flags(told['read'])}.", soft_wrap=True)
+        console.print(f"Read: {by_flags(told['read'])}.", soft_wrap=True)
     if detector.findings_:
         console.print("Before you rely on it:", style="bold")
     for finding in detector.findings_:
-        text = f"- {finding.what} {finding.follows} {finding.flags}"
-        console.print(text, soft_wrap=True)
+        console.print(f"- {by_flags(str(finding))}", soft_wrap=True)
