@@ -14,7 +14,8 @@ from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.probability import TIE_TOLERANCE
 from indubio.settings import AtLeastOne, Fraction
 

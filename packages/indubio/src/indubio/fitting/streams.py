@@ -31,7 +31,7 @@ from indubio.calibration.calibration import SPLIT
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.training_data import TrainingScores, familiarity_of
+from indubio.fitting.training_data import RowsInMemory, TrainingScores, familiarity_of
 from indubio.inputs import Intake, Rows, Schema
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
@@ -39,6 +39,7 @@ from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
@@ -324,6 +325,9 @@ class StreamedData:
                 yield self.rows.scaled(block, chosen), None if group is None else group[chosen]
 
 
+TrainingData = RowsInMemory | StreamedData  # good examples that were surveyed
+
+
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:
     """The blocks in order, telling which unit is being read."""
     for block in stream.blocks():
@@ -377,7 +381,7 @@ class ScaledRows(StreamedRows):
         stopping = [self.scaled(block, split.is_stopping(block.places)) for block in self._stream.blocks()]
         held = np.concatenate(stopping)
         if not 0 < len(held) < self._trained:
-            raise _no_examples(f"`held_out` {share} of {self._trained}")
+            raise _no_examples(Message("`held_out` {share} of {trained}", share=share, trained=self._trained))
         return ScaledRows(self._stream, split, self._intake, self._trained - len(held), self._seed), held
 
     def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
@@ -386,4 +390,4 @@ class ScaledRows(StreamedRows):
 
 
 def _no_examples(what: str) -> ConfigError:
-    return ConfigError(f"{what} examples is none. Give more examples, or let the buffer hold them all.")
+    return ConfigError("{what} examples is none. Give more examples, or let the buffer hold them all.", what=what)
