@@ -211,7 +211,7 @@ def test_a_stream_is_not_trimmed(tmp_path):
 
 
 def test_groups_of_their_own_need_all_of_the_reference():
-    with pytest.raises(ConfigError, match=r'pass Trimming\(reference="keep"\)'):
+    with pytest.raises(ConfigError, match=r'pass `trimming=Trimming\(reference="keep"\)`'):
         Detector(trimming=Trimming(), smallest_group=5).settings_in_use()
     Detector(trimming=Trimming(reference="keep"), smallest_group=5).settings_in_use()
 

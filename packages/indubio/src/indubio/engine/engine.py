@@ -166,7 +166,11 @@ def require_device(device: str) -> None:
 
         torch.empty(0, device=device)
     except ImportError:
-        raise MissingExtraError(f'`device` {device!r} needs torch: pip install "indubio[torch]".') from None
+        raise MissingExtraError(
+            '`device` {device!r} needs torch: pip install "indubio[torch]".', device=device
+        ) from None
     except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'`device` {device!r} cannot be used here: {reason}. Use "cpu".') from None
+        raise ConfigError(
+            '`device` {device!r} cannot be used here: {reason}. Use "cpu".', device=device, reason=reason
+        ) from None

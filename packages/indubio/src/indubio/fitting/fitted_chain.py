@@ -27,6 +27,7 @@ from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.named_rows import training_groups
+from indubio.message import Message
 from indubio.pipeline.calibrated import Calibrated, needed_groups
 from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
 from indubio.pipeline.decider import Decider
@@ -115,8 +116,10 @@ def _as_streamed(method: Method, stream: ExampleStream, groups: Any, detector: s
         )
     if method.settings.trimming is not None:
         raise ConfigError(
-            "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
-            "buffer hold them all."
+            Message(
+                "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
+                "buffer hold them all."
+            )
         )
     return stream
 

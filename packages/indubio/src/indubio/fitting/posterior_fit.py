@@ -12,6 +12,7 @@ from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
 from indubio.fitting.streams import TrainingData
 from indubio.fitting.training_data import RowsInMemory, TrainingScores
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import AddsUp, Draws
@@ -90,8 +91,10 @@ class PosteriorFit:
         if self.epochs is not None:
             if not (warm and settings.posterior.warm_start):
                 raise ConfigError(
-                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
-                    "it out, or fit with calibration=TrainScores()."
+                    Message(
+                        "`epochs` is for an update that starts from the weights there are, and this one trains anew: "
+                        "leave it out, or fit with `calibration=TrainScores()`."
+                    )
                 )
             training = training.replaced(epochs=self.epochs)
         return fit_orders(

@@ -39,6 +39,7 @@ from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
@@ -380,7 +381,7 @@ class ScaledRows(StreamedRows):
         stopping = [self.scaled(block, split.is_stopping(block.places)) for block in self._stream.blocks()]
         held = np.concatenate(stopping)
         if not 0 < len(held) < self._trained:
-            raise _no_examples(f"`held_out` {share} of {self._trained}")
+            raise _no_examples(Message("`held_out` {share} of {trained}", share=share, trained=self._trained))
         return ScaledRows(self._stream, split, self._intake, self._trained - len(held), self._seed), held
 
     def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
@@ -389,4 +390,4 @@ class ScaledRows(StreamedRows):
 
 
 def _no_examples(what: str) -> ConfigError:
-    return ConfigError(f"{what} examples is none. Give more examples, or let the buffer hold them all.")
+    return ConfigError("{what} examples is none. Give more examples, or let the buffer hold them all.", what=what)

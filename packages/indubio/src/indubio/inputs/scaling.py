@@ -206,7 +206,9 @@ class Robust(Scaling):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.quantiles[0] < self.quantiles[1]:
-            raise ConfigError(f"`quantiles` must be a lower and a higher one, got {self.quantiles}.")
+            raise ConfigError(
+                "`quantiles` must be a lower and a higher one, got {quantiles}.", quantiles=self.quantiles
+            )
 
     @property
     def by_range(self) -> bool:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference
 from indubio.errors import CalibrationWarning, ConfigError
+from indubio.message import Message
 from indubio.pipeline.scalars import ChainSettings
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.probability.agreement import agreeing
@@ -279,8 +280,10 @@ def needed_groups(groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.n
     """The groups, which a detector that judges by group cannot do without."""
     if groups is None:
         raise ConfigError(
-            "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
-            "`group` column."
+            Message(
+                "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
+                "`group` column."
+            )
         )
     return groups
 
@@ -303,10 +306,14 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
     level = float(np.median(fitted.parameters["scaling_level"]))
     if HIGH_LEVEL <= level < FULL_LEVEL:
         warnings.warn(
-            f"the average score of the examples that new ones are compared with lies above {level:.1%} of them: a few "
-            "score far higher than the others. So only what scores above "
-            f"{(1 + level) / 2:.1%} of them is called an anomaly. Look at these few, or choose "
-            'level="mean_of_cdf" in the conversion, which does not mind them.',
+            Message(
+                "the average score of the examples that new ones are compared with lies above {level:.1%} of them: a "
+                "few score far higher than the others. So only what scores above {called:.1%} of them is called an "
+                'anomaly. Look at these few, or choose `level="mean_of_cdf"` in the conversion, which does not mind '
+                "them.",
+                level=level,
+                called=(1 + level) / 2,
+            ),
             CalibrationWarning,
             stacklevel=6,  # of `fit`
         )

@@ -96,7 +96,11 @@ class Prototypes(ClosedFormPosterior):
 def _remembered(rows: TrainingRows, units: int, choices: list[Stream]) -> list[Float[np.ndarray, "units values"]]:
     """For each stream, the rows with the smallest random numbers, in one pass over all rows."""
     if len(rows) < units:
-        raise ConfigError(f"{units} rows to remember need at least as many rows, got {len(rows)}: fewer `units`.")
+        raise ConfigError(
+            "{units} rows to remember need at least as many rows, got {count}: fewer `units`.",
+            units=units,
+            count=len(rows),
+        )
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     for block in whole_blocks(rows, GROUP):
         for place, choice in enumerate(choices):

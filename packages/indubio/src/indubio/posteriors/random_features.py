@@ -86,8 +86,10 @@ class RandomFeatures(ClosedFormPosterior):
         super().__post_init__()
         if self.highest_noise < self.lowest_noise or (self.lowest_noise == 0 < self.highest_noise):
             raise ConfigError(
-                f"`highest_noise` must be at least `lowest_noise`, and both 0 or none, got {self.highest_noise} and "
-                f"{self.lowest_noise}."
+                "`highest_noise` must be at least `lowest_noise`, and both 0 or none, got {highest_noise} and "
+                "{lowest_noise}.",
+                highest_noise=self.highest_noise,
+                lowest_noise=self.lowest_noise,
             )
 
     @property
