@@ -256,7 +256,7 @@ class StreamedData:
         return cls(
             survey=survey,
             inputs=inputs,
-            plan=Plan(parts=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
+            plan=Plan(folds=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
             rows=ScaledRows(stream, split, inputs.intake, survey.trained, settings.seed),
         )
 
@@ -291,11 +291,11 @@ class StreamedData:
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
-        part = replace(self.plan.parts[0], calibrated=np.arange(nll.shape[1]))
+        fold = replace(self.plan.folds[0], calibrated=np.arange(nll.shape[1]))
         return TrainingScores(
             scorer=scorer,
             nll=nll,
-            plan=replace(self.plan, parts=(part,)),
+            plan=replace(self.plan, folds=(fold,)),
             groups=np.concatenate(groups) if groups else None,
         )
 
@@ -303,10 +303,10 @@ class StreamedData:
         """The reference examples, and the first training examples."""
         first, others = first_rows(self.rows, measured), np.concatenate([values for values, _ in self._reference()])
         places, trained = np.arange(len(first) + len(others)), len(first)
-        part = replace(self.plan.parts[0], trained=places[:trained], calibrated=places[trained:])
+        fold = replace(self.plan.folds[0], trained=places[:trained], calibrated=places[trained:])
         return KeptRows.of(
             np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
-            replace(self.plan, parts=(part,)),
+            replace(self.plan, folds=(fold,)),
             None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
             measured,
         )
