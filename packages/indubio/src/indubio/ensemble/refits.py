@@ -136,7 +136,7 @@ class RefitsOfBase:
 
     def _resamples(self, plan: Plan) -> list[Int[np.ndarray, " resample"]]:
         """The rows that each member is fitted on: a resample of its fold's."""
-        folds = [plan.parts[place].trained for place in plan.part_of_draw]
+        folds = [plan.folds[place].trained for place in plan.fold_of_draw]
         return [
             rows[self.settings.resample(len(rows), np.random.default_rng(stream))]
             for rows, stream in zip(folds, self._streams(plan), strict=True)

@@ -152,15 +152,15 @@ def scores_by_others(method: Method, examples: TrainingExamples) -> Float[np.nda
     """The mean score of every training example by draws that have not seen it."""
     count = len(examples.rows)
     plan = CrossFit(folds=SUSPECT_FOLDS).plan(count, max(SUSPECT_FOLDS, method.draws), method.settings.seed)
-    left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.parts]))
+    left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.folds]))
     first = replace(
-        plan.parts[0],
-        trained=np.setdiff1d(plan.parts[0].trained, left),
-        calibrated=np.sort(np.concatenate([plan.parts[0].calibrated, left])),
+        plan.folds[0],
+        trained=np.setdiff1d(plan.folds[0].trained, left),
+        calibrated=np.sort(np.concatenate([plan.folds[0].calibrated, left])),
     )
-    plan = replace(plan, parts=(first, *plan.parts[1:]))
+    plan = replace(plan, folds=(first, *plan.folds[1:]))
     scores = np.empty(count)
-    for fold, own in zip(plan.parts, held_out_scores(plan, judged(method, examples, plan)), strict=True):
+    for fold, own in zip(plan.folds, held_out_scores(plan, judged(method, examples, plan)), strict=True):
         scores[fold.calibrated] = own
     return scores
 
@@ -193,7 +193,7 @@ def chain_of(
     calibrated = Calibrated.fit(nll, plan, settings, groups=groups, origin=scores.origin)
     good = calibrated.reference_uncertainty(nll, plan, groups, remembered=method.remembers)
     if rule.by == "disagreement":
-        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
+        rows = np.sort(np.concatenate([fold.calibrated for fold in plan.folds]))
         good = replace(good, disagreement=disagreement(nll[:, rows]))
     threshold = rule.anomaly_threshold(settings.anomaly_threshold)
     reference = calibrated.reference

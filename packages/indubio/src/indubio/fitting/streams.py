@@ -131,7 +131,7 @@ class StreamSurvey:
         stream: the examples.
         split: what they are for.
         sample: some training examples, as they came in.
-        known: ranges, means and deviations of all of them.
+        summed: ranges, means and deviations of all of them.
         trained: how many examples train.
         report: told which file is read.
     """
@@ -139,7 +139,7 @@ class StreamSurvey:
     stream: ExampleStream
     split: Split
     sample: Float[np.ndarray, "sampled ..."]
-    known: ColumnSummary
+    summed: ColumnSummary
     trained: int
     report: Report
     machines: None = None
@@ -149,7 +149,7 @@ class StreamSurvey:
         """The second pass; a value that is not allowed is refused here."""
         outline = stream.outline
         share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
-        known = ColumnSummary.of(np.empty((0, *outline.shape)))
+        summed = ColumnSummary.of(np.empty((0, *outline.shape)))
         sample, trained = [], 0
         for block in told_blocks(stream, report, english("reading")):
             with named_errors(block):
@@ -158,11 +158,11 @@ class StreamSurvey:
             training = split.is_trained(block.places)
             trained += int(np.count_nonzero(training))
             sample.append(rows.values[training & (split.number(block.places, SAMPLED) < share)])
-            known = known.joined(ColumnSummary.of(rows.values[training]))
+            summed = summed.joined(ColumnSummary.of(rows.values[training]))
         sampled = np.concatenate(sample)
         if not len(sampled):
             raise _no_examples("what is left to train on")
-        return cls(stream=stream, split=split, sample=sampled, known=known, trained=trained, report=report)
+        return cls(stream=stream, split=split, sample=sampled, summed=summed, trained=trained, report=report)
 
     @property
     def rate(self) -> float | None:
@@ -188,7 +188,7 @@ class StreamSurvey:
     def medians(self) -> Float[np.ndarray, " columns"]:
         """The medians of the sample, which stand for missing values."""
         sample, columns = self.sample, self.schema.encoded_columns
-        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.known.smallest)
+        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.summed.smallest)
         if absent.any():
             name = columns[int(np.argmax(absent))]
             raise DataError(
@@ -201,14 +201,14 @@ class StreamSurvey:
         """What the sensors of windows do: ranges of all, shares of the sample."""
         if self.sample.ndim != 3:
             return None
-        return replace(fit_quality(self.sample), smallest=self.known.smallest, largest=self.known.largest)
+        return replace(fit_quality(self.sample), smallest=self.summed.smallest, largest=self.summed.largest)
 
     def summary(
         self, features: Callable[[np.ndarray], np.ndarray] | None
     ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
         """Ranges, means and deviations of the features of all training examples, and the features of the sample."""
         if features is None:
-            return self.known, self.sample
+            return self.summed, self.sample
         summary: ColumnSummary | None = None
         for block in told_blocks(self.stream, self.report, english("reading")):
             values = features(named_rows(block.data, self.schema).values[self.split.is_trained(block.places)])
@@ -256,7 +256,7 @@ class StreamedData:
         return cls(
             survey=survey,
             inputs=inputs,
-            plan=Plan(parts=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
+            plan=Plan(folds=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
             rows=ScaledRows(stream, split, inputs.intake, survey.trained, settings.seed),
         )
 
@@ -291,11 +291,11 @@ class StreamedData:
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
-        part = replace(self.plan.parts[0], calibrated=np.arange(nll.shape[1]))
+        fold = replace(self.plan.folds[0], calibrated=np.arange(nll.shape[1]))
         return TrainingScores(
             scorer=scorer,
             nll=nll,
-            plan=replace(self.plan, parts=(part,)),
+            plan=replace(self.plan, folds=(fold,)),
             groups=np.concatenate(groups) if groups else None,
         )
 
@@ -303,10 +303,10 @@ class StreamedData:
         """The reference examples, and the first training examples."""
         first, others = first_rows(self.rows, measured), np.concatenate([values for values, _ in self._reference()])
         places, trained = np.arange(len(first) + len(others)), len(first)
-        part = replace(self.plan.parts[0], trained=places[:trained], calibrated=places[trained:])
+        fold = replace(self.plan.folds[0], trained=places[:trained], calibrated=places[trained:])
         return KeptRows.of(
             np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
-            replace(self.plan, parts=(part,)),
+            replace(self.plan, folds=(fold,)),
             None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
             measured,
         )

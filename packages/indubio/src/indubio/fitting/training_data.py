@@ -96,7 +96,7 @@ class RowsInMemory:
     @property
     def rows_per_draw(self) -> int:
         """How many rows a draw is trained on, at least."""
-        return min(len(fold.trained) for fold in self.plan.parts)
+        return min(len(fold.trained) for fold in self.plan.folds)
 
     def drift_reference(self, seed: int) -> DriftReference:
         """The distributions of all examples but those that were confirmed, which were chosen."""
