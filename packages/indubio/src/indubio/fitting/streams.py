@@ -131,7 +131,7 @@ class StreamSurvey:
         stream: the examples.
         split: what they are for.
         sample: some training examples, as they came in.
-        known: ranges, means and deviations of all of them.
+        summed: ranges, means and deviations of all of them.
         trained: how many examples train.
         report: told which file is read.
     """
@@ -139,7 +139,7 @@ class StreamSurvey:
     stream: ExampleStream
     split: Split
     sample: Float[np.ndarray, "sampled ..."]
-    known: ColumnSummary
+    summed: ColumnSummary
     trained: int
     report: Report
     machines: None = None
@@ -149,7 +149,7 @@ class StreamSurvey:
         """The second pass; a value that is not allowed is refused here."""
         outline = stream.outline
         share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
-        known = ColumnSummary.of(np.empty((0, *outline.shape)))
+        summed = ColumnSummary.of(np.empty((0, *outline.shape)))
         sample, trained = [], 0
         for block in told_blocks(stream, report, english("reading")):
             with named_errors(block):
@@ -158,11 +158,11 @@ class StreamSurvey:
             training = split.is_trained(block.places)
             trained += int(np.count_nonzero(training))
             sample.append(rows.values[training & (split.number(block.places, SAMPLED) < share)])
-            known = known.joined(ColumnSummary.of(rows.values[training]))
+            summed = summed.joined(ColumnSummary.of(rows.values[training]))
         sampled = np.concatenate(sample)
         if not len(sampled):
             raise _no_examples("what is left to train on")
-        return cls(stream=stream, split=split, sample=sampled, known=known, trained=trained, report=report)
+        return cls(stream=stream, split=split, sample=sampled, summed=summed, trained=trained, report=report)
 
     @property
     def rate(self) -> float | None:
@@ -188,7 +188,7 @@ class StreamSurvey:
     def medians(self) -> Float[np.ndarray, " columns"]:
         """The medians of the sample, which stand for missing values."""
         sample, columns = self.sample, self.schema.encoded_columns
-        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.known.smallest)
+        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.summed.smallest)
         if absent.any():
             name = columns[int(np.argmax(absent))]
             raise DataError(
@@ -201,14 +201,14 @@ class StreamSurvey:
         """What the sensors of windows do: ranges of all, shares of the sample."""
         if self.sample.ndim != 3:
             return None
-        return replace(fit_quality(self.sample), smallest=self.known.smallest, largest=self.known.largest)
+        return replace(fit_quality(self.sample), smallest=self.summed.smallest, largest=self.summed.largest)
 
     def summary(
         self, features: Callable[[np.ndarray], np.ndarray] | None
     ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
         """Ranges, means and deviations of the features of all training examples, and the features of the sample."""
         if features is None:
-            return self.known, self.sample
+            return self.summed, self.sample
         summary: ColumnSummary | None = None
         for block in told_blocks(self.stream, self.report, english("reading")):
             values = features(named_rows(block.data, self.schema).values[self.split.is_trained(block.places)])

@@ -87,9 +87,9 @@ def _tell_other_count(fitted: int, training: int, confirmed: int) -> None:
 
 def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups: Any, report: Report) -> Chain:
     """The chain after examples were added to the sums of its draws; nothing else of it is learned again."""
-    posterior, drift, scorer = settings.posterior, chain.drift_reference, autoencoder_scorer(chain)
+    posterior, scorer = settings.posterior, autoencoder_scorer(chain)
     kept = scorer.kept
-    if kept is None or drift is None or not isinstance(posterior, AddsUp):
+    if kept is None or not isinstance(posterior, AddsUp):
         raise ConfigError(
             Message(
                 "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
@@ -115,7 +115,7 @@ def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups
     return chain_of(
         PosteriorFit(settings=settings),
         chain.inputs,
-        drift_reference=drift,
+        drift_reference=chain.drift_reference,
         scores=TrainingScores(scorer=scorer, nll=nll, plan=settings.plan_of_scores(kept.plan), groups=kept.group_names),
         familiarity=chain.familiarity,
         n_training=chain.n_training + len(rows),
