@@ -112,9 +112,9 @@ def test_exceed_looks_at_the_examples_of_the_group(detector):
 def test_every_group_is_divided_as_the_whole_is(calibration):
     plan = calibration.plan(609, 10, 0, TRAINED[1])
     shares = []
-    for part in plan.parts:
-        assert not np.intersect1d(part.trained, part.calibrated).size
-        shares.append(dict(Counter(TRAINED[1][part.calibrated].tolist())))
+    for fold in plan.folds:
+        assert not np.intersect1d(fold.trained, fold.calibrated).size
+        shares.append(dict(Counter(TRAINED[1][fold.calibrated].tolist())))
     assert all(share == shares[0] for share in shares)
     assert shares[0]["calm"] == shares[0]["noisy"]
 
@@ -123,7 +123,7 @@ def test_every_group_is_divided_as_the_whole_is(calibration):
 def test_one_group_is_no_group(calibration):
     way = CALIBRATIONS[calibration]()
     ours, theirs = way.plan(101, 4, 3, np.repeat("one", 101)), way.plan(101, 4, 3)
-    for one, other in zip(ours.parts, theirs.parts, strict=True):
+    for one, other in zip(ours.folds, theirs.folds, strict=True):
         np.testing.assert_array_equal(one.trained, other.trained)
         np.testing.assert_array_equal(one.calibrated, other.calibrated)
 

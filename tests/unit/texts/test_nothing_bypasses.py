@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from gettext import translation
+from gettext import GNUTranslations, translation
 from html.parser import HTMLParser
 from typing import Any
 
@@ -21,7 +21,7 @@ from indubio import Budget, Detector, HoldOut
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
-from indubio.texts import DOMAIN, FOLDER, Catalogue
+from indubio.texts import DOMAIN, FOLDER
 from indubio_server.store.cases import cases_waiting, chosen_cases
 from indubio_server.store.jobs import all_jobs
 from indubio_server.store.reviews import claim, review
@@ -50,7 +50,7 @@ SYMBOLS = {
 SYMBOLS |= {"Esc", "Ctrl"}  # keys
 
 
-class Bracketed(Catalogue):
+class Bracketed(GNUTranslations):
     """A language like English, but for brackets around all that it says."""
 
     def gettext(self, message: str) -> str:

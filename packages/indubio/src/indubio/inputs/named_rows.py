@@ -96,7 +96,9 @@ def training_groups(data: Any, given: Any, examples: int) -> Shaped[np.ndarray, 
     """The group of each training example, checked."""
     groups = groups_of(data, given)
     if groups is not None and groups.shape != (examples,):
-        raise ShapeError(f"`groups` must have one name per example ({examples}), got {len(groups)}.")
+        raise ShapeError(
+            "`groups` must have one name per example ({examples}), got {count}.", examples=examples, count=len(groups)
+        )
     return groups
 
 

@@ -13,11 +13,12 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError
 from indubio.inputs.checks import require_finite
-from indubio.inputs.missing import filled, medians
+from indubio.inputs.missing import filled
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.pauses import pause_notes
-from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
+from indubio.inputs.quality import QualityLimits, quality_flags
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
+from indubio.inputs.schema import Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.io.arrow_columns import Place
 from indubio.settings import NotNegative, Settings
@@ -155,8 +156,24 @@ class Survey(Protocol):
         """Some of the rows as they came in, or all."""
 
     @property
+    def examples(self) -> int | None:
+        """How many there are where the sample is not all of them; else None."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names, kinds, ranges and categories of the columns."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features, where the examples came with names."""
+
+    @property
     def rate(self) -> float | None:
         """Samples per second of windows, where it is known."""
+
+    @property
+    def machines(self) -> Shaped[np.ndarray, " sampled"] | None:
+        """The machine of each window of the sample, where several were recorded at the same time; else None."""
 
     def medians(self) -> Float[np.ndarray, " columns"]:
         """Of each column or sensor."""
@@ -172,39 +189,6 @@ class Survey(Protocol):
         Args:
             features: makes them; None takes the values as they came in.
         """
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SurveyedRows:
-    """Rows in memory: the sample is all of them.
-
-    Args:
-        rows: to learn from.
-        rate: samples per second of windows, where it is known.
-    """
-
-    rows: Rows
-    rate: float | None = None
-
-    @property
-    def sample(self) -> Float[np.ndarray, "examples ..."]:
-        """All values."""
-        return self.rows.values
-
-    def medians(self) -> Float[np.ndarray, " columns"]:
-        """Of each column or sensor."""
-        return medians(self.rows.values, self.rows.columns or self.rows.names)
-
-    def quality(self) -> QualityLimits | None:
-        """What the sensors of windows do; None for tables and images."""
-        return fit_quality(self.rows.values) if self.rows.values.ndim == 3 else None
-
-    def summary(
-        self, features: Callable[[np.ndarray], np.ndarray] | None
-    ) -> tuple[ColumnSummary, Float[np.ndarray, "examples ..."]]:
-        """Ranges, means and deviations of the features, and the features."""
-        values = self.rows.values if features is None else features(self.rows.values)
-        return ColumnSummary.of(values), values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -308,8 +292,12 @@ class Intake:
         if self.unseen == "error":
             row = int(np.argmax(unseen != ""))
             raise DataError(
-                f"{np.count_nonzero(unseen)} of {len(unseen)} rows hold a category that the training data did not have "
-                f'(first: row {row}, {unseen[row]}). Train with it, or pass unseen="refer".'
+                "{new} of {count} rows hold a category that the training data did not have "
+                '(first: row {row}, {first}). Train with it, or pass `unseen="refer"`.',
+                new=np.count_nonzero(unseen),
+                count=len(unseen),
+                row=row,
+                first=unseen[row],
             )
 
 

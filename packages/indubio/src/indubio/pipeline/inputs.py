@@ -4,9 +4,10 @@ Arrays, frames, `Table`, `Windows` and `Images` are matched by name with what wa
 is found here or nowhere: after it there are only numbers.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -17,15 +18,18 @@ from indubio.errors import DataError, ShapeError
 from indubio.inputs import Intake, Prepared, Rows, Schema
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
+from indubio.inputs.missing import medians
 from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
-from indubio.inputs.preparation import IntakeSettings, Survey, SurveyedRows
+from indubio.inputs.preparation import IntakeSettings, Survey
+from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.reading import Reading
+from indubio.inputs.scaling import ColumnSummary
 from indubio.inputs.windows import Windows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingExamples:
-    """Good examples, as numbers, and what they say of themselves.
+    """Good examples in memory, as numbers, and what they say of themselves: a `Survey` of one block.
 
     Args:
         rows: the values.
@@ -68,48 +72,35 @@ class TrainingExamples:
         """The shape of one example."""
         return self.rows.values.shape[1:]
 
-    def survey(self, trained: Int[np.ndarray, " trained"]) -> "SurveyedExamples":
-        """The examples that some draw is trained on: ranges and medians are learned from these."""
-        machines = None if self.machines is None else self.machines[trained]
-        return SurveyedExamples(
-            rows=self.rows.taken(trained), rate=self.rate, schema=self.schema, names=self.names, machines=machines
-        )
-
-
-class TrainingSurvey(Survey, Protocol):
-    """A survey that also tells what the examples say of themselves."""
+    def taken(self, places: Int[np.ndarray, " taken"]) -> "TrainingExamples":
+        """The examples at these places."""
+        machines = None if self.machines is None else self.machines[places]
+        return replace(self, rows=self.rows.taken(places), machines=machines)
 
     @property
-    def schema(self) -> Schema:
-        """Names, kinds, ranges and categories of the columns."""
+    def sample(self) -> Float[np.ndarray, "examples ..."]:
+        """The values of all examples, as they came in."""
+        return self.rows.values
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """Of the features, where the examples came with names."""
+    def examples(self) -> None:
+        """The sample is all there are."""
+        return
 
-    @property
-    def machines(self) -> Shaped[np.ndarray, " sampled"] | None:
-        """The machine of each window of the sample, where several were recorded at the same time; else None."""
+    def medians(self) -> Float[np.ndarray, " columns"]:
+        """The median of each column or sensor, which stands for missing values."""
+        return medians(self.sample, self.rows.columns or self.rows.names)
 
-    @property
-    def examples(self) -> int | None:
-        """How many there are where the sample is not all of them; else None."""
+    def quality(self) -> QualityLimits | None:
+        """What the sensors of windows do; None for tables and images."""
+        return fit_quality(self.sample) if self.sample.ndim == 3 else None
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SurveyedExamples(SurveyedRows):
-    """Examples in memory that some draw is trained on.
-
-    Args:
-        schema: names, kinds, ranges and categories of the columns.
-        names: of the features, where the examples came with names.
-        machines: the machine of each window where several were recorded at the same time; else None.
-    """
-
-    schema: Schema
-    names: tuple[str, ...] | None
-    machines: Shaped[np.ndarray, " examples"] | None
-    examples: None = None
+    def summary(
+        self, features: Callable[[np.ndarray], np.ndarray] | None
+    ) -> tuple[ColumnSummary, Float[np.ndarray, "examples ..."]]:
+        """Ranges, means and deviations of the features, and the features."""
+        values = self.sample if features is None else features(self.sample)
+        return ColumnSummary.of(values), values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,7 +128,7 @@ class Inputs:
     detector: str = "Detector"
 
     @classmethod
-    def fit(cls, survey: "TrainingSurvey", settings: IntakeSettings, detector: str) -> "Inputs":
+    def fit(cls, survey: Survey, settings: IntakeSettings, detector: str) -> "Inputs":
         """Learn what is to be done to new examples.
 
         Args:

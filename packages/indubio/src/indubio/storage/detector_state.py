@@ -16,6 +16,7 @@ from indubio.fitting.fit_settings import DetectorSettings
 from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
+from indubio.message import Message
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
@@ -30,6 +31,7 @@ from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
+from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.model_folder import Stored
 from indubio.storage.tree import flattened, rebuilt
@@ -59,7 +61,7 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
-    "facts_": dict[str, float],
+    "facts_": tuple[KeptFact, ...],
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
@@ -115,7 +117,7 @@ def taken_apart(detector: Detector) -> Stored:
 def fitted_attributes(detector: Detector) -> dict[str, Any]:
     """What a model file has of the links of the chain, by name; None for what there is none of."""
     chain = detector.chain_
-    inputs, calibrated = chain.inputs, chain.calibrated
+    inputs, calibrated, facts = chain.inputs, chain.calibrated, detector.draws_.facts or {}
     threshold, scores = chain.decider.referral_threshold, detector.scores_
     return {
         "input_shape_": inputs.input_shape,
@@ -139,7 +141,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
-        "facts_": detector.draws_.facts,
+        "facts_": tuple(KeptFact(name=Message.of(name), value=value) for name, value in facts.items()) or None,
         "familiarity_": chain.familiarity,
         "score_parts_": None if isinstance(scores, Draws) or not scores.TOGETHER else scores.parts,
     }
@@ -211,7 +213,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         draws_of(autoencoder, layout, stored.weights),
         sums=attributes["sums_"],
         mixing=attributes["mixing_"],
-        facts=attributes["facts_"],
+        facts={fact.name: fact.value for fact in attributes["facts_"] or ()} or None,
     )
     return detector.of_chain(_chain(detector, chosen, attributes, draws))
 
@@ -318,7 +320,7 @@ def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, A
         ),
         "`correction_` must have a weight for every value": attributes["correction_"] is None
         or attributes["correction_"].weights.shape == (math.prod(values),),
-        "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
+        "there must be conversions by group where a smallest group is set": (detector.smallest_group is not None)
         == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
             attributes["group_conversions_"], reference, scores
