@@ -16,7 +16,7 @@ from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.engine.torch_engine import TorchEngine
-from indubio.explain import chosen_examples, contributions, explained
+from indubio.explain import contributions, explained
 from indubio.posteriors import draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
@@ -36,7 +36,7 @@ def detector_of(features: int, seed: int = 0) -> tuple[Detector, np.ndarray]:
 def two_passes(detector: Detector, rows: np.ndarray) -> object:
     """Assess, then explain what needs a look by a second pass."""
     found = detector.assess(rows)
-    return contributions(detector, chosen_examples(rows, np.flatnonzero(found.verdict != "INLIER")))
+    return contributions(detector, rows[found.verdict != "INLIER"])
 
 
 def without_engine(work: Callable[[Detector, np.ndarray], object], detector: Detector, rows: np.ndarray) -> None:

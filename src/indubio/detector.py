@@ -25,8 +25,8 @@ from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse
 from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
 from indubio.inputs.data_findings import data_findings
 from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.named_rows import joined, training_groups
-from indubio.inputs.preparation import Rows
+from indubio.inputs.examples import Examples
+from indubio.inputs.rows import Rows
 from indubio.inputs.spectra import chosen_spectra
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
@@ -34,7 +34,7 @@ from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs, TrainingExamples
+from indubio.pipeline.inputs import Inputs, TrainingExamples, examples_of
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
 from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
@@ -264,7 +264,7 @@ class Detector(ChainEstimator):
             )
         self._tell_other_count(len(training_data), len(confirmed))
         new = Detector(**self.get_params(deep=False))
-        data = joined(training_data, confirmed)
+        data = Examples.joined([examples_of(one, type(self).__name__) for one in (training_data, confirmed)])
         new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
         return new._with_warning()
 
@@ -301,7 +301,7 @@ class Detector(ChainEstimator):
                 f"{np.count_nonzero(rows.unseen)} of {len(rows)} examples hold categories that the model does not "
                 "know, which need columns of their own: pass `training_data`."
             )
-        members = training_groups(confirmed, groups, len(rows))
+        members = chain.inputs.examples(confirmed).group_names(groups)
         if self.smallest_group is not None:
             members = needed_groups(members)
         added = chain.inputs.prepared(rows).values
@@ -332,7 +332,7 @@ class Detector(ChainEstimator):
         examples = TrainingExamples.of(X, type(self).__name__)
         rows = examples.rows
         like_new = len(rows) - confirmed
-        members = training_groups(X, groups, len(rows))
+        members = examples.given.group_names(groups)
         machines = examples.machines
         within = machines if self.smallest_group is None else needed_groups(members)
         plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(

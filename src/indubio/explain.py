@@ -27,11 +27,7 @@ from indubio.assessment import Assessment
 from indubio.decision import Verdict
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.inputs.images import Images
-from indubio.inputs.preparation import Rows
 from indubio.inputs.schema import Schema
-from indubio.inputs.tables import Table
-from indubio.inputs.windows import Windows
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.inputs import Inputs
@@ -310,27 +306,6 @@ def explained_names(schema: Schema) -> tuple[str, ...]:
     return tuple(column.name for column in schema.columns if column.encoded)
 
 
-def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
-    """Some of the examples, in the order of their places, in whatever form they came in."""
-    if isinstance(X, Windows | Images):
-        return X.select(places)
-    if isinstance(X, Rows):
-        return X.taken(places)
-    if isinstance(X, Table):
-        rows = pa.array(places)
-        return replace(
-            X,
-            features=X.features.take(rows),
-            passed=None if X.passed is None else X.passed.take(rows),
-            places=None,
-            labels=None if X.labels is None else X.labels[places],
-            unlabelled=None if X.unlabelled is None else X.unlabelled[places],
-        )
-    if hasattr(X, "iloc"):
-        return X.iloc[places]
-    return X[places] if hasattr(X, "__arrow_c_stream__") else np.asarray(X)[places]
-
-
 def _typical(chain: Chain) -> Float[np.ndarray, "draws ..."]:
     scorer = chain.scorer
     if not isinstance(scorer, AutoencoderScorer):
@@ -344,12 +319,13 @@ def _typical(chain: Chain) -> Float[np.ndarray, "draws ..."]:
 
 def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:
     size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.fitted_chain.inputs.value_shape)))
-    if len(X) <= size:
-        yield detector.nll_per_feature(X)  # no examples at all: the detector says so
+    examples = detector.fitted_chain.inputs.examples(X)
+    if len(examples) <= size:
+        yield detector.nll_per_feature(examples)  # no examples at all: the detector says so
         return
-    for start in range(0, len(X), size):
-        places = np.arange(start, min(start + size, len(X)))
-        yield detector.nll_per_feature(chosen_examples(X, places))
+    for start in range(0, len(examples), size):
+        places = np.arange(start, min(start + size, len(examples)))
+        yield detector.nll_per_feature(examples.select(places))
 
 
 def _block(

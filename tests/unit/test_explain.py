@@ -11,7 +11,7 @@ import pytest
 
 from indubio import Detector, Deterministic, NoReferral, Training, explain
 from indubio.errors import ConfigError, DataError
-from indubio.explain import Parts, chosen_examples, contributions, explained
+from indubio.explain import Parts, contributions, explained
 from indubio.inputs import Table
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
@@ -140,7 +140,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, e
         np.testing.assert_array_equal(done.found.verdict, plain.verdict)
         np.testing.assert_allclose(done.found.nll, plain.nll, rtol=1e-4)
         np.testing.assert_array_equal(done.places, np.flatnonzero(plain.verdict != "INLIER"))
-        again = contributions(detector, chosen_examples(data, done.places))
+        again = contributions(detector, detector.chain_.inputs.examples(data).select(done.places))
         np.testing.assert_allclose(done.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
 
 

@@ -206,7 +206,7 @@ def test_a_posterior_in_closed_form_sees_the_features(posterior):
 )
 def test_windows_that_are_not_good_are_left_out_by_their_features(detector):
     loud = replace(BAD.select(range(4)), values=4 * BAD.values[:4])
-    both = Windows.concatenated([GOOD, loud]).select(np.random.default_rng(0).permutation(124))
+    both = Windows.joined([GOOD, loud]).select(np.random.default_rng(0).permutation(124))
     trimmed, whole = detector.fit(both), clone(detector).set_params(trimming=None).fit(both)
     (low,), (high,) = (fitted.chain_.inputs.value_schema.columns[16:17] for fitted in (trimmed, whole))
     assert low.name == high.name == "vibration: RMS"
@@ -285,7 +285,7 @@ def test_an_exported_model_equals_the_library(settings, length, tmp_path):
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_a_correction_by_labels_is_exported_too(scaling, tmp_path):
-    both = Windows.concatenated([NEW, BAD])
+    both = Windows.joined([NEW, BAD])
     learned = made(scaling=SCALINGS[scaling]()).fit(GOOD).learn(both, np.repeat([0, 1], 30), recent=both)
     export_onnx(learned, tmp_path / "model.onnx")
     found = OnnxModel(tmp_path / "model.onnx").assess(both)

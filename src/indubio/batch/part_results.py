@@ -11,10 +11,8 @@ import pyarrow as pa
 from indubio.errors import ConfigError, quoted
 from indubio.export import OnnxModel
 from indubio.export.file_digest import check_pinned
-from indubio.inputs.images import Images
-from indubio.inputs.named_rows import NamedExamples
+from indubio.inputs.examples import Examples
 from indubio.inputs.reading import Reading, reading_for
-from indubio.inputs.tables import Table
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
@@ -106,7 +104,7 @@ class Assessor:
         return opened(source, (known or UNSAID).changed(file_format))
 
     def assessed(
-        self, part: NamedExamples, reading: Reading, *, top: int, contributions: bool
+        self, part: Examples, reading: Reading, *, top: int, contributions: bool
     ) -> "tuple[Assessment, pa.Table]":
         """What is found in a part, and as the table to write.
 
@@ -123,10 +121,9 @@ class Assessor:
             from indubio.explain import explained_table
 
             found, table = explained_table(self.scorer, part, top=top, contributions=contributions)
-        labels = None if isinstance(part, Images) else part.labels
+        labels = part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
-            without = part.unlabelled if isinstance(part, Table) else None
-            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=without))
+            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))
         return found, table
 
 

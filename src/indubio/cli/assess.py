@@ -13,7 +13,7 @@ from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 
@@ -146,7 +146,7 @@ def assess(
     from indubio.cli.unused_columns import tell_unused
     from indubio.errors import DataError
     from indubio.inputs.images import are_images
-    from indubio.inputs.windows import WindowReport, Windows
+    from indubio.inputs.windows import WindowReport
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
 
@@ -217,7 +217,7 @@ def assess(
                 else:
                     selecting.hold(table, found)
                 verdicts.update(found.verdict.tolist())
-                cut += [part.report] if isinstance(part, Windows) else []
+                cut += [] if part.report is None else [part.report]
                 watch.see(part, found)
                 if recording is not None:
                     recording.see(part, found)
@@ -251,7 +251,7 @@ def assess(
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _parts(reading: "Reading", path: str, *, whole: bool) -> "Iterable[NamedExamples]":
+def _parts(reading: "Reading", path: str, *, whole: bool) -> "Iterable[Examples]":
     return [reading.read(path, unlabelled=True)] if whole else reading.stream(path, unlabelled=True)
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from indubio.detector import Detector
     from indubio.drift import DriftMonitor
     from indubio.export import OnnxModel
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
 
 
 class DriftWatch:
@@ -25,7 +25,7 @@ class DriftWatch:
         self._scorer, self._alpha, self._path = scorer, alpha, path
         self._monitor = self._kept()
 
-    def see(self, part: "NamedExamples", found: "Assessment") -> None:
+    def see(self, part: "Examples", found: "Assessment") -> None:
         """One more part; rows that are labelled as anomalies are counted, but not tested."""
         from indubio.export import OnnxModel
 
@@ -33,8 +33,10 @@ class DriftWatch:
             return
         from indubio.drift import DriftTest
 
-        test, labels = DriftTest(alpha=self._alpha), getattr(part, "labels", None)
-        self._monitor = self._scorer.monitored(part, found.p_value, self._monitor, test=test, known_anomalies=labels)
+        test = DriftTest(alpha=self._alpha)
+        self._monitor = self._scorer.monitored(
+            part, found.p_value, self._monitor, test=test, known_anomalies=part.labels
+        )
 
     def told(self) -> tuple[str, dict[str, Any] | None, bool]:
         """In words, as plain data (None where nothing could be tested), and whether there is an alarm."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from indubio.detector import Detector
     from indubio.inputs.example_streams import ExampleStream
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 DATA, WINDOWS, IMAGES, MODEL = "How the file is read", "Windows of a recording", "Images", "The model"
@@ -340,7 +340,7 @@ def fit(
     _tell(detector, data, out, listed, as_json)
 
 
-def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "NamedExamples | ExampleStream":
+def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Examples | ExampleStream":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
@@ -354,7 +354,7 @@ def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None
     return streamed if stream else streamed.read()
 
 
-def _in_memory(data: "NamedExamples | ExampleStream", flag: str) -> "NamedExamples":
+def _in_memory(data: "Examples | ExampleStream", flag: str) -> "Examples":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
@@ -507,23 +507,18 @@ def _filled(missing: "Mapping[str, int]") -> str | None:
 
 
 def _tell(
-    detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
+    detector: "Detector", data: "Examples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
     import numpy as np
 
     from indubio.cli.flag_names import with_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
-    from indubio.inputs.example_streams import ExampleStream, Outline
-    from indubio.inputs.images import Images
-    from indubio.inputs.tables import Table
-    from indubio.inputs.windows import Windows
+    from indubio.inputs.example_streams import ExampleStream
     from indubio.io.json_text import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     seen = data.outline if isinstance(data, ExampleStream) else data
-    cut = seen.report if isinstance(seen, Windows | Outline) else None
-    absent = seen.missing if isinstance(seen, Table | Outline) else {}
     own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
     told: dict[str, Any] = {
         "model": str(out),
@@ -535,7 +530,7 @@ def _tell(
         "calibration_examples": detector.n_reference_,
         "p_values": bool(detector.reference_ and detector.reference_.unseen),
         "streamed": streamed,
-        "read": _filled(absent) if cut is None else str(cut),
+        "read": _filled(seen.missing) if seen.report is None else str(seen.report),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
@@ -545,7 +540,7 @@ def _tell(
         typer.echo(json_text(told))
         return
     console = terminal()
-    what = "windows" if cut is not None else "images" if isinstance(data, Images) else "rows"
+    what = seen.word
     size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"

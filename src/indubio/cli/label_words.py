@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 LISTED = 8  # labels that are named
@@ -52,13 +52,12 @@ class LabelsSeen:
     def __init__(self) -> None:
         self._anomalies = self._labelled = self._unlabelled = 0
 
-    def see(self, part: "NamedExamples") -> None:
+    def see(self, part: "Examples") -> None:
         """One more part."""
-        labels, without = getattr(part, "labels", None), getattr(part, "unlabelled", None)
-        if labels is not None:
-            self._anomalies += int(labels.sum())
-            self._labelled += len(labels)
-            self._unlabelled += 0 if without is None else int(without.sum())
+        if part.labels is not None:
+            self._anomalies += int(part.labels.sum())
+            self._labelled += len(part)
+            self._unlabelled += 0 if part.unlabelled is None else int(part.unlabelled.sum())
 
     def tell(self, source: str, reading: "Reading") -> None:
         """Say what is odd about them: some rows have none, or none is that of an anomaly."""

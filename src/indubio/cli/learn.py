@@ -36,7 +36,6 @@ def learn(
     from indubio.cli.terminal import terminal
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import reading_for
-    from indubio.inputs.tables import Table
     from indubio.io.json_text import json_text
     from indubio.storage import load, save
 
@@ -48,7 +47,7 @@ def learn(
     of_labels = reading_for(known, schema, source, (), label, anomaly, asked)
     tell_files(of_labels.files(source))
     labelled = of_labels.read(source, unlabelled=True)
-    if not isinstance(labelled, Table) or labelled.labels is None:
+    if labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
     if labelled.unlabelled is not None:
         tell_unlabelled(labelled.unlabelled, label)

@@ -12,7 +12,7 @@ from indubio.assessment import Assessment
 from indubio.batch.part_results import Assessor
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.inputs.named_rows import NamedExamples
+from indubio.inputs.examples import Examples
 from indubio.inputs.windows import Windows
 from indubio.io.sinks import Sink, sink
 from indubio.points import PointGatherer
@@ -59,7 +59,7 @@ class RecordingFiles:
         windowing = assessor.windowing
         self._gatherer = None if windowing is None else PointGatherer(windowing.length, windowing.stride)
 
-    def see(self, part: NamedExamples, found: Assessment) -> None:
+    def see(self, part: Examples, found: Assessment) -> None:
         """Some more windows, and what was found of them."""
         if not isinstance(part, Windows):
             return

@@ -38,15 +38,12 @@ def report(
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
-    from dataclasses import replace
-
     from indubio.cli.file_options import file_format, tell_files
     from indubio.cli.label_words import without_labels
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
     from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.reading import reading_for
-    from indubio.inputs.tables import Table
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
@@ -59,9 +56,9 @@ def report(
         data = reading.read(path, unlabelled=True)
         tell_unused(reading.files(path), reading, known=True)
     remarks = list(remark or ())
-    if isinstance(data, Table) and data.unlabelled is not None:
+    if data.unlabelled is not None:
         remarks.append(without_labels(data.unlabelled, str(reading.label)))
-        data = replace(data, labels=None, unlabelled=None)
+        data = data.without_labels()
     page = html_report(
         detector,
         data,

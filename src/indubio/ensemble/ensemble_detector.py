@@ -24,7 +24,6 @@ from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores,
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
 from indubio.fitting.trimming import FARTHEST, Trimming, refuse_groups
 from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Spectra, Unseen
-from indubio.inputs.named_rows import training_groups
 from indubio.inputs.spectra import chosen_spectra
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
@@ -174,7 +173,7 @@ class EnsembleDetector(ChainEstimator):
         settings = self.settings_in_use()
         examples = TrainingExamples.of(X, type(self).__name__)
         given = examples.rows
-        groups_of_rows = training_groups(X, groups, len(given))
+        groups_of_rows = examples.given.group_names(groups)
         machines = examples.machines
         within = machines if self.smallest_group is None else groups_of_rows
         plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)

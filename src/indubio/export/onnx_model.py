@@ -1,7 +1,7 @@
 """`OnnxModel`: an exported detector, assessed by ONNX Runtime. Nothing on this path imports torch."""
 
 import hashlib
-from dataclasses import fields, replace
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from indubio.conformal import conformal_of
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
 from indubio.export.file_digest import check_pinned, checked_digest
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs import Rows
+from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples
+from indubio.inputs.preparation import Beside
 from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
@@ -70,9 +70,10 @@ class OnnxModel:
 
     def assess(self, X: Any, *, groups: Any = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
-        rows, about = self._rows(X), self.metadata
+        about = self.metadata
+        examples = X if isinstance(X, Examples) else Rows(values=_array(X), names=about.schema.encoded_names)
+        rows, beside = self._rows(examples), Beside.of(examples, groups)
         found = self._run(rows.values)
-        beside = rows.beside if groups is None else replace(rows.beside, groups=groups_of(X, groups))
         scored = Scored(
             nll=found["nll"],
             conformal=conformal_of(
@@ -99,14 +100,8 @@ class OnnxModel:
         }
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
-    def _rows(self, X: Any) -> Rows:
-        if isinstance(X, Rows):  # in the order of the schema already
-            rows = X
-        elif isinstance(X, NamedExamples):
-            rows = named_examples(X, self.metadata.schema)
-        else:
-            require_numbers(X)
-            rows = Rows(values=_array(X), names=self.metadata.schema.encoded_names)
+    def _rows(self, examples: Examples) -> Rows:
+        rows = examples.rows(self.metadata.schema)
         if rows.values.shape[1:] != self.metadata.input_shape:
             raise ShapeError(
                 f"this model was fitted on examples of shape {self.metadata.input_shape}, got {rows.values.shape[1:]}."
@@ -124,6 +119,7 @@ def _content(path: Path) -> bytes:
 
 
 def _array(X: Any) -> Float[np.ndarray, "examples ..."]:
+    require_numbers(X)
     try:
         values = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -34,7 +34,6 @@ from indubio.inputs import Intake, Missing, Scaling, Spectra, Unseen
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
-from indubio.inputs.named_rows import groups_of, named_rows
 from indubio.inputs.quality import fit_quality
 from indubio.inputs.scaling import ColumnSummary
 from indubio.posteriors import Draws
@@ -140,7 +139,7 @@ class Surveyed:
 
     def scaled(self, block: StreamBlock, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
         """The chosen examples of a block as the network gets them."""
-        return self.intake.scaled(named_rows(block.data, self.outline.schema).values[chosen])
+        return self.intake.scaled(block.data.rows(self.outline.schema).values[chosen])
 
     def reference_scores(
         self, scores_by: Draws | DrawScore, report: Report
@@ -187,7 +186,7 @@ class Surveyed:
         for block in told_blocks(self.stream, report, english("calibrating")):
             chosen = self.split.is_reference(block.places)
             if chosen.any():
-                group = groups_of(block.data)
+                group = block.data.groups
                 yield self.scaled(block, chosen), None if group is None else group[chosen]
 
 
@@ -209,7 +208,7 @@ def survey(
     sample, trained = [], 0
     for block in told_blocks(stream, report, english("reading")):
         with named_errors(block):
-            rows = named_rows(block.data, outline.schema)
+            rows = block.data.rows(outline.schema)
             values = rows.values
             require_finite(values, rows.names, missing_allowed=missing != "error", place=rows.place)
         training = split.is_trained(block.places)
@@ -240,7 +239,7 @@ def _with_spectra(known: Surveyed, spectra: Spectra, scaling: Scaling, report: R
     intake = replace(known.intake, spectra=fitted)
     summary = ColumnSummary.of(np.empty((0, fitted.count)))
     for block in told_blocks(known.stream, report, english("reading")):
-        values = named_rows(block.data, known.outline.schema).values
+        values = block.data.rows(known.outline.schema).values
         summary = summary.joined(ColumnSummary.of(intake.features(values[known.split.is_trained(block.places)])))
     fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)
     features = scaling.of_summary(summary, intake.features(known.sample))

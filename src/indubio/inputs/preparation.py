@@ -4,21 +4,21 @@ A bad value is never scored silently: it is an error, or it is filled in and not
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import DataError
 from indubio.inputs.checks import require_finite
+from indubio.inputs.examples import Examples
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.pauses import pause_notes
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
+from indubio.inputs.rows import Rows
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
-from indubio.io.arrow_columns import Place
 from indubio.texts import english
 
 if TYPE_CHECKING:
@@ -42,52 +42,13 @@ class Beside:
     days: Shaped[np.ndarray, " examples"] | None = None
     passed: "pa.Table | None" = None
 
+    @classmethod
+    def of(cls, examples: Examples, groups: Any = None) -> "Beside":
+        """What came with these examples; groups that are given take the place of theirs."""
+        return cls(groups=examples.group_names(groups), days=examples.days, passed=examples.beside)
+
 
 NOTHING = Beside()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
-    """Examples as they came in, as numbers.
-
-    Args:
-        values: (N, D), (N, L, K) or (N, H, W, C), NaN where a value is missing.
-        names: of the features, sensors or channels, where they have names.
-        columns: of the table, which each feature is of; None where they are the features.
-        unseen: per example, the categories that were not in the training data, else "".
-        beside: what came with them.
-        place: where the i-th is, for error messages; None numbers them.
-        pauses: seconds of the longest pause within each window, 0 for none; None where times are not known.
-    """
-
-    values: Float[np.ndarray, "examples ..."]
-    names: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    unseen: Shaped[np.ndarray, " examples"] | None = None
-    pauses: Float[np.ndarray, " examples"] | None = None
-    beside: Beside = NOTHING
-    place: Place | None = None
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
-        """The rows at these places, without what came beside them."""
-        unseen = None if self.unseen is None else self.unseen[places]
-        place = None if self.place is None else partial(_place_of, self.place, places)
-        pauses = None if self.pauses is None else self.pauses[places]
-        return Rows(
-            values=self.values[places],
-            names=self.names,
-            columns=self.columns,
-            unseen=unseen,
-            place=place,
-            pauses=pauses,
-        )
-
-
-def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
-    return place(int(places[row]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,8 +127,8 @@ class Intake:
             spectra: what makes features of windows; None takes them as they are.
             rate: samples per second of windows, where it is known.
         """
-        require_finite(rows.values, rows.columns or rows.names, missing_allowed=missing != "error", place=rows.place)
-        middle = None if missing == "error" else medians(rows.values, rows.columns or rows.names)
+        require_finite(rows.values, rows.columns_of or rows.names, missing_allowed=missing != "error", place=rows.place)
+        middle = None if missing == "error" else medians(rows.values, rows.columns_of or rows.names)
         quality = fit_quality(rows.values) if rows.values.ndim == 3 else None
         features, fitted = rows.values, None
         if spectra is not None:
@@ -189,11 +150,11 @@ class Intake:
 
     def prepare(self, rows: Rows) -> Prepared:
         """Check, note what is wrong, fill in, and scale."""
-        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values), beside=rows.beside)
+        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values))
 
     def completed(self, rows: Rows) -> Prepared:
         """Check, note what is wrong and fill in, in the units of the data and float64."""
-        return Prepared(inspected=self.inspect(rows), values=self.features(rows.values), beside=rows.beside)
+        return Prepared(inspected=self.inspect(rows), values=self.features(rows.values))
 
     def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """What the network gets for values that were checked already."""
@@ -209,7 +170,7 @@ class Intake:
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
         require_finite(
-            rows.values, rows.columns or rows.names, missing_allowed=self.missing != "error", place=rows.place
+            rows.values, rows.columns_of or rows.names, missing_allowed=self.missing != "error", place=rows.place
         )
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:

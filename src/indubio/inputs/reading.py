@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.images import ImageFiles, Images
+from indubio.inputs.examples import Examples
+from indubio.inputs.images import ImageFiles
 from indubio.inputs.labels import AnomalyValues, label_texts
 from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_windows
 from indubio.inputs.schema import Schema
-from indubio.inputs.tables import Roles, Table, stream_tables
-from indubio.inputs.windows import Windowing, Windows
+from indubio.inputs.tables import Roles, stream_tables
+from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
 from indubio.settings import ByKind, Settings
@@ -51,7 +52,7 @@ class Reading(Settings):
         columns = self.table or self.layout
         return None if columns is None else columns.label
 
-    def read(self, source: Any, *, unlabelled: bool = False) -> Table | Windows | Images:
+    def read(self, source: Any, *, unlabelled: bool = False) -> Examples:
         """All rows, windows or images of the source, in memory; `unlabelled` as for `stream`."""
         if self.images is not None:
             return self.images.read(source)
@@ -60,11 +61,9 @@ class Reading(Settings):
         parts = list(self.stream(source, unlabelled=unlabelled))
         if not parts:
             raise DataError(english("{file}: there are no rows.", file=source))
-        return Table.concatenated([part for part in parts if isinstance(part, Table)])
+        return Examples.joined(parts)
 
-    def stream(
-        self, source: Any, *, at_once: int | None = None, unlabelled: bool = False
-    ) -> Iterator[Table | Windows | Images]:
+    def stream(self, source: Any, *, at_once: int | None = None, unlabelled: bool = False) -> Iterator[Examples]:
         """All rows, windows or images of the source, a part at a time.
 
         Args:

@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
+from indubio.inputs import Examples, Intake, Missing, Prepared, Rows, Scaling, Schema, Spectra, Unseen
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
-from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples, named_rows, training_schema
+from indubio.inputs.preparation import Beside
 from indubio.inputs.reading import Reading
-from indubio.inputs.windows import Windows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,18 +26,16 @@ class TrainingExamples:
     """Good examples, as numbers, and what they say of themselves.
 
     Args:
-        rows: the values.
+        given: the examples.
+        rows: their values.
         schema: names, kinds, ranges and categories of the columns.
-        names: of the features, where the examples came with names.
-        rate: samples per second of windows, where it is known.
         machines: the machine of each window where several were recorded at the same time; else None.
     """
 
+    given: Examples
     rows: Rows
     schema: Schema
-    names: tuple[str, ...] | None
-    rate: float | None = None
-    machines: Shaped[np.ndarray, " examples"] | None = None
+    machines: Shaped[np.ndarray, " examples"] | None
 
     @classmethod
     def of(cls, X: Any, detector: str) -> "TrainingExamples":
@@ -48,16 +45,24 @@ class TrainingExamples:
             X: array, frame, `Table`, `Windows` or `Images`.
             detector: whose, for messages.
         """
-        if isinstance(X, NamedExamples):
-            schema = training_schema(X)
-            rows = named_rows(X, schema)
-            rate, machines = (X.rate, X.machines) if isinstance(X, Windows) else (None, None)
-            return cls(rows=rows, schema=schema, names=rows.names, rate=rate, machines=machines)
-        checks = _checks(detector)
-        values = _checked(checks, X, fitting=True)
-        found = vars(checks).get("feature_names_in_")
-        names = None if found is None else tuple(found)
-        return cls(rows=Rows(values=values, names=names), schema=Schema.of_values(values, names), names=names)
+        given = examples_of(X, detector)
+        schema = given.training_schema()
+        return cls(given=given, rows=given.rows(schema), schema=schema, machines=given.machines)
+
+
+def examples_of(X: Any, detector: str = "Detector") -> Examples:
+    """Training data in any form as examples: arrays and frames become `Rows`, all else are examples already.
+
+    Args:
+        X: array, frame, `Table`, `Windows` or `Images`.
+        detector: whose, for messages.
+    """
+    if isinstance(X, Examples):
+        return X
+    checks = _checks(detector)
+    values = _checked(checks, X, fitting=True)
+    names = vars(checks).get("feature_names_in_")
+    return Rows(values=values, names=None if names is None else tuple(names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +116,7 @@ class Inputs:
             scaled: whether values are scaled.
             detector: whose, for messages.
         """
-        rows = examples.rows.taken(trained)
+        rows = examples.rows.select(trained)
         intake = Intake.fit(
             rows,
             scaling=scaling,
@@ -119,7 +124,7 @@ class Inputs:
             unseen=unseen,
             margin=margin,
             spectra=spectra,
-            rate=examples.rate,
+            rate=examples.given.rate,
         )
         findings = data_findings(
             rows.values, examples.schema, by_range=scaled and scaling.by_range, quality=intake.quality
@@ -131,7 +136,7 @@ class Inputs:
             schema=examples.schema,
             intake=intake,
             input_shape=examples.rows.values.shape[1:],
-            names=examples.names,
+            names=rows.names,
             scaled=scaled,
             findings=findings,
             detector=detector,
@@ -177,20 +182,21 @@ class Inputs:
             X: examples in any form; `Rows` are in the order of the schema.
             groups: the group of each; None takes the group column of a `Table`.
         """
-        rows = self.rows(X)
-        found = self.intake.prepare(rows) if self.scaled else self.intake.completed(rows)
-        if groups is None:
-            return found
-        return replace(found, beside=replace(found.beside, groups=groups_of(X, groups)))
+        examples = self.examples(X)
+        rows = self._rows(examples)
+        prepared = self.intake.prepare(rows) if self.scaled else self.intake.completed(rows)
+        return replace(prepared, beside=Beside.of(examples, groups))
+
+    def examples(self, X: Any) -> Examples:
+        """Examples in any form: arrays and frames become `Rows`, all else are examples already."""
+        return X if isinstance(X, Examples) else Rows(values=self._array(X), names=self.names)
 
     def rows(self, X: Any) -> Rows:
         """Examples in any form as numbers, in the order of the schema; not checked or filled in yet."""
-        if isinstance(X, NamedExamples):
-            rows = named_examples(X, self.schema)
-        elif isinstance(X, Rows):  # in the order of the schema already
-            rows = X
-        else:
-            rows = Rows(values=self._array(X), names=self.names)
+        return self._rows(self.examples(X))
+
+    def _rows(self, examples: Examples) -> Rows:
+        rows = examples.rows(self.schema)
         if rows.values.shape[1:] != self.input_shape:
             raise self._other_shape(rows.values.shape[1:])
         return rows

@@ -97,7 +97,7 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
             _card(subject, place, () if subject.signals or subject.images else _furthest(subject, row), ())
             for place, row in zip(places.tolist(), rows, strict=True)
         ]
-    found = contributions(subject.detector, subject.chosen(places))
+    found = contributions(subject.detector, subject.given.select(places))
     raw, scored, reconstruction = subject.raw(places), subject.values(places), subject.reconstruction(places)
     made = []
     for index, place in enumerate(places.tolist()):
@@ -221,7 +221,7 @@ def _window_figures(
         found=found,
         example=index,
         sensors=_largest(found, index, SENSORS),
-        rate=subject.rate,
+        rate=subject.given.rate,
     )
     return (
         (signals,)
