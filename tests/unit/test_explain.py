@@ -15,6 +15,7 @@ from indubio.explain import Parts, contributions, explained
 from indubio.inputs import Table
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
+from indubio.pipeline.inputs import examples_of
 from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
@@ -229,12 +230,12 @@ def test_no_examples_are_refused_as_the_detector_refuses_them(on_rows):
     ids=["array", "list", "pandas", "polars"],
 )
 def test_examples_are_chosen_by_place_and_in_order_from_every_form(form):
-    np.testing.assert_array_equal(chosen_examples(form(ROWS), np.array([5, 2, 70])), ROWS[[5, 2, 70]])
+    np.testing.assert_array_equal(examples_of(form(ROWS)).select([5, 2, 70]).values, ROWS[[5, 2, 70]])
 
 
 def test_examples_of_a_table_keep_their_ids_and_labels():
     data = table(ROWS[:4], ids={"id": list("abcd")}, labels=np.array([False, True, False, True]))
-    chosen = chosen_examples(data, np.array([3, 0]))
+    chosen = data.select([3, 0])
     assert chosen.features.column("flow").to_pylist() == ROWS[[3, 0], 2].tolist()
     assert chosen.passed.column("id").to_pylist() == ["d", "a"]
     assert chosen.labels.tolist() == [True, False]
