@@ -40,6 +40,7 @@ What is done with one:
     plots           pictures by the names people guess; `notebook` is what a notebook shows
     texts           the words of reports and review pages in other languages
     storage         model files; `configuration` is a detector as plain data
+    judge           a model in use: detector, how its files are read, digest
     export          ONNX; MLflow
     batch           folders of files, shard by shard, on workers
     tuning          settings by search

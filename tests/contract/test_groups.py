@@ -17,9 +17,9 @@ from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.explain import explained
 from indubio.export import export_onnx
 from indubio.inputs import read_table
+from indubio.judge import Judge
 from indubio.probability import CONVERSIONS, GroupConversions
 from indubio.probability.agreement import agreeing
-from indubio.server.models.registry import read_model
 from tests.small_examples import quick
 
 SMALLEST = 20
@@ -137,7 +137,7 @@ def test_a_saved_model_judges_by_group_to_the_bit_and_is_served(detector, tmp_pa
     loaded = load(tmp_path / "model")
     rows, groups = NEW[0][:200], NEW[1][:200]
     ours = detector.assess(rows, groups=groups)
-    for other in (loaded, read_model(tmp_path / "model").detector):
+    for other in (loaded, Judge.load(tmp_path / "model").detector):
         theirs = other.assess(rows, groups=groups)
         np.testing.assert_array_equal(theirs.probability, ours.probability)
         np.testing.assert_array_equal(theirs.exceed, ours.exceed)

@@ -15,8 +15,6 @@ import pytest
 from indubio.batch import Batch, run_batch
 from indubio.batch.batch_manifest import NAME
 from indubio.cli import main
-from indubio.export import export_onnx
-from indubio.storage import load
 from indubio.workers import Workers
 from tests import deadly_files
 from tests.batches import digests, saved_model, written
@@ -27,16 +25,18 @@ PROGRAM = [sys.executable, "-c", "from indubio.cli import main; main()"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Files, one of them poison, a model, its export, and what runs give that nothing happens to."""
+    """Files, one of them poison, a model, and what a run gives that nothing happens to."""
     folder = tmp_path_factory.mktemp("batch")
     written(folder / "in", 4, 20_000)
     (folder / "in" / "poison.parquet").write_bytes((folder / "in" / "0.parquet").read_bytes()[:-100])
-    export_onnx(load(saved_model(folder / "model")), folder / "model.onnx")
-    for model in ("model", "model.onnx"):
-        out = str(folder / f"{model} undisturbed")
-        batch = Batch(source=str(folder / "in"), model=folder / model, out=out, shard_rows=SHARD_ROWS)
-        with ThreadPoolExecutor(1) as executor:
-            run_batch(batch, executor=executor)
+    batch = Batch(
+        source=str(folder / "in"),
+        model=saved_model(folder / "model"),
+        out=str(folder / "undisturbed"),
+        shard_rows=SHARD_ROWS,
+    )
+    with ThreadPoolExecutor(1) as executor:
+        run_batch(batch, executor=executor)
     return folder
 
 
@@ -48,13 +48,13 @@ def cluster():
         yield cluster
 
 
-def arguments(folder, out, *more, model="model"):
-    files = ("assess", str(folder / "in"), "--model", str(folder / model), "--out", str(folder / out))
+def arguments(folder, out, *more):
+    files = ("assess", str(folder / "in"), "--model", str(folder / "model"), "--out", str(folder / out))
     return [*files, "--shard-rows", str(SHARD_ROWS), *map(str, more)]
 
 
-def started(folder, out, *more, model="model"):
-    command = [*PROGRAM, *arguments(folder, out, *more, model=model)]
+def started(folder, out, *more):
+    command = [*PROGRAM, *arguments(folder, out, *more)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -71,10 +71,9 @@ def wait_for(folder, out, count, driver):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("model", ["model.onnx", "model"])
-def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster, model):
-    out = f"{model} killed"
-    first = started(folder, out, "--cluster", cluster.scheduler_address, model=model)
+def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster):
+    out = "killed"
+    first = started(folder, out, "--cluster", cluster.scheduler_address)
     wait_for(folder, out, 2, first)
     for nanny in list(cluster.workers.values()):
         os.kill(nanny.pid, signal.SIGKILL)
@@ -83,14 +82,14 @@ def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_ha
     first.communicate()
     before = shards_done(folder, out)
     assert before < SHARDS
-    again = started(folder, out, "--cluster", cluster.scheduler_address, "--json", model=model)
+    again = started(folder, out, "--cluster", cluster.scheduler_address, "--json")
     printed, err = again.communicate(timeout=300)
     assert again.returncode == 4, err  # one file is poison
     summary = json.loads(printed)
     assert (summary["examples"], summary["shards"]) == (80_000, SHARDS)
     assert summary["before"] >= before
     assert list(summary["quarantined"]) == ["poison.parquet"]
-    assert digests(folder / out) == digests(folder / f"{model} undisturbed")
+    assert digests(folder / out) == digests(folder / "undisturbed")
 
 
 def test_a_shard_that_ends_every_worker_is_put_aside_and_no_other(folder, tmp_path):
@@ -99,7 +98,7 @@ def test_a_shard_that_ends_every_worker_is_put_aside_and_no_other(folder, tmp_pa
 
     written(tmp_path / "in", 3, 5000)
     (tmp_path / "in" / "1.parquet").rename(tmp_path / "in" / "deadly.parquet")
-    batch = Batch(source=str(tmp_path / "in"), model=folder / "model.onnx", out=str(tmp_path / "calm"), shard_rows=500)
+    batch = Batch(source=str(tmp_path / "in"), model=folder / "model", out=str(tmp_path / "calm"), shard_rows=500)
     with ThreadPoolExecutor(1) as executor:
         run_batch(batch, executor=executor)
     kept = []
@@ -131,19 +130,19 @@ def test_a_shard_that_ends_every_worker_is_put_aside_and_no_other(folder, tmp_pa
 
 
 def test_ctrl_c_stops_processes_and_the_next_run_goes_on(folder):
-    driver = started(folder, "stopped", "--workers", "2", model="model.onnx")
+    driver = started(folder, "stopped", "--workers", "2")
     wait_for(folder, "stopped", 1, driver)
     driver.send_signal(signal.SIGINT)
     _, err = driver.communicate(timeout=120)
     assert driver.returncode == 130, err
     assert "shards are done and kept. Run the same command again to go on." in err
     assert "Traceback" not in err
-    again = started(folder, "stopped", "--workers", "2", model="model.onnx")
+    again = started(folder, "stopped", "--workers", "2")
     _, err = again.communicate(timeout=300)
     assert again.returncode == 4, err
     assert "of them by earlier runs" in err
     assert "poison.parquet: " in err
-    assert digests(folder / "stopped") == digests(folder / "model.onnx undisturbed")
+    assert digests(folder / "stopped") == digests(folder / "undisturbed")
 
 
 @pytest.mark.parametrize(

@@ -487,15 +487,12 @@ def test_an_interrupt_leaves_no_half_written_file(folder):
 # ----- without torch
 
 
-def test_an_exported_model_is_scored_where_torch_is_not_installed(folder, tmp_path):
-    run("export", folder / "model", "-o", folder / "model.onnx")
+def test_a_model_is_used_where_torch_is_not_installed(folder, tmp_path):
     run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "torch.csv", "--pass", "malignant")
     python = _environment_without_torch(tmp_path / "environment")
-    arguments = ["assess", folder / "new.csv", "-m", folder / "model.onnx", "-o", folder / "onnx.csv"]
+    arguments = ["assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "without.csv"]
     subprocess.run([python, "-c", MAIN, *map(str, arguments), "--pass", "malignant"], check=True, timeout=120)
-    ours, theirs = pd.read_csv(folder / "torch.csv"), pd.read_csv(folder / "onnx.csv")
-    np.testing.assert_allclose(theirs["nll"], ours["nll"], rtol=1e-5, atol=1e-6)  # scores pass through 0
-    assert (theirs["verdict"] == ours["verdict"]).mean() > 0.99
+    assert (folder / "torch.csv").read_text() == (folder / "without.csv").read_text()
     without = subprocess.run([python, "-c", "import torch"], capture_output=True, text=True)
     assert "ModuleNotFoundError" in without.stderr
 

@@ -86,19 +86,6 @@ def test_a_score_per_time_step(folder):
     np.testing.assert_allclose(points["score"][:64], [*[first[0]] * 32, *[first[:2].mean()] * 32])
 
 
-def test_an_exported_model_gives_the_same_files(folder):
-    run("export", folder / "model", "-o", folder / "model.onnx")
-    for model, name in ((folder / "model", "own"), (folder / "model.onnx", "onnx")):
-        run(
-            "assess", folder / "new.csv", "-m", model, "-o", folder / f"{name}.csv",
-            "--per-run", folder / f"{name}-runs.csv", "--points", folder / f"{name}-points.csv",
-        )  # fmt: skip
-    for kind in ("", "-runs", "-points"):
-        ours, theirs = (pd.read_csv(folder / f"{name}{kind}.csv") for name in ("own", "onnx"))
-        column = "score" if kind == "-points" else "nll"
-        np.testing.assert_allclose(theirs[column], ours[column], rtol=1e-5, atol=1e-6)  # scores pass through 0
-
-
 def test_a_report_of_a_recording(folder):
     run("report", folder / "new.csv", "-m", folder / "model", "-o", folder / "report.html")
     page = (folder / "report.html").read_text()

@@ -14,15 +14,14 @@ from indubio.batch.batch_manifest import BatchManifest
 from indubio.batch.batch_progress import BatchAdvance, Counting
 from indubio.batch.model_bytes import SentModel
 from indubio.batch.output_folder import OutFolder
-from indubio.batch.part_results import Assessor
 from indubio.batch.shards import SHARD_ROWS, InputFile, Looked, Shard, shards
 from indubio.batch.worker import BatchOrder, Refused, ShardReport, assess_shard, keep, look_at
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
-from indubio.export.file_digest import check_pinned
 from indubio.io.file_format import FileFormat
 from indubio.io.remote import RemotePath, is_remote, local_path
 from indubio.io.sources import FileSource
+from indubio.judge import Judge, check_pinned
 from indubio.settings import AtLeastOne, NotNegativeInt, Settings
 from indubio.workers import Workers, ended_its_workers
 
@@ -48,7 +47,7 @@ class Batch(Settings):
 
     Args:
         source: text (CSV), Parquet or spreadsheets: a file, a folder or a pattern, on this machine or as a URL.
-        model: folder of a model, or an exported ONNX file.
+        model: folder of a model.
         out: folder of results, path or URL.
         format: of the files in it.
         passed: columns to pass through, such as a serial number.
@@ -57,7 +56,7 @@ class Batch(Settings):
         top: so many top features of each anomaly and referral.
         contributions: also a column per feature: what it adds to the score, and its spread.
         shard_rows: rows of a Parquet file that are one piece of work, and one file of results.
-        sha256: that the model must have, see `Assessor.load`; None takes any.
+        sha256: that the model must have, see `Judge.load`; None takes any.
         file_format: how the files are read; None finds it out.
     """
 
@@ -115,14 +114,14 @@ def run_batch(
         executor: an executor of this process instead.
         tell: called whenever something is done.
     """
-    sent, assessor = SentModel.read(batch.model), Assessor.load(batch.model, sha256=batch.sha256)
-    check_pinned(sent.digest, batch.sha256, str(batch.model))
-    if assessor.decides_over_all:
+    sent, judge = SentModel.read(batch.model), Judge.load(batch.model, sha256=batch.sha256)
+    check_pinned(sent.digest, judge.digest, str(batch.model))  # nothing was saved there in between
+    if judge.rule.OVER_BATCH:
         raise ConfigError(
             "the referral rule of this model decides over all examples together, which no worker sees. Give it a rule "
             "that decides one by one (`refer_by`), or assess without workers."
         )
-    files = _files(_absolute(batch.source), assessor, batch.file_format)
+    files = _files(_absolute(batch.source), judge, batch.file_format)
     folder = OutFolder(_absolute(batch.out))
     given = {name: getattr(batch, name) for name in OPTIONS}
     plain = {name: list(one) if isinstance(one, tuple) else one for name, one in given.items() if one is not None}
@@ -142,8 +141,8 @@ def run_batch(
         anomaly_values=batch.anomaly_values,
     )
     with _executor(order, workers, executor) as pool, _saving(manifest, folder) as save:
-        known = _looked(pool, files, assessor, manifest)
-        wanted = shards(known, batch.shard_rows, assessor.grouped_by)
+        known = _looked(pool, files, judge, manifest)
+        wanted = shards(known, batch.shard_rows, judge.grouped_by)
         for name in manifest.outdated(wanted):
             folder.remove(name)
         outcome = _assessed(pool, order.key, wanted, manifest, save, tell)
@@ -183,13 +182,13 @@ def _saving(manifest: BatchManifest, folder: OutFolder) -> Iterator[Callable[[],
 
 
 def _looked(
-    pool: Executor, files: list[InputFile], assessor: Assessor, manifest: BatchManifest
+    pool: Executor, files: list[InputFile], judge: Judge, manifest: BatchManifest
 ) -> list[tuple[InputFile, Looked]]:
     """What has to be known of the files, of those that can be read."""
     found: dict[str, Looked] = {}
 
     def begun(file: InputFile) -> Future[Looked | Refused]:
-        return pool.submit(look_at, file.source, assessor.grouped_by, assessor.row_by_row)
+        return pool.submit(look_at, file.source, judge.grouped_by, judge.row_by_row)
 
     for file, looked in _results(begun, files):
         if isinstance(looked, Refused):
@@ -277,11 +276,11 @@ def _absolute(place: str) -> str:
     return place if is_remote(place) else str(local_path(place).absolute())
 
 
-def _files(source: str, assessor: Assessor, wanted: FileFormat | None) -> list[InputFile]:
+def _files(source: str, judge: Judge, wanted: FileFormat | None) -> list[InputFile]:
     """The files of a source, in order, named by their path below the folder that is assessed."""
     root = _root(source)
     found = []
-    for one in assessor.files(source, wanted):
+    for one in judge.files(source, wanted):
         assert isinstance(one, FileSource)
         inner, (size, version) = _inner(one.path), one.version
         found.append(InputFile(inner.removeprefix(root).lstrip("/"), one, size, version))

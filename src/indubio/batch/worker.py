@@ -15,12 +15,12 @@ import pyarrow as pa
 from indubio.batch.batch_manifest import Done
 from indubio.batch.model_bytes import SentModel
 from indubio.batch.output_folder import OutFolder
-from indubio.batch.part_results import Assessor
 from indubio.batch.shards import Looked, Shard, look
 from indubio.decision import Verdict
 from indubio.errors import DataError, OutputError
 from indubio.io.sinks import Format, sink
 from indubio.io.sources import Source
+from indubio.judge import Judge
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class BatchOrder:
     anomaly_values: tuple[str, ...] | None
 
     @cached_property
-    def assessor(self) -> Assessor:
+    def judge(self) -> Judge:
         """The model, loaded."""
         with _loading:
             return self.model.loaded()
@@ -125,12 +125,12 @@ def assess_shard(key: str, shard: Shard) -> ShardReport:
 
 def _tables(order: BatchOrder, shard: Shard) -> Iterator[tuple[pa.Table, dict[str, int]]]:
     """Tables of results, and how many of each verdict are in them."""
-    assessor = order.assessor
+    judge = order.judge
     try:
         sources = list(shard.sources)
-        reading = assessor.reading(sources, order.passed, order.label, order.anomaly_values)
+        reading = judge.reading(sources, order.passed, order.label, order.anomaly_values)
         for part in reading.stream(sources, unlabelled=True):
-            found, table = assessor.assessed(part, reading, top=order.top, contributions=order.contributions)
+            found, table = judge.assessed(part, reading, top=order.top, contributions=order.contributions)
             yield table, {name: int(np.count_nonzero(found.verdict == name)) for name in Verdict}
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{shard.file}: {error}") from None

@@ -46,10 +46,10 @@ def assess(
     source: Annotated[
         str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
-    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model, or an exported ONNX file.")],
+    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     sha256: Annotated[
         str | None,
-        typer.Option(help="The model must have this sha256: of the ONNX file, or the checksum that `inspect` shows."),
+        typer.Option(help="The model must have this checksum, which `inspect` shows."),
     ] = None,
     out: Annotated[
         str,
@@ -133,7 +133,6 @@ def assess(
     from functools import reduce
     from operator import add
 
-    from indubio.batch.part_results import Assessor
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_options import file_format, tell_files
@@ -149,6 +148,7 @@ def assess(
     from indubio.inputs.windows import WindowReport
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
+    from indubio.judge import Judge
 
     asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     if as_json and out == "-":
@@ -191,27 +191,27 @@ def assess(
         if fail_on is not None and _found(outcome.verdicts, False, fail_on):
             raise typer.Exit(ExitCode.FOUND)
         return
-    assessor = Assessor.load(model, sha256=sha256)
+    judge = Judge.load(model, sha256=sha256)
     verdicts: Counter[str] = Counter()
     cut: list[WindowReport] = []
     selecting = None if fdr is None else Selecting(fdr)
-    watch = DriftWatch(assessor.scorer, drift_alpha, drift_state)
+    watch = DriftWatch(judge, drift_alpha, drift_state)
     beside: AbstractContextManager[RecordingFiles | None] = nullcontext()
     if per_run is not None or points is not None:
-        beside = beside_windows(assessor, per_run, run_share, points, points_by.value)
+        beside = beside_windows(judge, per_run, run_share, points, points_by.value)
     with (
         named_source(source) as path,
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = assessor.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
+        reading = judge.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
         tell_files(reading.files(path))
         labels = None if reading.label is None else LabelsSeen()
         with counter("assessed") as count:
-            for part in _parts(reading, path, whole=assessor.decides_over_all):
+            for part in _parts(reading, path, whole=judge.rule.OVER_BATCH):
                 if labels is not None:
                     labels.see(part)
-                found, table = assessor.assessed(part, reading, top=top, contributions=contributions)
+                found, table = judge.assessed(part, reading, top=top, contributions=contributions)
                 if selecting is None:
                     writer.write(table)
                 else:

@@ -13,13 +13,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
-from indubio.batch.part_results import Assessor
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_options import tell_files
 from indubio.cli.terminal import terminal
 from indubio.cli.unused_columns import tell_unused
 from indubio.errors import DataError
 from indubio.io.json_text import json_text
+from indubio.judge import Judge
 from indubio.workers import Workers
 
 TELL_EVERY = 30.0  # seconds between two lines where nobody looks
@@ -41,7 +41,7 @@ def assess_batch(
 
     Args:
         source: files.
-        model: folder or ONNX file.
+        model: folder of the model.
         out: folder.
         workers: where.
         refused: options that were given and do not go with workers.
@@ -81,10 +81,10 @@ def assess_batch(
 
 def _tell_first_file(batch: Batch) -> None:
     """How the first file is read, and which of its columns are not used."""
-    assessor = Assessor.load(batch.model, sha256=batch.sha256)
-    first = assessor.files(batch.source, batch.file_format)[:1]
+    judge = Judge.load(batch.model, sha256=batch.sha256)
+    first = judge.files(batch.source, batch.file_format)[:1]
     with suppress(DataError):  # a file that cannot be read is put aside by the run, which tells why
-        reading = assessor.reading(first, batch.passed, batch.label, batch.anomaly_values, batch.file_format)
+        reading = judge.reading(first, batch.passed, batch.label, batch.anomaly_values, batch.file_format)
         tell_files(first)
         tell_unused(first, reading, known=True)
 

@@ -10,7 +10,7 @@ def export(
     model: Annotated[Path, typer.Argument(help="Folder of the model.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="ONNX file to write.")],
 ) -> None:
-    """Write a model as one ONNX graph; `indubio assess --model FILE.onnx` then works without torch."""
+    """Write a model as one ONNX graph, for ONNX Runtime on other devices and in other languages."""
     from indubio.cli.terminal import terminal
     from indubio.export import export_onnx
     from indubio.storage import load

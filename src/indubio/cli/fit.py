@@ -245,7 +245,6 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Learn what good examples look like, and save the model."""
-    from indubio.batch.part_results import refuse_output_names
     from indubio.cli.config_file import detector_of, merged, read_config, reading_of
     from indubio.cli.file_options import file_format, plain_format, tell_files
     from indubio.cli.label_words import tell_training_labels
@@ -257,6 +256,7 @@ def fit(
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
     from indubio.inputs.images import are_images
     from indubio.io.sinks import sink
+    from indubio.judge import refuse_output_names
     from indubio.posteriors import POSTERIORS, Posterior
     from indubio.storage import save
     from indubio.suspects import suspects as find_suspects

@@ -11,20 +11,11 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Folder of the model, or an exported ONNX file.")],
+    model: Annotated[Path, typer.Argument(help="Folder of the model.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
-    from indubio.batch.part_results import is_onnx
     from indubio.io.json_text import json_text
-
-    if is_onnx(model):
-        about = _onnx(model)
-        if as_json:
-            typer.echo(json_text(about))
-        else:
-            _print({"Model": {name: _words(value) for name, value in about.items()}})
-        return
     from indubio.storage import load, read_manifest
 
     manifest = read_manifest(model)
@@ -35,22 +26,6 @@ def inspect(
         typer.echo(json_text(dataclasses.asdict(manifest)))
         return
     _print(_sections(manifest, detector))
-
-
-def _onnx(path: Path) -> dict[str, Any]:
-    """What an exported file says of itself."""
-    from indubio.export import OnnxModel
-
-    model = OnnxModel(path, threads=1)  # refuses what is damaged
-    digest = "matches" if model.has_digest else "none: an earlier version exported it, and damage cannot be seen"
-    return {
-        "sha256": model.sha256,
-        "digest": digest,
-        "columns": ", ".join(model.metadata.schema.encoded_names),
-        "shape of one": " x ".join(map(str, model.metadata.input_shape)),
-        "anomaly": f"probability of {model.anomaly_threshold:g} or more",
-        "refers above": str(model.referral_threshold),
-    }
 
 
 def _print(sections: dict[str, dict[str, str]]) -> None:

@@ -17,7 +17,7 @@ from rich.progress import Progress as Bar
 
 from indubio.cli.terminal import terminal
 
-if TYPE_CHECKING:  # scoring an ONNX model must not import the training
+if TYPE_CHECKING:
     from indubio.grids import GridAdvance
     from indubio.training.loop import Progress, Report
 

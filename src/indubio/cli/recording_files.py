@@ -9,41 +9,39 @@ from typing import Any
 import numpy as np
 
 from indubio.assessment import Assessment
-from indubio.batch.part_results import Assessor
-from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.inputs.examples import Examples
 from indubio.inputs.windows import Windows
 from indubio.io.sinks import Sink, sink
+from indubio.judge import Judge
 from indubio.points import PointGatherer
 from indubio.runs import RunGatherer
 
 
 @contextmanager
 def beside_windows(
-    assessor: Assessor, per_run: Path | None, share: float, points: Path | None, points_by: str
+    judge: Judge, per_run: Path | None, share: float, points: Path | None, points_by: str
 ) -> Iterator["RecordingFiles"]:
     """Files that appear when all windows were seen.
 
     Args:
-        assessor: the model.
+        judge: the model.
         per_run: file of the runs; None for none.
         share: of a run's windows that must be anomalous for the run to be.
         points: file of the time steps; None for none.
         points_by: "score" or "contribution".
     """
-    if assessor.windowing is None:
+    if judge.windowing is None:
         raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
-    scorer = assessor.scorer
-    if points and points_by == "contribution" and not (isinstance(scorer, Detector) and scorer.intake_.spectra is None):
+    if points and points_by == "contribution" and judge.detector.intake_.spectra is not None:
         raise ConfigError(
-            "--points-by contribution needs a model folder whose windows are scored as they are: spectra and ONNX "
-            "files have no score per time step. Take --points-by score."
+            "--points-by contribution needs a model whose windows are scored as they are: spectra have no score per "
+            "time step. Take --points-by score."
         )
     with ExitStack() as files:
         writer = files.enter_context(sink(points)) if points else None
         runs = RunGatherer(share) if per_run else None
-        made = RecordingFiles(assessor, runs, writer, points_by)
+        made = RecordingFiles(judge, runs, writer, points_by)
         yield made
         made.finish()
         if per_run and runs is not None:
@@ -54,9 +52,9 @@ def beside_windows(
 class RecordingFiles:
     """Sees the windows part by part."""
 
-    def __init__(self, assessor: Assessor, runs: RunGatherer | None, points: Sink | None, points_by: str) -> None:
-        self._scorer, self._runs, self._points, self._by = assessor.scorer, runs, points, points_by
-        windowing = assessor.windowing
+    def __init__(self, judge: Judge, runs: RunGatherer | None, points: Sink | None, points_by: str) -> None:
+        self._judge, self._runs, self._points, self._by = judge, runs, points, points_by
+        windowing = judge.windowing
         self._gatherer = None if windowing is None else PointGatherer(windowing.length, windowing.stride)
 
     def see(self, part: Examples, found: Assessment) -> None:
@@ -92,7 +90,6 @@ class RecordingFiles:
             return found.nll
         from indubio.explain import contributions
 
-        assert isinstance(self._scorer, Detector)
-        steps = contributions(self._scorer, part).steps
+        steps = contributions(self._judge.detector, part).steps
         assert steps is not None
         return steps.value

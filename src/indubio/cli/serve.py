@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    model: Annotated[
-        list[str], typer.Option("--model", "-m", help="Folder or ONNX file of a model, or NAME=FOLDER; repeatable.")
-    ],
+    model: Annotated[list[str], typer.Option("--model", "-m", help="Folder of a model, or NAME=FOLDER; repeatable.")],
     db: Annotated[str | None, DATABASE] = None,
     state: Annotated[Path, STATE] = Path("indubio-state"),
     host: Annotated[
@@ -68,7 +66,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]HEX",
-            help="A model must have this sha256: of its ONNX file, or the checksum that `inspect` shows; repeatable.",
+            help="A model must have this checksum, which `inspect` shows; repeatable.",
         ),
     ] = None,
     anchor_file: Annotated[

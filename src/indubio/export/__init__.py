@@ -1,4 +1,4 @@
-"""A detector as one ONNX graph (`export_onnx`), and scoring with it where torch is not installed (`OnnxModel`)."""
+"""A detector as one ONNX graph (`export_onnx`), and a runner of it that says what the detector says (`OnnxModel`)."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,13 +1,13 @@
 """The digest of an exported file, kept in its own metadata: sha256 of the file with zeros in place of these 64 digits.
 
 It shows damage and careless changes anywhere in the file, graph and metadata. It is no signature: who can write to the
-file can make a new one, so where that matters compare with the sha256 of the whole file (`--sha256`).
+file can make a new one.
 """
 
 import hashlib
 import re
 
-from indubio.errors import ConfigError, ModelFileError
+from indubio.errors import ModelFileError
 
 KEY = "indubio_sha256"
 BLANK = b"0" * 64
@@ -21,8 +21,8 @@ def with_digest(content: bytes) -> bytes:
     return content[:start] + _digest(content).encode() + content[end:]
 
 
-def checked_digest(content: bytes, where: str) -> bool:
-    """Whether a file has a digest; one that it does not match is refused.
+def check_digest(content: bytes, where: str) -> None:
+    """Refuse a file that does not match its digest, or has none.
 
     Args:
         content: of the file.
@@ -30,30 +30,11 @@ def checked_digest(content: bytes, where: str) -> bool:
     """
     place = _place(content)
     if place is None:
-        return False
+        raise ModelFileError(f"{where} has no digest: it is no ONNX model that indubio exported, or was changed.")
     start, end = place
     if _digest(content[:start] + BLANK + content[end:]) != content[start:end].decode():
         raise ModelFileError(
             f"{where} does not match its digest: the file is damaged or was changed. Get a fresh copy, or export again."
-        )
-    return True
-
-
-def check_pinned(found: str, wanted: str | None, where: str) -> None:
-    """Refuse a model that is not the one that was pinned by its sha256.
-
-    Args:
-        found: sha256 of the ONNX file, or checksum of the folder's manifest.
-        wanted: what it must be; None takes any.
-        where: the model, for the message.
-    """
-    if wanted is None:
-        return
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", wanted):
-        raise ConfigError(f"`sha256` must have 64 hexadecimal digits, got {wanted!r}.")
-    if found != wanted.lower():
-        raise ModelFileError(
-            f"{where} has the sha256 {found}, and {wanted.lower()} was asked for: it is another model."
         )
 
 

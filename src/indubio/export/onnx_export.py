@@ -58,8 +58,7 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         )
     if not isinstance(detector.scores_, Draws):
         raise ConfigError(
-            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without "
-            "`anomaly_score`, or serve the model's folder."
+            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without `anomaly_score`."
         )
     from indubio.export.conversion_nodes import (
         agreeing,
@@ -143,5 +142,4 @@ def _metadata(detector: Detector) -> Metadata:
         reference=detector.reference_,
         n_reference=detector.n_reference_,
         novelty_limit=detector.novelty_limit,
-        reading=detector.reading_,
     )

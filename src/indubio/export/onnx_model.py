@@ -1,6 +1,9 @@
-"""`OnnxModel`: an exported detector, assessed by ONNX Runtime. Nothing on this path imports torch."""
+"""`OnnxModel`: runs an exported file by ONNX Runtime, and says what the detector says.
 
-import hashlib
+It is what the exported graph is tested by, and shows what is to be done around the graph in another language. Commands
+and the server take the model's folder.
+"""
+
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -12,7 +15,7 @@ from jaxtyping import Float
 from indubio.assessment import Assessment
 from indubio.conformal import conformal_of
 from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
-from indubio.export.file_digest import check_pinned, checked_digest
+from indubio.export.file_digest import check_digest
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
@@ -31,19 +34,13 @@ class OnnxModel:
         metadata: columns, checks and thresholds of the detector that was exported.
         anomaly_threshold: an anomaly has at least this mean probability; may be changed.
         referral_threshold: what the referral rule compares with; may be changed.
-        sha256: of the whole file.
-        has_digest: whether the file has a digest of itself, which it then matches; files of earlier versions have none.
     """
 
-    def __init__(
-        self, path: str | PathLike[str] | bytes, *, threads: int | None = None, sha256: str | None = None
-    ) -> None:
+    def __init__(self, path: str | PathLike[str] | bytes) -> None:
         """Load an exported model; one that does not match the digest in it is refused.
 
         Args:
             path: the ONNX file, or its content.
-            threads: that score one batch; None leaves it to ONNX Runtime, which takes a thread per core.
-            sha256: what the whole file must have; None takes any.
         """
         try:
             import onnxruntime
@@ -51,20 +48,16 @@ class OnnxModel:
             raise MissingExtraError('scoring an ONNX model needs onnxruntime: pip install "indubio[onnx]".') from None
         model = path if isinstance(path, bytes) else _content(Path(path))
         path = "the ONNX model" if isinstance(path, bytes) else path
-        self.sha256 = hashlib.sha256(model).hexdigest()
-        check_pinned(self.sha256, sha256, str(path))
-        self.has_digest = checked_digest(model, str(path))
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or 0
+        check_digest(model, str(path))
         try:
-            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
             about = self._session.get_modelmeta().custom_metadata_map
         except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no common base of their own
             raise ModelFileError(f"{path}: not an ONNX model that can be read ({error}).") from None
         if KEY not in about:
             raise ModelFileError(f"{path}: an ONNX model, but not one that indubio exported.")
         self._outputs = [output.name for output in self._session.get_outputs()]
-        self.metadata = Metadata.from_json(about[KEY], has_digest=self.has_digest)
+        self.metadata = Metadata.from_json(about[KEY])
         self.anomaly_threshold = self.metadata.anomaly_threshold
         self.referral_threshold = self.metadata.referral_threshold
 

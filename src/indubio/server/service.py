@@ -45,7 +45,7 @@ class Service:
 
     Args:
         store: what is remembered; closed by whoever opened it.
-        sources: folder or ONNX file of each model, by name.
+        sources: folder of each model, by name.
         state: folder for copies of the models' versions and the anchors of the audit trail.
         settings: how the server behaves.
         training: training data of models, by name, for training them anew.

@@ -20,7 +20,6 @@ from indubio.cli.assess_batch import _drawn
 from indubio.decision import AtMost
 from indubio.engine.compiled import compiled_engine
 from indubio.errors import ConfigError, OutputError
-from indubio.export import export_onnx
 from indubio.inputs import Wide, Windowing, read_windows
 from indubio.inputs.reading import Reading
 from indubio.storage import load, save
@@ -197,15 +196,6 @@ def test_windows_of_a_group_are_whole_however_the_files_are_cut(tmp_path):
     assert outcome.shards == 5
     assert found.select(whole.origin.column_names).to_pylist() == whole.origin.to_pylist()
     np.testing.assert_array_equal(found["nll"], detector.assess(whole).nll)
-
-
-def test_an_exported_model_does_the_same(source, model, tmp_path):
-    export_onnx(load(model), tmp_path / "model.onnx")
-    run(source, tmp_path / "model.onnx", tmp_path / "onnx", threads=2)
-    run(source, model, tmp_path / "own")
-    one, other = results(tmp_path / "onnx"), results(tmp_path / "own")
-    assert one["verdict"].equals(other["verdict"])
-    np.testing.assert_allclose(one["nll"], other["nll"], rtol=1e-5)
 
 
 def test_sources_and_targets_may_be_urls(source, model, tmp_path):

@@ -1,6 +1,5 @@
-"""An exported file has a digest of itself, and can be pinned by the sha256 of all of it."""
+"""An exported file has a digest of itself; a model in use can be pinned by the checksum of its manifest."""
 
-import hashlib
 import json
 import random
 from pathlib import Path
@@ -11,7 +10,9 @@ from typer.testing import CliRunner, Result
 from indubio import Detector
 from indubio.cli.app import app
 from indubio.errors import ConfigError, ModelFileError
+from indubio.judge import Judge
 from indubio.server.store import ServerStore
+from indubio.storage import save
 from tests.served import good_rows, serving, table_model
 
 pytest.importorskip("onnxruntime")
@@ -26,24 +27,17 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def without_digest(exported: Path, tmp_path: Path) -> Path:
-    """As an earlier version exported it."""
-    model = onnx.load(exported)
-    about = json.loads(model.metadata_props[0].value)
-    del about["digest"], model.metadata_props[:]
-    onnx.helper.set_model_props(model, {"indubio": json.dumps(about)})
-    onnx.save(model, tmp_path / "old.onnx")
-    return tmp_path / "old.onnx"
-
-
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_a_file_as_it_was_exported_matches(exported: Path) -> None:
-    model = OnnxModel(exported)
-    assert (model.has_digest, model.sha256) == (True, hashlib.sha256(exported.read_bytes()).hexdigest())
+def test_a_file_without_its_digest_is_refused(exported: Path) -> None:
+    model = onnx.load(exported)
+    about = {entry.key: entry.value for entry in model.metadata_props if entry.key != "indubio_sha256"}
+    del model.metadata_props[:]
+    onnx.helper.set_model_props(model, about)
+    with pytest.raises(ModelFileError, match="has no digest"):
+        OnnxModel(model.SerializeToString())
 
 
 def test_any_changed_byte_is_refused(exported: Path) -> None:
@@ -59,33 +53,10 @@ def test_any_changed_byte_is_refused(exported: Path) -> None:
 def test_a_graph_that_somebody_edited_and_saved_is_refused(exported: Path) -> None:
     model = onnx.load(exported)
     model.graph.initializer[0].name = model.graph.initializer[0].name  # nothing in the graph changed
-    assert OnnxModel(model.SerializeToString()).has_digest
+    OnnxModel(model.SerializeToString())
     del model.graph.output[-1]
     with pytest.raises(ModelFileError, match="does not match its digest"):
         OnnxModel(model.SerializeToString())
-
-
-def test_a_file_of_an_earlier_version_loads_and_inspect_says_so(exported: Path, without_digest: Path) -> None:
-    assert not OnnxModel(without_digest).has_digest
-    assert json.loads(run("inspect", without_digest, "--json").stdout)["digest"].startswith("none")
-    told = json.loads(run("inspect", exported, "--json").stdout)
-    assert (told["digest"], told["sha256"]) == ("matches", OnnxModel(exported).sha256)
-    assert told["sha256"][:20] in run("inspect", exported).stdout
-
-
-def test_a_pinned_file_must_be_that_one(exported: Path, without_digest: Path, tmp_path: Path) -> None:
-    rows, sha256 = tmp_path / "rows.csv", OnnxModel(exported).sha256
-    good_rows(5).to_csv(rows, index=False)
-    out = ("--out", tmp_path / "out.csv")
-    assert run("assess", rows, "--model", exported, "--sha256", sha256.upper(), *out).exit_code == 0
-    other = run("assess", rows, "--model", without_digest, "--sha256", sha256, *out)
-    assert isinstance(other.exception, ModelFileError)
-    with pytest.raises(ConfigError, match="64 hexadecimal digits"):
-        OnnxModel(exported, sha256="abc")
-    workers = ("--workers", 1, "--out", tmp_path / "out")
-    assert isinstance(
-        run("assess", rows, "--model", without_digest, "--sha256", sha256, *workers).exception, ModelFileError
-    )
 
 
 def test_a_pinned_folder_must_be_that_one(tmp_path: Path) -> None:
@@ -97,16 +68,16 @@ def test_a_pinned_folder_must_be_that_one(tmp_path: Path) -> None:
     assert isinstance(run(*asked, "0" * 64).exception, ModelFileError)
 
 
-def test_the_server_takes_no_other_file_than_the_pinned_one(
-    exported: Path, without_digest: Path, sqlite_store: ServerStore, tmp_path: Path
-) -> None:
-    source = tmp_path / "press.onnx"
-    source.write_bytes(exported.read_bytes())
-    pinned = {"press": OnnxModel(exported).sha256}
+def test_the_server_takes_no_other_model_than_the_pinned_one(sqlite_store: ServerStore, tmp_path: Path) -> None:
+    source = tmp_path / "press"
+    table_model(source)
+    pinned = {"press": Judge.load(source).digest}
     with serving(sqlite_store, {"press": source}, tmp_path / "state", pinned=pinned) as (service, _):
-        source.write_bytes(without_digest.read_bytes())
+        save(Detector().fit(good_rows(60)), source, overwrite=True)
         with pytest.raises(ModelFileError, match="another model"):
             service.registry.reload("press")
     refused = run("serve", "--model", f"press={source}", "--state", tmp_path / "s", "--sha256", f"press={'0' * 64}")
     assert isinstance(refused.exception, ModelFileError)
     assert run("serve", "--model", f"press={source}", "--state", tmp_path / "s", "--sha256", "x=1").exit_code == 2
+    with pytest.raises(ConfigError, match="64 hexadecimal digits"):
+        Judge.load(source, sha256="abc")

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from indubio.errors import StoreError
 from indubio.server.models import recorder as recording
 from indubio.server.models.recorder import Recorder
-from indubio.server.models.registry import Loaded, read_model
+from indubio.server.models.registry import Loaded, Model
 from indubio.server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio.server.server_settings import AlarmRule, ServerSettings
 from indubio.server.store import ServerStore
@@ -34,7 +34,7 @@ RULE = AlarmRule(raise_at=3, of=4, clear_at=0)
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     folder = tmp_path_factory.mktemp("model") / "press"
     table_model(folder)
-    return Loaded(name="press", version=1, model=read_model(folder))
+    return Loaded(name="press", version=1, model=Model.load(folder))
 
 
 @pytest.fixture(autouse=True)

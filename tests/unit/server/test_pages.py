@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from indubio import Budget, Training
-from indubio.export import export_onnx
 from indubio.report.figures import Drawing
 from indubio.server.review.page_request import safe_path
 from indubio.server.review.plots import styled_by_attributes
@@ -20,7 +19,6 @@ from indubio.server.store.audit_trail import entries
 from indubio.server.store.cases import cases_waiting, next_to
 from indubio.server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
-from tests.served import serving
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
 
@@ -312,17 +310,6 @@ def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
         assert "Activate version 2" in page
         versions = started.service.registry.known("press")
         assert [(one.version, one.origin, one.by) for one in versions][1:] == [(2, "retrained", "eve")]
-
-
-def test_the_models_page_says_that_an_onnx_file_is_changed_where_it_was_made(sqlite_store, tmp_path):
-    export_onnx(quick().fit(table(TRAINING)), tmp_path / "press.onnx")
-    with serving(sqlite_store, {"press": tmp_path / "press.onnx"}, tmp_path / "state") as (_, client):
-        page = client.get("/review/models").text
-        assert "This model is an ONNX file" in page
-        for action in ("retrain", "learn", "recalibrate"):
-            assert f"/review/models/press/{action}" not in page
-        page = client.get("/review/models", headers={"Accept-Language": "de"}).text
-        assert "Dieses Modell ist eine ONNX-Datei" in page
 
 
 def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):

@@ -1,7 +1,5 @@
 """Versions: swapped without dropping a request, rolled back, remembered over restarts; ONNX files without torch."""
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from indubio import load, save
 from indubio.decision import NoReferral
 from indubio.errors import ConfigError, ModelFileError
-from indubio.export import export_onnx
 from indubio.server.models.registry import Registry
 from indubio.server.store import ServerStore
 from tests.served import row, serving, table_model
@@ -99,40 +96,3 @@ def test_what_is_read_again_unchanged_is_in_memory_once(sqlite_store: ServerStor
     before = registry.model()
     assert registry.reload("press") is before
     assert registry.version("press", 1) is before
-
-
-def test_a_folder_is_served_where_onnx_runtime_is_not_installed(tmp_path: Path) -> None:
-    table_model(tmp_path / "press")
-    code = f"""
-import sys
-sys.modules["onnx"] = sys.modules["onnxruntime"] = None  # an import of them fails
-from pathlib import Path
-from indubio.server.models.registry import Registry
-from indubio.server.store import ServerStore
-folder = Path({str(tmp_path)!r})
-with ServerStore(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
-    print(Registry(store, {{"press": folder / "press"}}, folder / "archive", most_rows=10).model().version)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["1"], done.stderr
-
-
-def test_an_onnx_file_is_served_where_torch_is_not_installed(tmp_path: Path) -> None:
-    export_onnx(table_model(tmp_path / "press"), tmp_path / "press.onnx")
-    code = f"""
-import sys
-sys.modules["torch"] = None  # an import of it fails
-from pathlib import Path
-from indubio.server.models.registry import Registry
-from indubio.server.store import ServerStore
-import indubio.server.http.app
-folder = Path({str(tmp_path)!r})
-with ServerStore(f"sqlite:///{{folder / 'store.sqlite'}}") as store:
-    registry = Registry(store, {{"press": folder / "press.onnx"}}, folder / "archive", most_rows=10)
-    model = registry.model().model
-    rows = model.input.decode(b'{{"rows":[{{"pressure":0.1,"flow":0.1,"heat":0.1,"noise":0.1}}]}}').rows
-    found, top = model.assess(model.input.from_rows(rows), [""], [3])
-    print(found.verdict[0], top[0])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["INLIER", "None"], done.stderr

@@ -267,10 +267,6 @@ class EndedError(Exception):
 def _plan_of(loaded: Loaded, settings: LiveSettings) -> StreamPlan:
     """How values become examples for a version of the model."""
     detector, taken = loaded.detector, loaded.model.input
-    if detector is None:
-        raise ConfigError(
-            f"{loaded.name}: an ONNX file does not say how windows are cut. Take the folder of the model."
-        )
     if not taken.numeric or len(taken.sides) > 1:
         raise ConfigError(f"{loaded.name}: live data is numbers of sensors, and this model takes categories or images.")
     reading = detector.reading_

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from indubio.detector import Detector
 from indubio.errors import DataError
 from indubio.inputs import read_table
+from indubio.judge import Judge
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -43,9 +43,9 @@ class ExampleFiles:
             )
         return path
 
-    def examples(self, name: str, detector: Detector) -> Any:
+    def examples(self, name: str, judge: Judge) -> Any:
         """The examples of a file, read as the training files were, or by the names of the columns."""
-        path, reading = self.path(name), getattr(detector, "reading_", None)
+        path, reading, detector = self.path(name), judge.known_reading, judge.detector
         if reading is not None:
             return reading.for_new_data(str(path)).read(str(path))
         if len(detector.input_shape_) != 1:

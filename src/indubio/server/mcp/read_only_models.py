@@ -11,11 +11,10 @@ import msgspec
 
 from indubio.assessment import Assessment
 from indubio.decision import Verdict
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, NotFoundError
 from indubio.explain import contributions
 from indubio.server.mcp.example_files import ExampleFiles
-from indubio.server.models.registry import Model, read_model
+from indubio.server.models.registry import Model
 from indubio.server.store.cases import Filters, QueueOrder, cases_waiting, count_waiting, input_values
 from indubio.server.store.database import Database
 from indubio.storage.model_manifest import CARD
@@ -41,7 +40,7 @@ class ReadOnlyModels:
     ) -> None:
         if not sources:
             raise ConfigError("there is no model: give --model FOLDER or --model NAME=FOLDER.")
-        self._models = {name: read_model(path, most_rows=most_rows) for name, path in sources.items()}
+        self._models = {name: Model.load(path, most_rows=most_rows) for name, path in sources.items()}
         self._cards = {name: path / CARD for name, path in sources.items()}
         self._files, self._most_rows, self._database = files, most_rows, database
         self._lock = threading.Lock()  # one question at a time has the processor
@@ -53,16 +52,17 @@ class ReadOnlyModels:
 
     def card(self, name: str) -> str:
         """The model card: columns, settings, how it decides, and what to know before relying on it."""
-        self._detector(name)
+        self._model(name)
         path = self._cards[name]
         return path.read_text(encoding="utf-8") if path.exists() else f"The folder of {name!r} has no card ({CARD})."
 
     def inspect(self, name: str | None) -> dict[str, Any]:
         """What a model is and takes, what was odd about its training data, and its card."""
-        name, model, detector = self._model(name)
+        name, model = self._model(name)
+        detector = model.judge.detector
         return {
             "model": name,
-            "sha256": model.sha256,
+            "sha256": model.judge.digest,
             "example_shape": list(detector.input_shape_),
             "columns": [
                 {"name": column.name, "kind": column.kind}
@@ -88,7 +88,7 @@ class ReadOnlyModels:
         top: int = 0,
     ) -> dict[str, Any]:
         """Verdicts of rows or of a file, with how many there are of each."""
-        name, model, detector = self._model(name)
+        name, model = self._model(name)
         with self._lock:
             if (rows is None) == (file is None):
                 raise DataError("give either `rows` or `file`.")
@@ -96,13 +96,13 @@ class ReadOnlyModels:
                 batch = _batch(model, rows)
                 found, reasons = model.assess(batch, [machine] * len(batch), [top] * len(batch))
             else:
-                examples = self._files.examples(str(file), detector)
+                examples = self._files.examples(str(file), model.judge)
                 if len(examples) > self._most_rows:
                     raise DataError(
                         f"{file!r} has {len(examples)} examples, and {self._most_rows} are allowed. Use "
                         "`indubio assess`, or start with a larger --most-rows."
                     )
-                found, reasons = detector.assess(examples), [None] * len(examples)
+                found, reasons = model.judge.detector.assess(examples), [None] * len(examples)
         chosen = [place for place in range(len(found)) if show == "all" or found.verdict[place] != Verdict.INLIER]
         return {
             "model": name,
@@ -114,12 +114,12 @@ class ReadOnlyModels:
 
     def explain(self, name: str | None, rows: Sequence[Mapping[str, Any]], top: int) -> dict[str, Any]:
         """What made the score of each row: the largest contributions, and how far the draws disagree on them."""
-        name, model, detector = self._model(name)
+        name, model = self._model(name)
         if len(rows) > MOST_EXPLAINED:
             raise DataError(f"{MOST_EXPLAINED} rows are explained at once, got {len(rows)}. Ask for the most doubtful.")
         with self._lock:
             examples = model.input.detector_data(_batch(model, rows))
-            largest = contributions(detector, examples).top(top)
+            largest = contributions(model.judge.detector, examples).top(top)
         explained = [
             [
                 {"name": str(feature), "value": float(value), "share": float(share), "doubt": float(doubt)}
@@ -148,21 +148,14 @@ class ReadOnlyModels:
             ],
         }
 
-    def _model(self, name: str | None) -> tuple[str, Model, Detector]:
+    def _model(self, name: str | None) -> tuple[str, Model]:
         if name is None:
             if len(self._models) > 1:
                 raise NotFoundError(f"say which `model`: one of {', '.join(self._models)}.")
             name = next(iter(self._models))
-        detector = self._detector(name)
-        return name, self._models[name], detector
-
-    def _detector(self, name: str) -> Detector:
         if name not in self._models:
             raise NotFoundError(f"there is no model {name!r}; there are {', '.join(self._models)}.")
-        detector = self._models[name].detector
-        if detector is None:
-            raise ConfigError(f"{name!r} is an ONNX file, which has no card and no reasons. Give the model's folder.")
-        return detector
+        return name, self._models[name]
 
 
 def _batch(model: Model, rows: Sequence[Mapping[str, Any]]) -> Any:

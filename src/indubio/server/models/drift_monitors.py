@@ -2,7 +2,6 @@
 
 A thread of its own takes what was scored since it last looked, so that neither requests nor the model wait for it. What
 it has seen is kept in the store every few seconds, and goes on from there after a restart; a crash loses those seconds.
-A model that was given as an ONNX file keeps no reference, and is not watched.
 """
 
 import logging
@@ -69,8 +68,6 @@ class DriftMonitors:
 
     def see(self, loaded: Loaded, examples: ExampleBatch, p_value: list[float]) -> None:
         """Take note of examples that were scored; returns at once."""
-        if loaded.detector is None:
-            return
         if self._waiting.qsize() < MOST_WAITING:
             self._waiting.put((loaded, examples, p_value))
         else:
@@ -112,7 +109,6 @@ class DriftMonitors:
 
     def _update(self, watched: VersionDrift, seen: list[tuple[ExampleBatch, list[float]]]) -> None:
         detector, takes = watched.loaded.detector, watched.loaded.model.input
-        assert detector is not None
         data = takes.scoring_data(ExampleBatch.joined([examples for examples, _ in seen]))
         p_value: Float[np.ndarray, " examples"] = np.array([p for _, values in seen for p in values])
         rang = watched.drift.alarm
@@ -128,7 +124,7 @@ class DriftMonitors:
         return self._watched[loaded]
 
     def _begun(self, loaded: Loaded) -> VersionDrift | None:
-        reference = None if loaded.detector is None else loaded.detector.drift_reference_
+        reference = loaded.detector.drift_reference_
         if reference is None:
             return None
         monitor = DriftMonitor.fresh(reference, self._test)

@@ -1,6 +1,6 @@
 """The models that are served: several, each with versions, swapped without dropping a request.
 
-A folder or ONNX file given on the command line is a version as soon as its content is new to the store, and then
+A folder given on the command line is a version as soon as its content is new to the store, and then
 becomes the active one. Content that was seen before changes nothing: what people activated stays active.
 """
 
@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from indubio.assessment import Assessment
 from indubio.decision import Referral
+from indubio.detector import Detector
 from indubio.errors import ConfigError, NotFoundError
-from indubio.export import OnnxModel
-from indubio.export.file_digest import check_pinned
+from indubio.explain import explained
 from indubio.inputs import Rows
+from indubio.judge import Judge, check_pinned
 from indubio.server.api.model_inputs import ExampleBatch, ModelInput
 from indubio.server.store import ServerStore
 from indubio.server.store.audit_trail import SYSTEM
@@ -29,9 +30,6 @@ from indubio.server.store.canonical_json import digest
 from indubio.server.store.private_files import make_private, private_folder
 from indubio.server.store.versions import Version, activate, active_version, add_version, version_of, versions
 from indubio.texts import english
-
-if TYPE_CHECKING:
-    from indubio.detector import Detector
 
 log = logging.getLogger("indubio.server")
 Contributors = list[dict[str, Any]]  # names and shares, the largest first
@@ -42,18 +40,33 @@ class Model:
     """A model in memory, with what the server needs to know of it.
 
     Args:
-        sha256: of its files.
-        scorer: what gives verdicts, reasons and plots: the detector of a folder; an ONNX file gives verdicts alone.
+        judge: gives verdicts, reasons and plots.
         input: what it takes.
         rule: what decides on verdicts.
-        grouped: whether it is calibrated by group.
     """
 
-    sha256: str
-    scorer: "Detector | OnnxModel"
+    judge: Judge
     input: ModelInput
     rule: dict[str, Any]
-    grouped: bool
+
+    @classmethod
+    def load(cls, path: Path, *, most_rows: int = 4096) -> "Model":
+        """From its folder.
+
+        Args:
+            path: the folder.
+            most_rows: rows a request may have.
+        """
+        judge = Judge.load(path)
+        detector = judge.detector
+        # What is made at a detector's first example is there before a request waits for it.
+        blank = Rows(values=np.zeros((1, *detector.input_shape_)), names=detector.schema_.encoded_names)
+        explained(detector, blank, groups=[""])
+        return cls(
+            judge=judge,
+            input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
+            rule=_rule(judge.rule, detector.decision_threshold, detector.referral_threshold_),
+        )
 
     @cached_property
     def rule_name(self) -> str:
@@ -61,27 +74,25 @@ class Model:
         return digest(self.rule)[:16]
 
     @cached_property
-    def detector(self) -> "Detector | None":
-        """The scorer, unless it is an ONNX file."""
-        return None if isinstance(self.scorer, OnnxModel) else self.scorer
+    def _grouped(self) -> bool:
+        reference = self.judge.detector.reference_
+        return reference is not None and reference.groups is not None
 
     def assess(
         self, examples: ExampleBatch, machines: Sequence[str], top: Sequence[int]
     ) -> tuple[Assessment, list[Contributors | None]]:
-        """What the scorer says of every example, and what contributes most to anomalies and referrals, from one pass.
+        """Verdicts of all examples, and what contributes most to anomalies and referrals, from one pass.
 
         Args:
             examples: what to assess.
             machines: where each comes from: its group, where the model is calibrated by group.
-            top: how many contributions to give of each. An ONNX file has none, for it has no scores per feature.
+            top: how many contributions to give of each.
         """
-        data, groups = self.input.scoring_data(examples), machines if self.grouped else None
+        data, groups = self.input.scoring_data(examples), machines if self._grouped else None
         largest: list[Contributors | None] = [None] * len(examples)
-        if self.detector is None or not any(top):
-            return self.scorer.assess(data, groups=groups), largest
-        from indubio.explain import explained
-
-        done = explained(self.detector, data, groups=groups)
+        if not any(top):
+            return self.judge.detector.assess(data, groups=groups), largest
+        done = explained(self.judge.detector, data, groups=groups)
         if done.why is not None:
             contributions = done.why.top(max(top))
             for place, names, shares in zip(
@@ -101,12 +112,17 @@ class Loaded:
     version: int
     model: Model
 
-    @cached_property
+    @property
+    def detector(self) -> Detector:
+        """For explanations, plots and drift."""
+        return self.model.judge.detector
+
+    @property
     def sha256(self) -> str:
         """The checksum of the version's files."""
-        return self.model.sha256
+        return self.model.judge.digest
 
-    @cached_property
+    @property
     def rule(self) -> str:
         """The short name of its referral rule."""
         return self.model.rule_name
@@ -115,47 +131,6 @@ class Loaded:
     def named(self) -> dict[str, Any]:
         """Which model this is, as answers say it."""
         return {"name": self.name, "version": self.version, "sha256": self.sha256, "rule": self.rule}
-
-    @cached_property
-    def detector(self) -> "Detector | None":
-        """For explanations and plots; None for an ONNX file."""
-        return self.model.detector
-
-
-def read_model(path: Path, *, most_rows: int = 4096) -> Model:
-    """Read a model from its folder or ONNX file.
-
-    Args:
-        path: the folder, or a file that ends in .onnx.
-        most_rows: rows a request may have.
-    """
-    if path.suffix.lower() == ".onnx":
-        onnx = OnnxModel(path, threads=1)
-        if not onnx.has_digest:
-            log.warning("an ONNX file without a digest, so damage cannot be seen", extra={"file": str(path)})
-        about = onnx.metadata
-        return Model(
-            sha256=onnx.sha256,
-            scorer=onnx,
-            input=ModelInput(about.schema, about.input_shape, about.intake.missing, most_rows),
-            rule=_rule(about.referral, about.anomaly_threshold, about.referral_threshold),
-            grouped=about.reference is not None and about.reference.groups is not None,
-        )
-    from indubio.explain import explained
-    from indubio.storage import load, read_manifest
-
-    detector = load(path)
-    model = Model(
-        sha256=read_manifest(path).checksum,
-        scorer=detector,
-        input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
-        rule=_rule(detector.settings_in_use().referral, detector.decision_threshold, detector.referral_threshold_),
-        grouped=detector.reference_ is not None and detector.reference_.groups is not None,
-    )
-    # What is made at a detector's first example is there before a request waits for it.
-    any_example = Rows(values=np.zeros((1, *detector.input_shape_)), names=detector.schema_.encoded_names)
-    explained(detector, any_example, groups=[""])
-    return model
 
 
 def _rule(referral: Referral, anomaly_threshold: float, referral_threshold: float) -> dict[str, Any]:
@@ -180,7 +155,7 @@ class Registry:
 
     Args:
         store: knows the versions.
-        sources: folder or ONNX file of each model, by name.
+        sources: folder of each model, by name.
         archive: folder where every version's files are kept, so that an older one can be activated again.
         most_rows: rows a request may have.
         pinned: the sha256 that a source must have, by name of the model, whenever it is read.
@@ -243,17 +218,17 @@ class Registry:
                 english("there is no model {name!r}; there are {known}.", name=name, known=", ".join(self.sources))
             )
         path = self.sources[name]
-        model = read_model(path, most_rows=self._most_rows)
-        check_pinned(model.sha256, self._pinned.get(name), str(path))
+        model = Model.load(path, most_rows=self._most_rows)
+        check_pinned(model.judge.digest, self._pinned.get(name), str(path))
         before = {known.version for known in self._store.read(lambda c: versions(c, name))}
         known = self._store.write(
             lambda c: add_version(
                 c,
                 name,
-                sha256=model.sha256,
+                sha256=model.judge.digest,
                 rule=model.rule_name,
                 rule_content=model.rule,
-                path=str(self._archived(path, model.sha256)),
+                path=str(self._archived(path, model.judge.digest)),
                 by=by,
             )
         )
@@ -280,21 +255,18 @@ class Registry:
 
     def _archived(self, path: Path, sha256: str) -> Path:
         """A copy of a version's files that nobody overwrites."""
-        kept = (self.archive / f"{sha256[:32]}{path.suffix if path.is_file() else ''}").resolve()
+        kept = (self.archive / sha256[:32]).resolve()
         if not kept.exists():
             private_folder(self.archive)
             partial = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}.partial")
-            if path.is_file():
-                shutil.copyfile(path, partial)
-            else:
-                shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
+            shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
             make_private(partial)
             partial.rename(kept)
         return kept
 
     def _read(self, known: Version) -> Loaded:
-        model = read_model(Path(known.path), most_rows=self._most_rows)
-        if (model.sha256, model.rule_name) != (known.sha256, known.rule):
+        model = Model.load(Path(known.path), most_rows=self._most_rows)
+        if (model.judge.digest, model.rule_name) != (known.sha256, known.rule):
             raise NotFoundError(
                 english(
                     "version {version:d} of {name!r} is no longer at {path}: other files are there now.",

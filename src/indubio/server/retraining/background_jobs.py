@@ -16,7 +16,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.io.source_base import full_ending
-from indubio.server.models.registry import Registry, read_model
+from indubio.server.models.registry import Model, Registry
 from indubio.server.store import ServerStore
 from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
 from indubio.server.store.private_files import make_private
@@ -89,13 +89,6 @@ class Jobs:
         self, kind: str, name: str, parameters: dict[str, Any], by: str, upload: tuple[str, bytes] | None = None
     ) -> int:
         loaded = self._registry.model(name)
-        if loaded.detector is None:
-            raise ConfigError(
-                english(
-                    "{name!r} is served from an ONNX file, which cannot be changed. Serve the model's folder.",
-                    name=name,
-                )
-            )
         parent = self._store.read(lambda c: version_of(c, name, loaded.version))
         with self._lock:
             for job in self._store.read(all_jobs):
@@ -202,13 +195,13 @@ class Jobs:
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
         make_private(out)
-        model = read_model(out)
+        model = Model.load(out)
         before = {known.version for known in self._registry.known(parent.name)}
         version = self._store.write(
             lambda c: add_version(
                 c,
                 parent.name,
-                sha256=model.sha256,
+                sha256=model.judge.digest,
                 rule=model.rule_name,
                 rule_content=model.rule,
                 path=str(out.resolve()),

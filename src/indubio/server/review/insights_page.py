@@ -79,9 +79,9 @@ def _rule(page: PageRequest, name: str) -> dict[str, Any]:
 
 
 def _budget(page: PageRequest, labels: LabelEvidence, name: str, version: int | None) -> dict[str, Any]:
-    rule, detector = _rule(page, name), page.context.registry.model(name).detector
+    rule, judge = _rule(page, name), page.context.registry.model(name).model.judge
     by = rule["referral"]["by"]
-    plain = detector is None or detector.settings_in_use().referral.by_threshold
+    plain = judge.rule.by_threshold
     present = labels.at_present(float(rule["referral_threshold"]) if plain else None) if len(labels) else None
     share = asked_share(page.query.get("share", ""))
     if share is None and present is not None:

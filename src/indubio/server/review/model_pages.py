@@ -47,7 +47,6 @@ def models(page: PageRequest) -> Response:
                     "previous": before[-1] if before else None,
                     "history": past[::-1][:10],
                     "training": name in page.context.jobs.training,
-                    "changeable": page.context.registry.model(name).detector is not None,
                     **_labels(connection, name, page.seen),
                 }
             )

@@ -40,7 +40,7 @@ class CasePicture:
         figures: signals and contributions.
         values: the features that contribute most, for tables.
         others: the remaining values of the input, name and value.
-        without_model: why there are only values: the model is an ONNX file, or its files are gone.
+        without_model: why there are only values: the model's files are gone.
     """
 
     figures: tuple[Markup, ...]
@@ -93,9 +93,6 @@ class CasePlots:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
             return CasePicture(figures=(), values=(), others=raw, without_model=retold(str(error)))
-        if loaded.detector is None:
-            reason = _("this model is an ONNX file, which has no scores per feature.")
-            return CasePicture(figures=(), values=(), others=raw, without_model=reason)
         model = loaded.model.input
         subject = Subject.of(
             loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None

@@ -1,6 +1,5 @@
 """The files of model versions: are they still those that the trail has the sha256 of?"""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,12 +22,9 @@ def _fault(path: str, sha256: object) -> str | None:
     from indubio.storage.model_folder import read_manifest, read_stored
 
     try:
-        place = Path(path)
-        if place.suffix.lower() == ".onnx":
-            found = hashlib.sha256(place.read_bytes()).hexdigest()
-        else:
-            read_stored(place)
-            found = read_manifest(place).checksum
+        folder = Path(path)
+        read_stored(folder)
+        found = read_manifest(folder).checksum
     except (ModelFileError, OSError, ValueError) as error:
         return str(error)
-    return None if found == sha256 else f"{place} holds another model now."
+    return None if found == sha256 else f"{folder} holds another model now."

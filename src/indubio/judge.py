@@ -1,0 +1,159 @@
+"""Judge: a model in use, by a command, a batch, the server, live data or an assistant.
+
+model folder -> detector, how its files were read, digest -> examples of new files -> Assessment, drift
+"""
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from re import fullmatch
+from typing import Any
+
+import pyarrow as pa
+
+from indubio.assessment import OUTPUT_COLUMNS, Assessment
+from indubio.decision import Referral
+from indubio.detector import Detector
+from indubio.errors import ConfigError, ModelFileError, quoted
+from indubio.explain import explained_table
+from indubio.inputs.examples import Examples
+from indubio.inputs.reading import Reading, reading_for
+from indubio.inputs.windows import Windowing
+from indubio.io.file_format import UNSAID, FileFormat
+from indubio.io.sources import Source, opened
+from indubio.storage import load, read_manifest
+
+EXPLAINED = ("contribution: ", "spread: ")  # how columns begin that say what features add
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judge:
+    """A model in use: what it says of examples, how their files are read, and which model it is.
+
+    Args:
+        detector: gives verdicts, and reasons for them.
+        digest: checksum of the model's manifest, which has those of all its files.
+    """
+
+    detector: Detector
+    digest: str
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, sha256: str | None = None) -> "Judge":
+        """From the folder of a model.
+
+        Args:
+            path: the folder.
+            sha256: checksum of the manifest that it must have; None takes any.
+        """
+        folder = Path(path)
+        digest = read_manifest(folder).checksum
+        check_pinned(digest, sha256, str(folder))
+        return cls(detector=load(folder), digest=digest)
+
+    @property
+    def known_reading(self) -> Reading | None:
+        """How the files were read that the model was fitted on; None where it was fitted on arrays."""
+        return self.detector.reading_
+
+    @property
+    def rule(self) -> Referral:
+        """Which verdicts go to a person."""
+        return self.detector.fitted_chain.decider.rule
+
+    @property
+    def grouped_by(self) -> str | None:
+        """The column whose rows of one value belong together, for a model of windows that may go on over files."""
+        known = self.known_reading
+        return None if known is None or known.layout is None else known.layout.group
+
+    @property
+    def windowing(self) -> Windowing | None:
+        """How windows are cut; None for a model of rows."""
+        return None if self.known_reading is None else self.known_reading.windowing
+
+    @property
+    def row_by_row(self) -> bool:
+        """Whether rows are examples, so that a file can be cut anywhere."""
+        return self.known_reading is None or self.known_reading.table is not None
+
+    def files(self, source: Any, file_format: FileFormat | None = None) -> list[Source]:
+        """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
+        known = None if self.known_reading is None else self.known_reading.file_format
+        return opened(source, (known or UNSAID).changed(file_format))
+
+    def reading(
+        self,
+        source: Any,
+        passed: tuple[str, ...] = (),
+        label: str | None = None,
+        anomaly_values: tuple[str, ...] | None = None,
+        file_format: FileFormat | None = None,
+    ) -> Reading:
+        """How files are read for this model.
+
+        Args:
+            source: the files.
+            passed: columns to pass through to the output.
+            label: column of labels to pass on as 0 and 1, where it is not the one the model knows; "" for none.
+            anomaly_values: its values that mean anomaly; None takes those that the model knows of this column.
+            file_format: what is asked of the files; the rest is found out.
+        """
+        schema = self.detector.schema_
+        reading = reading_for(self.known_reading, schema, source, passed, label, anomaly_values, file_format)
+        refuse_output_names(reading)
+        return reading
+
+    def assessed(
+        self, part: Examples, reading: Reading, *, top: int = 0, contributions: bool = False
+    ) -> tuple[Assessment, pa.Table]:
+        """What is found in a part of a file, and as the table to write.
+
+        Args:
+            part: rows, windows or images.
+            reading: how they were read.
+            top: so many top features of each anomaly and referral.
+            contributions: also what every feature adds to the score.
+        """
+        if top or contributions:
+            found, table = explained_table(self.detector, part, top=top, contributions=contributions)
+        else:
+            found = self.detector.assess(part)
+            table = found.to_arrow()
+        labels = part.labels
+        if labels is not None and reading.label is not None and reading.label not in table.column_names:
+            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))
+        return found, table
+
+
+def check_pinned(digest: str, wanted: str | None, where: str) -> None:
+    """Refuse a model that is not the one that was pinned by its sha256.
+
+    Args:
+        digest: checksum of the model's manifest.
+        wanted: what it must be; None takes any.
+        where: the model, for the message.
+    """
+    if wanted is None:
+        return
+    if not fullmatch(r"[0-9a-fA-F]{64}", wanted):
+        raise ConfigError(f"`sha256` must have 64 hexadecimal digits, got {wanted!r}.")
+    if digest != wanted.lower():
+        raise ModelFileError(
+            f"{where} has the sha256 {digest}, and {wanted.lower()} was asked for: it is another model."
+        )
+
+
+def refuse_output_names(reading: Reading) -> None:
+    """Refuse columns that are passed on under a name of the output: they would be taken for what the model says."""
+    columns = reading.table or reading.layout
+    if columns is None:
+        return
+    named = (*columns.ids, columns.time, columns.group, columns.label)
+    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(EXPLAINED)]
+    if taken:
+        raise ConfigError(
+            f"columns {quoted(taken)} of the input have names of the output, where they would be taken for what the "
+            'model says. Rename them in the file; or leave them out of `ids` and `label` (--label "" where a model '
+            "knows the column)."
+        )
