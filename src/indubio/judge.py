@@ -17,10 +17,9 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError, quoted
 from indubio.explain import explained_table
 from indubio.inputs.examples import Examples
-from indubio.inputs.reading import Reading, reading_for
+from indubio.inputs.reading import Reading, opened_for, reading_for
 from indubio.inputs.windows import Windowing
-from indubio.io.file_format import UNSAID, FileFormat
-from indubio.io.sources import Source, opened
+from indubio.io.file_format import FileFormat
 from indubio.storage import load, read_manifest
 
 EXPLAINED = ("contribution: ", "spread: ")  # how columns begin that say what features add
@@ -77,10 +76,14 @@ class Judge:
         """Whether rows are examples, so that a file can be cut anywhere."""
         return self.known_reading is None or self.known_reading.table is not None
 
-    def files(self, source: Any, file_format: FileFormat | None = None) -> list[Source]:
-        """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
-        known = None if self.known_reading is None else self.known_reading.file_format
-        return opened(source, (known or UNSAID).changed(file_format))
+    def opened(self, source: Any, file_format: FileFormat | None = None) -> Any:
+        """The files of a source, opened once; images stay as they are named.
+
+        Args:
+            source: file, folder, pattern, frame or table.
+            file_format: what is asked of the files; the rest is found out, as the training files were first.
+        """
+        return opened_for(self.known_reading, source, file_format)
 
     def reading(
         self,

@@ -204,11 +204,12 @@ def assess(
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = judge.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
-        tell_files(reading.files(path))
+        files = judge.opened(path, asked)
+        reading = judge.reading(files, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
+        tell_files(reading.files(files))
         labels = None if reading.label is None else LabelsSeen()
         with counter("assessed") as count:
-            for part in _parts(reading, path, whole=judge.rule.OVER_BATCH):
+            for part in _parts(reading, files, whole=judge.rule.OVER_BATCH):
                 if labels is not None:
                     labels.see(part)
                 found, table = judge.assessed(part, reading, top=top, contributions=contributions)
@@ -224,9 +225,9 @@ def assess(
                 count(len(found))
         if not verdicts.total():
             raise DataError(f"{source}: there are no rows.")
-        tell_unused(reading.files(path), reading, known=True)
+        tell_unused(reading.files(files), reading, known=True)
         if labels is not None:
-            labels.tell(path, reading)
+            labels.tell(files, reading)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     read = reduce(add, cut).told_of_pauses() if cut else []
@@ -251,8 +252,8 @@ def assess(
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _parts(reading: "Reading", path: str, *, whole: bool) -> "Iterable[Examples]":
-    return [reading.read(path, unlabelled=True)] if whole else reading.stream(path, unlabelled=True)
+def _parts(reading: "Reading", files: Any, *, whole: bool) -> "Iterable[Examples]":
+    return [reading.read(files, unlabelled=True)] if whole else reading.stream(files, unlabelled=True)
 
 
 def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:

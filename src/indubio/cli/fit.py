@@ -318,12 +318,13 @@ def fit(
     listed: Path | None = None
     with named_source(source) as path:
         reading = reading.resolved(path)
-        tell_files(reading.files(path))
+        files = reading.opened(path)
+        tell_files(reading.files(files))
         refuse_output_names(reading)
-        data = _data(path, reading, stream, buffer)
-        tell_training_labels(path, reading)
+        data = _data(files, reading, stream, buffer)
+        tell_training_labels(files, reading)
         if columns is None:
-            tell_unused(reading.files(path), reading, known=False)
+            tell_unused(reading.files(files), reading, known=False)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         sent = None if workers is None and cluster is None else hands
@@ -335,20 +336,20 @@ def fit(
             listed = out.with_name(f"{out.name}-suspects.csv")
             with sink(listed) as file:
                 file.write(found)
-        detector = detector.read_by(reading.kept(path))
+        detector = detector.read_by(reading.kept(files))
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, listed, as_json)
 
 
-def _data(path: str, reading: "Reading", stream: bool | None, buffer: int | None) -> "Examples | ExampleStream":
+def _data(source: Any, reading: "Reading", stream: bool | None, buffer: int | None) -> "Examples | ExampleStream":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
     if reading.images is not None:
         if stream or buffer is not None:
             raise ConfigError("--stream and --buffer are for tables and recordings: images are held in memory.")
-        return reading.images.read(path)
-    streamed = ExampleStream(path, reading, buffer)
+        return reading.images.read(source)
+    streamed = ExampleStream(source, reading, buffer)
     if stream is None:
         stream = buffer is not None or streamed.value_count() > IN_MEMORY
     return streamed if stream else streamed.read()

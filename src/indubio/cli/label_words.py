@@ -13,7 +13,7 @@ LISTED = 8  # labels that are named
 ZERO_AND_ONE = (0.0, 1.0)
 
 
-def tell_training_labels(source: str, reading: "Reading") -> None:
+def tell_training_labels(source: Any, reading: "Reading") -> None:
     """Say how many rows are left out for their label, and which labels the others have.
 
     Where no row has a label that means anomaly, all others being alike, the file may be of good parts only: that is
@@ -59,7 +59,7 @@ class LabelsSeen:
             self._labelled += len(part)
             self._unlabelled += 0 if part.unlabelled is None else int(part.unlabelled.sum())
 
-    def tell(self, source: str, reading: "Reading") -> None:
+    def tell(self, source: Any, reading: "Reading") -> None:
         """Say what is odd about them: some rows have none, or none is that of an anomaly."""
         if self._unlabelled:
             _tell(

@@ -35,7 +35,7 @@ def learn(
     from indubio.cli.label_words import tell_unlabelled
     from indubio.cli.terminal import terminal
     from indubio.errors import DataError, ModelFileError
-    from indubio.inputs.reading import reading_for
+    from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.json_text import json_text
     from indubio.storage import load, save
 
@@ -44,9 +44,10 @@ def learn(
     asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     detector = load(model)
     known, schema = detector.reading_, detector.schema_
-    of_labels = reading_for(known, schema, source, (), label, anomaly, asked)
-    tell_files(of_labels.files(source))
-    labelled = of_labels.read(source, unlabelled=True)
+    files, recent_files = (opened_for(known, one, asked) for one in (source, recent))
+    of_labels = reading_for(known, schema, files, (), label, anomaly, asked)
+    tell_files(of_labels.files(files))
+    labelled = of_labels.read(files, unlabelled=True)
     if labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
     if labelled.unlabelled is not None:
@@ -54,10 +55,10 @@ def learn(
         labelled = labelled.select(~labelled.unlabelled)
     # Recent examples may have the column too, and need not have a label in every row.
     own = known is not None and known.table is not None and known.table.label == label
-    beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent)) else ()
-    of_recent = reading_for(known, schema, recent, beside, file_format=asked)
-    tell_files(of_recent.files(recent))
-    unlabelled = of_recent.read(recent, unlabelled=True)
+    beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent_files)) else ()
+    of_recent = reading_for(known, schema, recent_files, beside, file_format=asked)
+    tell_files(of_recent.files(recent_files))
+    unlabelled = of_recent.read(recent_files, unlabelled=True)
     learned = detector.learn(
         labelled, labelled.labels, recent=unlabelled, **({} if spread is None else {"spread": spread})
     )

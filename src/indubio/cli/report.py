@@ -43,7 +43,7 @@ def report(
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
     from indubio.cli.unused_columns import tell_unused
-    from indubio.inputs.reading import reading_for
+    from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
@@ -51,10 +51,11 @@ def report(
     asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
     detector = load(model)
     with named_source(source) as path:
-        reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
-        tell_files(reading.files(path))
-        data = reading.read(path, unlabelled=True)
-        tell_unused(reading.files(path), reading, known=True)
+        files = opened_for(detector.reading_, path, asked)
+        reading = reading_for(detector.reading_, detector.schema_, files, passed or [], label, anomaly, asked)
+        tell_files(reading.files(files))
+        data = reading.read(files, unlabelled=True)
+        tell_unused(reading.files(files), reading, known=True)
     remarks = list(remark or ())
     if data.unlabelled is not None:
         remarks.append(without_labels(data.unlabelled, str(reading.label)))

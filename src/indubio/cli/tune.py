@@ -80,11 +80,12 @@ def tune(
     detector, reading = detector_of(settings, config), reading_of(settings)
     hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
-    tell_files(reading.files(source))
-    sample = sampled(ExampleStream(source, reading), rows, seed)
+    files = reading.opened(source)
+    tell_files(reading.files(files))
+    sample = sampled(ExampleStream(files, reading), rows, seed)
     if columns is None:
-        tell_unused(reading.files(source), reading, known=False)
-    tell_training_labels(source, reading)
+        tell_unused(reading.files(files), reading, known=False)
+    tell_training_labels(files, reading)
     where = study or out.with_suffix(".db")
     console = terminal(stderr=True)
     try:

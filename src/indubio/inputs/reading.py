@@ -96,6 +96,10 @@ class Reading(Settings):
         columns = self.table or self.layout
         return None if columns is None else columns.anomaly_values
 
+    def opened(self, source: Any) -> Any:
+        """What the source names, opened once to be read again and again; images stay as they are named."""
+        return source if self.images is not None else opened(source, self.file_format)
+
     def files(self, source: Any) -> list[Source]:
         """What the source names, opened; of images nothing."""
         return [] if self.images is not None else opened(source, self.file_format)
@@ -129,6 +133,20 @@ class Reading(Settings):
         if self.layout is None:
             return self
         return replace(self, layout=replace(self.layout, **without))
+
+
+def opened_for(known: Reading | None, source: Any, file_format: FileFormat | None = None) -> Any:
+    """What a source names, opened once to be read for a model; images stay as they are named.
+
+    Args:
+        known: how the model's training files were read, which is a first guess; None for a model of arrays.
+        source: what is to be read.
+        file_format: what is asked of the files; the rest is found out.
+    """
+    reading = known or Reading(table=Roles())
+    if reading.images is not None:
+        return source
+    return opened(source, (reading.file_format or UNSAID).changed(file_format))
 
 
 def reading_for(

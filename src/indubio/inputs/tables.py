@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -272,11 +271,10 @@ def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: A
         roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
-    parts = list(stream_tables(source, Roles(**given), file_format=file_format))
+    files = opened(source, file_format)
+    parts = list(stream_tables(files, Roles(**given)))
     if not parts:
-        raise DataError(
-            english("{file}: there are no rows.", file=source if isinstance(source, str | Path) else "the table")
-        )
+        raise DataError(english("{file}: there are no rows.", file=files))
     return Table.joined(parts)
 
 

@@ -27,7 +27,7 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
 from indubio.evaluation import evaluate
 from indubio.inputs.examples import Examples
-from indubio.inputs.reading import reading_for
+from indubio.inputs.reading import opened_for, reading_for
 from indubio.server.api.model_inputs import ModelInput
 from indubio.server.models.scored_batch import chosen_for_control
 from indubio.server.store.cases import Case, Filters, chosen_cases
@@ -193,7 +193,8 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
 
 def training_data(detector: Detector, path: str) -> Examples:
     """The good examples of a file, read as the model's own training file was."""
-    return reading_for(detector.reading_, detector.schema_, path, ()).read(path).inliers()
+    files = opened_for(detector.reading_, path)
+    return reading_for(detector.reading_, detector.schema_, files, ()).read(files).inliers()
 
 
 def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
