@@ -7,7 +7,7 @@ SETUP  := $(VENV)/.setup
 NATIVE := src/indubio/engine/native
 READY  := $(VENV)/.ready
 
-.PHONY: texts demo test test-all check format sanitize figures detectors commands life site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
+.PHONY: texts demo test test-all check format sanitize figures detectors commands life house site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
 $(SETUP): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,9 @@ texts: $(READY)           ## gather what is to be translated, and compile the ca
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
 	$(BIN)/python docs/trace_row.py
 
+house: $(READY)           ## how much house there is: functions of whole commands, imports past doors, lines by room
+	$(BIN)/python docs/measure_house.py
+
 site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -84,17 +87,18 @@ bench-cold: $(READY)      ## what a new user waits for, in a fresh environment, 
 bench-batch: $(READY)     ## two million rows, Parquet to Parquet, over processes and Dask, into docs/batch.md
 	$(BIN)/python -m benchmarks.batch --write
 
-bench-server: $(READY)    ## load on the server against a plain endpoint, into docs/server_load.txt
+bench-server: $(READY)    ## load on the server against a plain endpoint, into build/server_load.txt
 	$(BIN)/python -m benchmarks.serving
 
-bench-flood: $(READY)     ## what others wait for while one address floods the server, into docs/server_flood.txt
+bench-flood: $(READY)     ## what others wait for while one address floods the server, into build/server_flood.txt
 	$(BIN)/python -m benchmarks.flood
 
 quality: $(READY)         ## detectors compared on ODDS and ADBench, into docs/benchmark-results.md; goes on where it stopped
 	$(BIN)/indubio benchmark odds adbench --out build/quality --write docs/benchmark-results.md
 
-fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into docs/server_fuzz.txt
-	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=docs/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
+fuzz: $(READY)            ## what the server does with bad input: more than 10,000 requests to a running server, into build/server_fuzz.txt
+	mkdir -p build
+	INDUBIO_FUZZ=12000 INDUBIO_FUZZ_OUT=build/server_fuzz.txt $(BIN)/python -m pytest tests/end_to_end/test_server_fuzzing.py
 
 clean:
 	rm -rf $(VENV) build dist $(NATIVE)/libindubio_core.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -37,7 +37,6 @@ SOURCES = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 FEATURES, TRAINING_ROWS, NEW_ROWS = 32, 750, 850
 AGAIN = 3
 START = 60.0  # seconds a server may take
-TITLE = "From the first second"
 
 # Of the engine before this one, which Numba compiled at the first use; on another machine.
 BEFORE = {
@@ -136,8 +135,7 @@ def main() -> None:
     text = f"{section.markdown()}\n{note}\n"
     print(text)
     if not chosen.print:
-        FIRST_SECOND.write_text(text)
-        put_section(TITLE, text)
+        put_section(FIRST_SECOND, text)
 
 
 def say(line: str) -> None:
@@ -321,7 +319,7 @@ def table(base: int, found: dict[str, list[Timing]], alone: dict[str, list[Timin
         rows.append([NAMES[name], BEFORE.get(name, "-"), *shown, target, met])
     return Section(
         key="cold",
-        title=TITLE,
+        title=FIRST_SECOND,
         headers=["what", "before", "the first time", "its CPU time", "again", "read-only, no home", "target", "met"],
         rows=rows,
         note="Wall time but where CPU is said, in a fresh virtual environment of the base install (`make bench-cold`). "

@@ -16,7 +16,6 @@ from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.engine.torch_engine import TorchEngine
-from indubio.explain import contributions, explained
 from indubio.posteriors import draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
@@ -36,7 +35,12 @@ def detector_of(features: int, seed: int = 0) -> tuple[Detector, np.ndarray]:
 def two_passes(detector: Detector, rows: np.ndarray) -> object:
     """Assess, then explain what needs a look by a second pass."""
     found = detector.assess(rows)
-    return contributions(detector, rows[found.verdict != "INLIER"])
+    return detector.contributions(rows[found.verdict != "INLIER"])
+
+
+def explained(detector: Detector, rows: np.ndarray) -> object:
+    """Assess and explain in one pass."""
+    return detector.assess(rows, explain=True)
 
 
 def without_engine(work: Callable[[Detector, np.ndarray], object], detector: Detector, rows: np.ndarray) -> None:
@@ -110,9 +114,9 @@ def against_shap() -> Section:
         def by_shap(theirs: np.ndarray = theirs, explainer: object = explainer, faulty: np.ndarray = faulty) -> None:
             theirs[:] = explainer.shap_values(faulty, nsamples=SAMPLES, silent=True)  # type: ignore[attr-defined]
 
-        works = {"ours": timed(partial(contributions, detector, faulty)), "shap": timed(by_shap)}
+        works = {"ours": timed(partial(detector.contributions, faulty)), "shap": timed(by_shap)}
         found = interleaved(works, 2)
-        ours = contributions(detector, faulty).features.value
+        ours = detector.contributions(faulty).features.value
         alike = np.mean(
             [np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1] for a, b in zip(ours, theirs, strict=True)]
         )

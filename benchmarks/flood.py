@@ -3,7 +3,7 @@
     python -m benchmarks.flood             # floods with and without TLS, and an overload; about four minutes
     python -m benchmarks.flood --quick     # shorter
 
-What was measured is printed, and written to docs/server_flood.txt (`--out` for elsewhere).
+What was measured is printed, and written to build/server_flood.txt (`--out` for elsewhere).
 
 One process floods from 127.0.0.1 and opens anew, a second later, whatever the server ends; another asks from 127.0.0.2,
 for verdicts on a connection that it keeps and for health on a new one each time, one after the other. Goals: 99 % of
@@ -248,7 +248,8 @@ def main() -> None:
             for line in part(model, Path(folder), seconds):
                 print(line, flush=True)
                 lines.append(line)
-    out = given.out or Path(__file__).parents[1] / "docs" / "server_flood.txt"
+    out = given.out or Path(__file__).parents[1] / "build" / "server_flood.txt"
+    out.parent.mkdir(exist_ok=True)
     out.write_text("\n".join(lines) + "\n")
 
 

@@ -43,7 +43,7 @@ from indubio.server.store.verification import verify
 from indubio.storage import load, save
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, wait_for
 
-OUT = Path(__file__).parents[1] / "docs" / "live_load.txt"
+OUT = Path(__file__).parents[1] / "build" / "live_load.txt"
 AGAIN = 10.0  # seconds that are sent again after a broken connection
 TICK = 0.1  # seconds
 LENGTH = 50  # samples of a window
@@ -361,6 +361,7 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     text = "\n".join([f"python {platform.python_version()}, {os.cpu_count()} cores", *lines])
     print(text)
+    given.out.parent.mkdir(exist_ok=True)
     with given.out.open("a") as file:
         file.write(text + "\n\n")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "benchmarks.md"
-FIRST_SECOND = DOCS / "first_second.txt"  # a section of the page, written by benchmarks.cold_start
+FIRST_SECOND = "From the first second"  # section of the page that benchmarks.cold_start writes
 NOTES = Path(__file__).with_name("what_did_not_help.md")
 
 
@@ -73,8 +73,8 @@ def write(sections: Sequence[Section], growth: "Sequence[Growth]", loads: tuple[
     picture = "![Ratios to the plain loop and to the limit, and growth of the training time](images/benchmarks.png)\n"
     parts = [section.markdown() for section in sections]
     parts.insert(1, picture)  # after the targets
-    if FIRST_SECOND.exists():
-        parts.append(FIRST_SECOND.read_text())
+    start, end = section_of(page := PAGE.read_text(), FIRST_SECOND)
+    parts.append(page[start:end].rstrip("\n") + "\n")
     PAGE.write_text(head + "\n".join([*parts, NOTES.read_text()]))
 
 
@@ -118,10 +118,14 @@ def figure(sections: Sequence[Section], growth: "Sequence[Growth]", path: Path) 
 
 def put_section(title: str, text: str) -> None:
     """Put a section in the place of the one of this title, or before the notes at the end."""
-    page = PAGE.read_text()
+    start, end = section_of(page := PAGE.read_text(), title)
+    PAGE.write_text(f"{page[:start]}{text}\n{page[end:]}")
+
+
+def section_of(page: str, title: str) -> tuple[int, int]:
+    """Where it begins and ends on the page; an empty place before the notes at the end where it is not on it."""
     start = page.find(f"## {title}\n")
     if start < 0:
-        start = end = page.index(NOTES.read_text().splitlines()[0])
-    else:
-        end = page.index("\n## ", start) + 1
-    PAGE.write_text(f"{page[:start]}{text}\n{page[end:]}")
+        start = page.index(NOTES.read_text().splitlines()[0])
+        return start, start
+    return start, page.index("\n## ", start) + 1

@@ -4,7 +4,7 @@
     python -m benchmarks.serving --minutes 10    # one long run of our server alone: does its memory grow?
     python -m benchmarks.serving --against SRC   # ours against another state of the source, such as a commit before
 
-What was measured is printed, and written to docs/server_load.txt or docs/server_memory.txt (`--out` for elsewhere);
+What was measured is printed, and written to build/server_load.txt or build/server_memory.txt (`--out` for elsewhere);
 `--against` only prints, unless `--out` names a file. SRC is the `src` of a `git worktree` of another commit, with the
 core built in it (`python src/indubio/engine/native/build.py`).
 
@@ -316,8 +316,8 @@ def main() -> None:
     parser.add_argument("--control-share", type=float, help="of the server; its own default where this is left out")
     parser.add_argument("--out", type=Path, help="file for what is printed")
     given = parser.parse_args()
-    docs = Path(__file__).parents[1] / "docs"
-    out = given.out or docs / ("server_memory.txt" if given.minutes else "server_load.txt")
+    build = Path(__file__).parents[1] / "build"
+    out = given.out or build / ("server_memory.txt" if given.minutes else "server_load.txt")
     options = [] if given.control_share is None else ["--control-share", str(given.control_share)]
     lines = []
     with tempfile.TemporaryDirectory() as folder:
@@ -331,6 +331,7 @@ def main() -> None:
             print(line, flush=True)
             lines.append(line)
     if given.out or not given.against:
+        out.parent.mkdir(exist_ok=True)
         out.write_text("\n".join(lines) + "\n")
 
 

@@ -1,120 +1,256 @@
-"""Put what was run into the tables of docs/reproduction.md: `python -m docs.make_reproduction`.
+"""The tables of docs/reproduction.md and docs/posteriors.md: `python -m docs.make_reproduction [FOLDER]`.
 
-It trains nothing: the judgements of all cells are in experiments/results. `indubio reproduce` makes them.
+They are made of experiments/results/paper.csv, a line for each cell. With the folder of `python -m experiments.paper`
+the lines are made first, of all cells that are there.
 """
 
 import re
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from indubio.paper.presets import OTHER_MODELS, CollectionName, Protocol
-from indubio.paper.reproduction import CellStore, Record, grid, published
-from indubio.paper.reproduction.cells import FOR_USE
-from indubio.paper.reproduction.claims import claims
-from indubio.paper.reproduction.page import mean_text, model_rows
-from indubio.paper.reproduction.result_tables import LEVEL_OF, TableEntry, gain_table
+from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, POSTERIORS, cells
+from indubio.collections import DATASETS
+from indubio.paper.reproduction import CellStore, experiments, published
+from indubio.paper.reproduction.claims import Claim, claims
+from indubio.paper.reproduction.page import model_rows
+from indubio.paper.reproduction.result_tables import Mean, gain_table
+from indubio.paper.reproduction.summary import CellSummary, gaps, read_summaries, write_summaries
+from indubio.paper.reproduction.variants import AS_THE_PROTOCOL
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/reproduction.md"
-RESULTS = ROOT / "experiments/results"
-BLOCK = "<!-- {name}: made by `python -m docs.make_reproduction` -->\n"
-END = "<!-- end -->\n"
-COLLECTIONS: tuple[CollectionName, ...] = ("odds", "zema")
-PROTOCOLS: tuple[Protocol, ...] = ("authors", "text")
+SUMMARY = ROOT / "experiments/results/paper.csv"
+START, END = "<!-- {name}: made by `python -m docs.make_reproduction` -->\n", "<!-- end -->\n"
+Experiment = tuple[str, str, str]  # collection, protocol, sensors
+TITLES: dict[Experiment, str] = {
+    ("odds", "text", "-"): "ODDS, text",
+    ("odds", "authors", "-"): "ODDS, scripts",
+    ("zema", "text", "authors"): "ZeMA, text, scripts' sensors",
+    ("zema", "authors", "authors"): "ZeMA, scripts",
+    ("zema", "text", "text"): "ZeMA, text, its sensors",
+}
+# Rows of the table: what they are called, and the experiments by the text and by the scripts.
+BLOCKS: dict[str, tuple[Experiment, Experiment | None]] = {
+    "ODDS": (("odds", "text", "-"), ("odds", "authors", "-")),
+    "ZeMA": (("zema", "text", "authors"), ("zema", "authors", "authors")),
+    "ZeMA, the text's sensors": (("zema", "text", "text"), None),
+}
 # The scripts of the paper's authors, run beside ours, seed 0, without optdigits and pendigits.
-THEIRS = {("odds", "BAE-BBB"): "88.4 (6 tasks, 1 seed)"}
-GREEN, RED, NEAR = "🟢", "🔴", " ≈"  # near: the paper's number is within two standard errors
+THEIRS = {("ODDS", "BAE-BBB"): "88.4 (6 tasks, 1 seed)"}
+MET, MISSED, NEAR = "🟢", "🔴", " ≈"  # near: the paper's number is within two standard errors
+MODELS = published.MODELS_OF_THE_PAPER
 
 
-def records(collection: CollectionName, protocol: Protocol) -> list[Record]:
-    """All cells of ten seeds that are there, with the sensors that the protocol's source names."""
-    store = CellStore(RESULTS)
-    models = [*published.MODELS_OF_THE_PAPER, "BAE-SGHMC", *OTHER_MODELS, *FOR_USE]
-    return list(store.records(grid([collection], protocols=[protocol], models=models)))
-
-
-def summary() -> str:
-    """The paper's numbers beside ours, by model."""
-    lines = [
-        "| W^GSS by total uncertainty | the paper | its authors' code, run by us "
-        "| ours, their settings | ours, the text |"
+def of(summaries: Iterable[CellSummary], experiment: Experiment, variant: str = AS_THE_PROTOCOL) -> list[CellSummary]:
+    """The cells of an experiment."""
+    return [
+        one for one in summaries if (one.collection, one.protocol, one.sensors, one.variant) == (*experiment, variant)
     ]
-    lines.append("|---|---|---|---|---|")
-    for collection in COLLECTIONS:
-        tables = {protocol: _totals(collection, protocol) for protocol in PROTOCOLS}
-        for model in (*published.MODELS_OF_THE_PAPER, published.MEAN):
-            target = published.weighted_average_and_gain("gss", collection, model, "total")
-            assert target is not None
-            ours = [_coloured(tables[protocol].get(model), target[0]) for protocol in PROTOCOLS]
-            theirs = THEIRS.get((collection, model), "-")
-            name = "mean of the five" if model == published.MEAN else model
-            lines.append(f"| {collection.upper()}, {name} | {target[0]:.1f} | {theirs} | {' | '.join(ours)} |")
-        # It has no protocol: on ODDS both see the same data, on ZeMA other sensors.
-        seen = {"odds": ("text", "text"), "zema": PROTOCOLS}[collection]
-        default = [_coloured(tables[protocol].get("Default of use"), None) for protocol in seen]
-        lines.append(f"| {collection.upper()}, **our default of use** | - | - | {' | '.join(default)} |")
-    return "\n".join(lines) + "\n"
 
 
-def _totals(collection: CollectionName, protocol: Protocol) -> dict[str, TableEntry]:
-    entries = gain_table(
-        records(collection, protocol), collection, metric="gss", level=LEVEL_OF[protocol], choice="oracle"
+def on_all_tasks(summaries: Iterable[CellSummary]) -> list[CellSummary]:
+    """Of the models that were run on every task of the collection: a mean over other tasks could not be compared."""
+    done = list(summaries)
+    tasks: dict[str, set[str]] = defaultdict(set)
+    for one in done:
+        tasks[one.model].add(one.task)
+    return [one for one in done if len(tasks[one.model]) == len(DATASETS[one.collection].tasks)]
+
+
+def main_table(summaries: Sequence[CellSummary]) -> str:
+    """The paper's numbers beside ours, by model."""
+    header = (
+        "W^GSS by total uncertainty",
+        "the paper",
+        "its authors' code, run by us",
+        "ours, the text",
+        "the text, scaling as in its formula",
+        "ours, the scripts",
+        "our default of use",
     )
-    return {entry.model: entry for entry in entries if entry.uncertainty == "total"}
+    rows = []
+    for title, (text, scripts) in BLOCKS.items():
+        by_text, by_scripts = (by_total(of(summaries, one)) if one else {} for one in (text, scripts))
+        by_formula = by_total(of(summaries, text), "formula")
+        for model in (*MODELS, published.MEAN):
+            target = published.weighted_average_and_gain("gss", text[0], model, "total")
+            assert target is not None
+            ours = [coloured(found.get(model), target[0]) for found in (by_text, by_formula, by_scripts)]
+            name = "**mean of the five**" if model == published.MEAN else model
+            default = str(by_text.get(DEFAULT, "-")) if model == published.MEAN else ""
+            rows.append((f"{title}, {name}", f"{target[0]:.1f}", THEIRS.get((title, model), "-"), *ours, default))
+    return markdown(header, rows) + "\n" + said_of_runs(summaries)
 
 
-def _coloured(entry: TableEntry | None, target: float | None) -> str:
-    if entry is None:
+def by_total(summaries: Sequence[CellSummary], table: str = "gss") -> dict[str, Mean]:
+    """W by model, by total uncertainty; the mean of the models only where all five are there."""
+    entries = gain_table(on_all_tasks(summaries), table)
+    found = {one.model: one.weighted_average for one in entries if one.uncertainty == "total"}
+    return {
+        model: mean for model, mean in found.items() if model != published.MEAN or all(name in found for name in MODELS)
+    }
+
+
+def coloured(mean: Mean | None, target: float) -> str:
+    """A mean, and whether it is at least the paper's."""
+    if mean is None:
         return "-"
-    mean, said = entry.weighted_average, mean_text(entry.weighted_average)
-    if target is None:
-        return said
     if round(mean.value, 1) >= target:
-        return f"{GREEN} {said}"
-    return f"{RED} {said}{NEAR if mean.value + 2 * mean.error >= target else ''}"
+        return f"{MET} {mean}"
+    return f"{MISSED} {mean}{NEAR if mean.value + 2 * mean.error >= target else ''}"
 
 
-def claims_held() -> str:
-    """The paper's claims, and whether they hold in each of the four experiments."""
-    held: dict[str, dict[tuple[str, str], str]] = {}
-    for collection in COLLECTIONS:
-        for protocol in PROTOCOLS:
-            for claim in claims(records(collection, protocol), collection, level=LEVEL_OF[protocol]):
-                if "the paper's" not in claim.sentence:
-                    place = held.setdefault(claim.sentence, {})
-                    place[collection, protocol] = f"{GREEN if claim.holds else RED} {claim.ours}"
-    places = [(collection, protocol) for collection in COLLECTIONS for protocol in PROTOCOLS]
-    lines = [f"| the claim | {' | '.join(f'{collection.upper()}, {protocol}' for collection, protocol in places)} |"]
-    lines.append("|---" * (1 + len(places)) + "|")
-    lines += [f"| {said} | {' | '.join(found.get(place, '-') for place in places)} |" for said, found in held.items()]
-    return "\n".join(lines) + "\n"
+def said_of_runs(summaries: Sequence[CellSummary]) -> str:
+    """How many seeds there are, and which cells did not train."""
+    seeds = []
+    for experiment, title in TITLES.items():
+        done = [one for one in on_all_tasks(of(summaries, experiment)) if one.model in MODELS]
+        counts = Counter(one.series for one in done).values()
+        if counts:
+            few, most = min(counts), max(counts)
+            seeds.append(f"{title} {most}" if few == most else f"{title} {few} to {most}")
+    missing = gaps(one for experiment in EXPERIMENTS for one in of(summaries, experiment))
+    failed = f" Did not train, and are left out: {'; '.join(missing)}." if missing else " Every cell trained."
+    return f"Seeds of a task and model so far, of ten: {', '.join(seeds)}.{failed}\n"
 
 
-def posteriors() -> str:
+def claims_table(summaries: Sequence[CellSummary]) -> str:
+    """The paper's claims, and whether they hold in each of the experiments."""
+    titles = {one: title for one, title in TITLES.items() if one != ("zema", "text", "text")}
+    held: dict[str, dict[Experiment, str]] = {}
+    for experiment in titles:
+        for claim in claims(on_all_tasks(of(summaries, experiment))):
+            held.setdefault(claim.sentence, {})[experiment] = said_of_claim(claim)
+    rows = [(sentence, *(places.get(one, "-") for one in titles)) for sentence, places in held.items()]
+    return markdown(("the claim", *titles.values()), rows)
+
+
+def said_of_claim(claim: Claim) -> str:
+    """Met or not; with a star where the difference is significant over runs."""
+    return f"{MET if claim.holds else MISSED} {claim.ours}{' *' if claim.p < 0.05 else ''}"
+
+
+def changes_table(summaries: Sequence[CellSummary]) -> str:
+    """Settings changed one at a time, task by task, beside the protocol on the same tasks and seeds."""
+    rows = []
+    for experiment, title in TITLES.items():
+        changed = [
+            one for one in summaries if (one.collection, one.protocol, one.sensors) == experiment and one.variant != "-"
+        ]
+        for model, of_model in grouped(changed, lambda one: one.model).items():
+            for variant, runs in grouped(of_model, lambda one: one.variant).items():
+                shared = {(one.task, one.seed) for one in runs}
+                plain = [
+                    one for one in of(summaries, experiment) if one.model == model and (one.task, one.seed) in shared
+                ]
+                seeds = len({seed for _, seed in shared})
+                rows.append(
+                    (
+                        f"{title}: {model}, `{variant}`",
+                        str(seeds),
+                        mean_text(runs),
+                        mean_text(plain),
+                        moved(runs, plain),
+                    )
+                )
+    return markdown(
+        ("one setting changed", "seeds", "W^GSS", "as the protocol", "tasks that moved by more than 2"), rows
+    )
+
+
+def mean_text(runs: Sequence[CellSummary]) -> str:
+    """W^GSS by total uncertainty over tasks."""
+    return str(Mean.over((one.task, one.seed, one.weighted["gss", "total"]) for one in runs))
+
+
+def moved(runs: Sequence[CellSummary], plain: Sequence[CellSummary]) -> str:
+    """The tasks on which the change matters."""
+    said = []
+    for task, of_task in grouped(runs, lambda one: one.task).items():
+        before = [one for one in plain if one.task == task]
+        after, was = (
+            Mean.over((task, one.seed, one.weighted["gss", "total"]) for one in side).value
+            for side in (of_task, before)
+        )
+        if abs(after - was) > 2:
+            said.append(f"{task} {was:.0f} → {after:.0f}")
+    return ", ".join(said) or "-"
+
+
+def zema_by_task(summaries: Sequence[CellSummary]) -> str:
+    """Where on ZeMA a model loses."""
+    tasks = DATASETS["zema"].tasks
+    rows = []
+    for experiment, title in TITLES.items():
+        if experiment[0] == "zema":
+            done = on_all_tasks(of(summaries, experiment))
+            for model, runs in grouped(done, lambda one: one.model).items():
+                by_task = grouped(runs, lambda one: one.task)
+                rows.append((f"{title}, {model}", *(mean_text(by_task.get(task, [])) for task in tasks)))
+    return markdown(("W^GSS", *tasks), rows)
+
+
+def grouped(summaries: Iterable[CellSummary], by: Callable[[CellSummary], str]) -> dict[str, list[CellSummary]]:
+    """Parted by what `by` gives, in the order of appearance."""
+    parts: dict[str, list[CellSummary]] = defaultdict(list)
+    for one in summaries:
+        parts[by(one)].append(one)
+    return parts
+
+
+def posteriors_table(summaries: Sequence[CellSummary]) -> str:
     """All posteriors on ODDS, the paper's five first: on the tasks and seeds that were run with every one of them."""
-    done = records("odds", "authors")
-    runs: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for record in done:
-        runs[record.cell.model].add((record.cell.task, record.cell.seed))
-    common = set.intersection(*runs.values())
-    shared = [record for record in done if (record.cell.task, record.cell.seed) in common]
-    header, rows = model_rows(shared, "odds", LEVEL_OF["authors"])
-    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    scripts, text = ("odds", "authors", "-"), ("odds", "text", "-")
+    done = [*of(summaries, scripts), *(one for one in of(summaries, text) if one.model == DEFAULT)]
+    done = [one for one in {(one.series, one.seed): one for one in done}.values() if one.task != LARGEST]
+    runs = {model: {(one.task, one.seed) for one in done if one.model == model} for model in (*MODELS, *POSTERIORS)}
+    common = set.intersection(*(of_model for of_model in runs.values() if of_model))
+    header, rows = model_rows([one for one in done if (one.task, one.seed) in common])
     seeds = Counter(task for task, _ in common)
-    said = "; ".join(f"{task}: {count}" for task, count in seeds.items())
-    return "\n".join(lines) + f"\n\nSeeds of each task that were run with all of them: {said}.\n"
+    said = "; ".join(f"{task}: {count}" for task, count in sorted(seeds.items()))
+    return markdown(header, rows) + f"\nSeeds of each task that were run with all of them: {said}.\n"
 
 
-def fill(page: Path, name: str, made: str) -> None:
-    """Put a table into its place on a page."""
-    start, text = BLOCK.format(name=name), page.read_text()
-    filled, found = re.subn(f"{re.escape(start)}.*?{END}", lambda _: start + made + END, text, flags=re.DOTALL)
-    if not found:
-        raise SystemExit(f"{page} has no block for {name}")
-    page.write_text(filled)
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+TABLES: Mapping[str, Mapping[str, Callable[[Sequence[CellSummary]], str]]] = {
+    "docs/reproduction.md": {
+        "summary": main_table,
+        "claims": claims_table,
+        "changes": changes_table,
+        "zema": zema_by_task,
+    },
+    "docs/posteriors.md": {"posteriors": posteriors_table},
+}
+
+
+def filled(page: str, name: str, made: str) -> str:
+    """The page with a table in its place."""
+    start = START.format(name=name)
+    whole, count = re.subn(f"{re.escape(start)}.*?{END}", lambda _: start + made + END, page, flags=re.DOTALL)
+    if count != 1:
+        raise SystemExit(f"there must be one place for {name}, there are {count}")
+    return whole
+
+
+def summarise(folder: Path) -> None:
+    """A line for each cell that is done."""
+    there = [made.summaries for made in experiments(cells(), CellStore(folder)) if made.records]
+    write_summaries(SUMMARY, [one for of_experiment in there for one in of_experiment])
 
 
 if __name__ == "__main__":
-    fill(PAGE, "summary", summary())
-    fill(PAGE, "claims", claims_held())
-    fill(ROOT / "docs/posteriors.md", "posteriors", posteriors())
+    if len(sys.argv) > 1:
+        summarise(Path(sys.argv[1]))
+    lines = read_summaries(SUMMARY)
+    for name, tables in TABLES.items():
+        path = ROOT / name
+        text = path.read_text()
+        for block, made in tables.items():
+            text = filled(text, block, made(lines))
+        path.write_text(text)

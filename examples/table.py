@@ -11,7 +11,6 @@ from pathlib import Path
 from sklearn.datasets import load_breast_cancer
 
 from indubio import Budget, Detector, evaluate, load, save
-from indubio.explain import contributions
 from indubio.inputs import read_table
 from indubio.report import html_report
 
@@ -37,7 +36,7 @@ print(found)
 print(found.to_frame()[["case", "verdict", "probability", "epistemic", "aleatoric"]].head())
 
 # Which measurements made the score of the most anomalous case?
-largest = contributions(detector, new).top(3)
+largest = detector.contributions(new).top(3)
 worst = found.nll.argmax()
 print(f"{new.passed['case'][worst]}: {', '.join(largest.names[worst])}")
 

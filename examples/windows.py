@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from indubio import Detector, Odds
-from indubio.explain import contributions
 from indubio.inputs import Wide, Windowing, read_windows, stream_windows
 from indubio.report import html_report
 
@@ -49,7 +48,7 @@ for part in stream_windows(folder / "later.parquet", layout, windowing, windows_
     found = detector.assess(part)
     suspicious = found.to_frame().query("verdict != 'INLIER'")
     print(suspicious[["group", "start", "end", "verdict", "probability"]].to_string())
-    blamed = contributions(detector, part).top(1).names[suspicious.index, 0]
+    blamed = detector.contributions(part).top(1).names[suspicious.index, 0]
     print("the sensor to look at, and what of it:", list(blamed))
 
 later = read_windows(folder / "later.parquet", layout, windowing)

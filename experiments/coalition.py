@@ -20,7 +20,6 @@ from indubio import AnchoredEnsemble, Coalition, Conv1d, Detector, TrainScores
 from indubio.collections import zema
 from indubio.collections.zema import BEST, ZEMA_SENSOR_SETS
 from indubio.evaluation import auroc
-from indubio.explain import contributions
 from indubio.networks import GaussianLikelihood
 
 SENSORS = ("PS1", "PS3", "SE", "TS4")
@@ -52,7 +51,7 @@ def run(cell: Row) -> list[Row]:
     start = time.process_time()
     detector = made(cell["network"], cell["variant"], cell["seed"]).fit(data.train)
     seconds = time.process_time() - start
-    found = contributions(detector, data.test)
+    found = detector.contributions(data.test)
     row: Row = {"auroc": float(auroc(data.labels, found.score))}
     if cell["task"] in CARRIERS:
         values, carrier = found.features.value, SENSORS.index(CARRIERS[cell["task"]])
@@ -69,7 +68,7 @@ def _named_first(detector: Detector, train: np.ndarray, inliers: np.ndarray, siz
         random = np.random.default_rng(sensor)
         examples = inliers[random.permutation(len(inliers))[:EACH]].copy()
         examples[:, :, sensor] += random.choice([-1, 1], (len(examples), 1)) * size * span
-        hits.append(contributions(detector, examples).features.value.argmax(axis=1) == sensor)
+        hits.append(detector.contributions(examples).features.value.argmax(axis=1) == sensor)
     return float(np.mean(hits))
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio.collections import odds, zema
-from indubio.explain import explained
 
 TASKS = ("odds/lympho", "odds/vowels", "odds/cardio", "zema/pump")
 SENSORS = ("PS1", "PS3", "TS4", "FS1")
@@ -49,11 +48,10 @@ def run(cell: Row) -> list[Row]:
             examples = data.test_inliers[random.permutation(len(data.test_inliers))[:EACH]].copy()
             shift = random.choice([-1, 1], len(examples)) * size * span[feature]
             examples[..., feature] += shift.reshape(-1, *[1] * (examples.ndim - 2))
-            done = explained(detector, examples)
-            if done.why is None:
-                continue
-            detected = done.found.prediction[done.places]
-            parts = done.why.by_sensor.features
+            found = detector.assess(examples, explain=True)
+            assert found.why is not None
+            detected = found.prediction[found.why.places]
+            parts = found.why.by_sensor.features
             order = np.argsort(-parts.value[detected], axis=1, kind="stable")
             counts[:, feature] += detected.sum(), (order[:, 0] == feature).sum(), (order[:, :3] == feature).sum()
             shares += parts.share[detected, feature].tolist()

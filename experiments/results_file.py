@@ -19,7 +19,7 @@ class Results:
     """The results of one experiment.
 
     Args:
-        name: of the experiment; its file is experiments/results/<name>.jsonl.
+        name: of the experiment; its file is experiments/results/<name>.jsonl, which Git does not keep.
         key: fields that name a cell.
     """
 

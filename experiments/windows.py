@@ -173,11 +173,7 @@ def main() -> None:
         own_tests = [test for test in tests if test.startswith(group)]
         table.append([f"**{group}, mean**", *(_mean(rows, own_tests, name, "auroc") for name in DETECTORS)])
         table.append([f"{group}, CPU s of a fit", *(_mean(rows, own_tests, name, "fit_cpu") for name in DETECTORS)])
-    made = markdown(["AUROC of windows", *DETECTORS], table)
-    put_into("windows.md", made)
-    about = (__doc__ or "").partition("\n\n")
-    page = Path(__file__).parent / "results" / "windows.md"
-    page.write_text(f"# {about[0]}\n\n```\n{about[2].strip()}\n```\n\n{made}")
+    put_into("windows.md", markdown(["AUROC of windows", *DETECTORS], table))
 
 
 def _number(row: Row | None) -> str:

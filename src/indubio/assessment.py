@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from indubio.conformal import alarms, select_anomalies
 from indubio.decision import Reason, Verdict
 from indubio.errors import ConfigError, DataError, MissingExtraError, ShapeError, quoted
+from indubio.explain import Contributions
 from indubio.uncertainty import DISPLAY_FACTOR
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from indubio.plots import AssessmentPlots
 
 
-NO_COLUMNS = ("passed", "smallest_p", "promise")
+NO_COLUMNS = ("passed", "smallest_p", "promise", "why")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +50,7 @@ class Assessment:
         passed: columns of the input that are passed through (ids, times); None where there are none.
         disagreement: share of the draws that do not explain the example, in [0, 1), where the referral rule goes by it;
             else None, and no column. `disagreement` of a detector gives it by itself.
+        why: what made the scores of anomalies and referrals, where that was asked: `why.places` says which these are.
 
     Examples:
         >>> import numpy as np
@@ -85,6 +87,7 @@ class Assessment:
     promise: str
     passed: "pa.Table | None" = None
     disagreement: Float[np.ndarray, " examples"] | None = None
+    why: Contributions | None = None
 
     def __len__(self) -> int:
         return len(self.verdict)
@@ -105,7 +108,12 @@ class Assessment:
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
         }
-        return replace(self, **arrays, passed=None if self.passed is None else self.passed.take(places))
+        return replace(
+            self,
+            **arrays,
+            passed=None if self.passed is None else self.passed.take(places),
+            why=None if self.why is None else self.why.of(places),
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: counts, a plot, and what is most uncertain."""
@@ -140,8 +148,13 @@ class Assessment:
         """The anomalies of this batch, of which at most this share are false, on average (Benjamini-Hochberg)."""
         return select_anomalies(self.p_value, fdr, smallest_p=self.smallest_p)
 
-    def to_arrow(self) -> "pa.Table":
-        """An Arrow table, one row per example, the columns that are passed through first."""
+    def to_arrow(self, *, top: int = 0, contributions: bool = False) -> "pa.Table":
+        """An Arrow table, one row per example, the columns that are passed through first.
+
+        Args:
+            top: a last column of so many top features of each anomaly and referral; "" for inliers.
+            contributions: also columns of what every feature adds to the score, and its spread; empty for inliers.
+        """
         import pyarrow as pa
 
         columns = {} if self.passed is None else {name: self.passed.column(name) for name in self.passed.column_names}
@@ -153,7 +166,17 @@ class Assessment:
         made = {
             name: _worded(values, words[name]) if name in words else pa.array(values) for name, values in found.items()
         }
-        return pa.table(columns | made)
+        table = pa.table(columns | made)
+        if (top or contributions) and self.why is None:
+            raise ConfigError("nobody asked for reasons: assess(X, explain=True).")
+        if top and self.why is not None:
+            texts = np.full(len(self), "", dtype=object)
+            texts[self.why.places] = self.why.top(top).texts()
+            table = table.append_column("top_features", pa.array(texts, pa.string()))
+        if contributions and self.why is not None:
+            for name, column in self.why.columns(len(self)).items():
+                table = table.append_column(name, pa.array(column, from_pandas=True))  # NaN: an empty cell
+        return table
 
     def to_frame(self, index: Any = None) -> "pd.DataFrame":
         """A pandas DataFrame, one row per example.

@@ -35,6 +35,7 @@ from indubio.pipeline.chain import Chain
 from indubio.pipeline.estimator import ChainEstimator, ChainSettings
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs, TrainingExamples, examples_of
+from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
 from indubio.probability import Conversion, Odds
 from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
@@ -416,7 +417,7 @@ class Detector(ChainEstimator):
             report=lambda told: progress(dataclasses.replace(told, stage=english("looking for suspects"))),
             workers=workers,
         )
-        return np.concatenate(list(AutoencoderScorer(scores=draws, typical=None).blocks(values)), axis=1)
+        return scores_of(AutoencoderScorer(scores=draws, typical=None), values)
 
     def held_out_scores(
         self, X: Any, *, progress: Report = silent, workers: Workers | None = None

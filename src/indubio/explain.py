@@ -14,26 +14,16 @@ spread of a sum (a sensor over all time, a category over its one-hot columns) is
 from the spreads of its parts, which move together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
-from indubio.assessment import Assessment
-from indubio.decision import Verdict
-from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.inputs.schema import Schema
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.chain import Chain
-from indubio.pipeline.inputs import Inputs
-from indubio.uncertainty import mean_nll, var_nll
 
-VALUES_AT_ONCE = 2**22  # draws x examples x values held in memory at a time
+COLUMNS = ("contribution: ", "spread: ")  # how columns begin that say what features add
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,10 +97,10 @@ class Contributions:
     """What made the score of every example.
 
     Args:
+        places: which of the assessed examples these are, ascending.
         names: of the columns of a table, the sensors of windows or the channels of images.
         value_names: of the last axis of `values`: categories as "colour=red", otherwise the same.
-        typical: score of the typical training row, which the contributions are added to. 0 for models saved before it
-            was kept: their contributions add up to the score itself.
+        typical: score of the typical training row, which the contributions are added to.
         values: every single value: (N, D) for tables, (N, L, K) for windows, (N, H, W, C) for images.
         features: (N, columns), each category over its one-hot columns; for windows (N, K), each sensor over all time;
             for images (N, C), each channel over all pixels.
@@ -120,6 +110,7 @@ class Contributions:
         pixels: (N, H, W), each pixel over all channels: the heat map of an image; None for all else.
     """
 
+    places: Int[np.ndarray, " examples"]
     names: tuple[str, ...]
     value_names: tuple[str, ...]
     typical: float
@@ -165,13 +156,52 @@ class Contributions:
             doubts=_relative(spreads, size),
         )
 
+    @classmethod
+    def joined(cls, blocks: "Sequence[Contributions]") -> "Contributions":
+        """Blocks of examples as one."""
+        first = blocks[0]
+        if len(blocks) == 1:
+            return first
+        values = _joined_parts([block.values for block in blocks])
+        same = first.features is first.values
+        steps = [block.steps for block in blocks if block.steps is not None]
+        sensors = [block.sensors for block in blocks if block.sensors is not None]
+        pixels = [block.pixels for block in blocks if block.pixels is not None]
+        return replace(
+            first,
+            places=np.concatenate([block.places for block in blocks]),
+            values=values,
+            features=values if same else _joined_parts([block.features for block in blocks]),
+            steps=_joined_parts(steps) if steps else None,
+            sensors=_joined_parts(sensors) if sensors else None,
+            pixels=_joined_parts(pixels) if pixels else None,
+        )
+
+    def columns(self, examples: int) -> dict[str, Float[np.ndarray, " examples"]]:
+        """What every feature adds to the score, and its spread, by name, for so many examples: NaN where none is."""
+        found = {}
+        for word, part in zip(COLUMNS, (self.features.value, self.features.spread), strict=True):
+            for name, values in zip(self.names, part.T, strict=True):
+                column = found[f"{word}{name}"] = np.full(examples, np.nan)
+                column[self.places] = values
+        return found
+
+    def of(self, places: Int[np.ndarray, " chosen"]) -> Self:
+        """Those of some of the assessed examples, which are counted anew."""
+        if not len(self):
+            return self
+        row = np.minimum(np.searchsorted(self.places, places), len(self) - 1)
+        there = self.places[row] == places
+        return replace(self.taken(row[there]), places=np.flatnonzero(there))
+
     def taken(self, places: Int[np.ndarray, " chosen"]) -> Self:
-        """The contributions of some examples."""
+        """Some of them, by where they are here."""
         steps = None if self.steps is None else self.steps.taken(places)
         sensors = None if self.sensors is None else self.sensors.taken(places)
         pixels = None if self.pixels is None else self.pixels.taken(places)
         return replace(
             self,
+            places=self.places[places],
             values=self.values.taken(places),
             features=self.features.taken(places),
             steps=steps,
@@ -211,176 +241,6 @@ class Contributions:
         if one.pixels is not None:
             plain["pixels"] = {"contribution": one.pixels.value[0].tolist(), "spread": one.pixels.spread[0].tolist()}
         return plain
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explained:
-    """An assessment, and the reasons for what needs a look.
-
-    Args:
-        found: the assessment of all examples.
-        places: which of them are not accepted as inliers, ascending.
-        why: the contributions of these, in the same order; None where there are none.
-    """
-
-    found: Assessment
-    places: Int[np.ndarray, " chosen"]
-    why: Contributions | None
-
-
-def contributions(detector: Detector, X: Any) -> Contributions:
-    """What every feature, or sensor and time step, or pixel, contributes to the score of every example.
-
-    Args:
-        detector: a fitted detector.
-        X: what `Detector.assess` takes.
-    """
-    typical = _typical(detector.fitted_chain)
-    inputs = detector.fitted_chain.inputs
-    blocks = [_block(block, typical, inputs) for block in _nll_blocks(detector, X)]
-    return _joined(blocks)
-
-
-def explained(detector: Detector, X: Any, *, groups: Any = None) -> Explained:
-    """Assess, and explain anomalies and referrals.
-
-    In one pass through the network: the values' parts of the scores are looked at while they are there.
-
-    Args:
-        detector: a fitted detector.
-        X: what `Detector.assess` takes.
-        groups: likewise.
-    """
-    watched, chain = detector.watched(X, groups=groups), detector.chain_
-    typical = _typical(chain)
-    blocks: list[Contributions] = []
-    kept: list[Int[np.ndarray, " chosen"]] = []
-    seen = 0
-    for nll, looked_at in watched.blocks():
-        chosen = np.flatnonzero(looked_at)
-        if len(chosen):
-            blocks.append(_block(nll[:, chosen], typical, chain.inputs))
-            kept.append(chosen + seen)
-        seen += len(looked_at)
-    found = watched.assessment()
-    places = np.flatnonzero(found.verdict != Verdict.INLIER)
-    if not len(places):
-        return Explained(found=found, places=places, why=None)
-    why, seen_at = _joined(blocks), np.concatenate(kept)
-    if len(places) < len(seen_at):  # a rule that sees all examples at once may spare some
-        why = why.taken(np.searchsorted(seen_at, places))
-    return Explained(found=found, places=places, why=why)
-
-
-def explained_table(
-    detector: Detector, X: Any, *, top: int, contributions: bool, groups: Any = None
-) -> tuple[Assessment, pa.Table]:
-    """The assessment, and its table with columns that say what made the scores of what needs a look.
-
-    Args:
-        detector: a fitted detector.
-        X: what `Detector.assess` takes.
-        top: a column of so many top features of each; "" for inliers.
-        contributions: also columns of what every feature adds to the score, and its spread; empty for inliers.
-        groups: as for `Detector.assess`.
-    """
-    done = explained(detector, X, groups=groups)
-    table, examples = done.found.to_arrow(), len(done.found.verdict)
-    if top:
-        texts = np.full(examples, "", dtype=object)
-        if done.why is not None:
-            texts[done.places] = done.why.top(top).texts()
-        table = table.append_column("top_features", pa.array(texts, pa.string()))
-    names = explained_names(detector.chain_.inputs.value_schema) if contributions else ()
-    for word, kind in (("contribution", "value"), ("spread", "spread")) if contributions else ():
-        values = np.full((examples, len(names)), np.nan)
-        if done.why is not None:
-            values[done.places] = getattr(done.why.features, kind)
-        for name, column in zip(names, values.T, strict=True):
-            table = table.append_column(f"{word}: {name}", pa.array(column, from_pandas=True))  # NaN: an empty cell
-    return done.found, table
-
-
-def explained_names(schema: Schema) -> tuple[str, ...]:
-    """Names of what contributions are given for: sensors, or columns, a category as one; an empty one has none."""
-    return tuple(column.name for column in schema.columns if column.encoded)
-
-
-def _typical(chain: Chain) -> Float[np.ndarray, "draws ..."]:
-    scorer = chain.scorer
-    if not isinstance(scorer, AutoencoderScorer):
-        raise ConfigError(
-            f"{chain.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
-        )
-    if scorer.typical is None:
-        return np.zeros((scorer.count, *chain.inputs.value_shape))
-    return scorer.typical.astype(np.float64)
-
-
-def _nll_blocks(detector: Detector, X: Any) -> Iterator[Float[np.ndarray, "draws examples ..."]]:
-    size = max(1, VALUES_AT_ONCE // (detector.draws_.count * prod(detector.fitted_chain.inputs.value_shape)))
-    examples = detector.fitted_chain.inputs.examples(X)
-    if len(examples) <= size:
-        yield detector.nll_per_feature(examples)  # no examples at all: the detector says so
-        return
-    for start in range(0, len(examples), size):
-        places = np.arange(start, min(start + size, len(examples)))
-        yield detector.nll_per_feature(examples.select(places))
-
-
-def _block(
-    nll: Float[np.ndarray, "draws examples ..."], typical: Float[np.ndarray, "draws ..."], inputs: Inputs
-) -> Contributions:
-    """Single values, then the sums over one-hot columns, over time and sensors, over pixels, or a sensor's features."""
-    schema, spectra = inputs.value_schema, inputs.intake.spectra
-    columns, count = [column for column in schema.columns if column.encoded], prod(typical.shape[1:])
-    each = (nll.astype(np.float64) - typical[:, None]) / count
-    values, steps, sensors, pixels = _parts(each), None, None, None
-    if each.ndim == 5:
-        features, pixels = _parts(each.sum(axis=(2, 3))), _parts(each.sum(axis=4))
-    elif each.ndim == 4:
-        features, steps = _parts(each.sum(axis=2)), _parts(each.sum(axis=3))
-    else:
-        widths = [len(column.encoded) for column in columns]
-        starts = np.cumsum([0, *widths[:-1]])
-        features = values if len(widths) == each.shape[2] else _parts(np.add.reduceat(each, starts, axis=2))
-    if spectra is not None:
-        sensors = _parts(each.reshape(*each.shape[:2], spectra.sensors, spectra.per_sensor).sum(axis=3))
-    return Contributions(
-        names=tuple(column.name for column in columns),
-        value_names=schema.encoded_names,
-        typical=float(typical.mean()),
-        values=values,
-        features=features,
-        steps=steps,
-        sensor_names=() if spectra is None else inputs.schema.names,
-        sensors=sensors,
-        pixels=pixels,
-    )
-
-
-def _parts(each: Float[np.ndarray, "draws examples ..."]) -> Parts:
-    return Parts(value=mean_nll(each), spread=np.sqrt(var_nll(each)))
-
-
-def _joined(blocks: Sequence[Contributions]) -> Contributions:
-    if len(blocks) == 1:
-        return blocks[0]
-    values = _joined_parts([block.values for block in blocks])
-    first = blocks[0]
-    same = first.features is first.values
-    features = values if same else _joined_parts([block.features for block in blocks])
-    steps = [block.steps for block in blocks if block.steps is not None]
-    sensors = [block.sensors for block in blocks if block.sensors is not None]
-    pixels = [block.pixels for block in blocks if block.pixels is not None]
-    return replace(
-        first,
-        values=values,
-        features=features,
-        steps=_joined_parts(steps) if steps else None,
-        sensors=_joined_parts(sensors) if sensors else None,
-        pixels=_joined_parts(pixels) if pixels else None,
-    )
 
 
 def _joined_parts(blocks: Sequence[Parts]) -> Parts:

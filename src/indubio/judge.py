@@ -15,14 +15,12 @@ from indubio.assessment import OUTPUT_COLUMNS, Assessment
 from indubio.decision import Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError, quoted
-from indubio.explain import explained_table
+from indubio.explain import COLUMNS
 from indubio.inputs.examples import Examples
 from indubio.inputs.reading import Reading, opened_for, reading_for
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import FileFormat
 from indubio.storage import load, read_manifest
-
-EXPLAINED = ("contribution: ", "spread: ")  # how columns begin that say what features add
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,11 +116,8 @@ class Judge:
             top: so many top features of each anomaly and referral.
             contributions: also what every feature adds to the score.
         """
-        if top or contributions:
-            found, table = explained_table(self.detector, part, top=top, contributions=contributions)
-        else:
-            found = self.detector.assess(part)
-            table = found.to_arrow()
+        found = self.detector.assess(part, explain=top > 0 or contributions)
+        table = found.to_arrow(top=top, contributions=contributions)
         labels = part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
             table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))
@@ -153,7 +148,7 @@ def refuse_output_names(reading: Reading) -> None:
     if columns is None:
         return
     named = (*columns.ids, columns.time, columns.group, columns.label)
-    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(EXPLAINED)]
+    taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(COLUMNS)]
     if taken:
         raise ConfigError(
             f"columns {quoted(taken)} of the input have names of the output, where they would be taken for what the "

@@ -28,7 +28,7 @@ def point_scores(windows: Windows, scores: Scores, *, step: int) -> pa.Table:
 
     Args:
         windows: all windows of their groups, in order.
-        scores: of each, such as `found.nll`; or of each time step of each, such as `contributions(...).steps.value`.
+        scores: of each, such as `found.nll`; or of each time step of each, as of `Detector.contributions`.
         step: samples from the start of one window to the start of the next, as they were cut.
 
     Examples:

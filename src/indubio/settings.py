@@ -5,10 +5,12 @@ same classes are the schema of a configuration file. Checking is strict: "10", 1
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, Self, get_type_hints
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
@@ -121,6 +123,66 @@ def _table(settings: type[Settings], handler: GetCoreSchemaHandler, kind: str | 
     items = {name: core_schema.typed_dict_field(handler.generate_schema(hints[name])) for name in fields}
     table = core_schema.typed_dict_schema(items, total=False, extra_behavior="allow")
     return core_schema.no_info_after_validator_function(made, table)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting in a table of settings, as a user names it.
+
+    Args:
+        name: with the tables it stands in, as "referral.share".
+        rule: its annotation.
+        note: what the docstring of its class says of it.
+    """
+
+    name: str
+    rule: Any
+    note: str
+
+
+def settings_within(settings: type[Settings]) -> dict[str, Setting]:
+    """All settings that a table of these may have, by their dotted names; those of every kind of a family."""
+    there: dict[str, Setting] = {}
+    for setting in _settings_within(settings, ""):
+        there.setdefault(setting.name, setting)
+    return there
+
+
+def _settings_within(settings: type[Settings], place: str) -> Iterator[Setting]:
+    hints, notes = get_type_hints(settings, include_extras=True), argument_notes(settings)
+    for field in dataclasses.fields(settings):
+        name = f"{place}{field.name}"
+        yield Setting(name=name, rule=hints[field.name], note=notes.get(field.name, ""))
+        for inner in _tables(hints[field.name]):
+            yield from _settings_within(inner, f"{name}.")
+
+
+def _tables(rule: Any) -> Iterator[type[Settings]]:
+    """The classes of settings that an annotation names."""
+    if isinstance(rule, type) and issubclass(rule, Settings):
+        yield rule
+        return
+    families = [mark.choices.values() for mark in getattr(rule, "__metadata__", ()) if isinstance(mark, ByKind)]
+    if families:
+        yield from families[0]
+        return
+    for part in get_args(rule)[:1] if get_origin(rule) is Annotated else get_args(rule):
+        yield from _tables(part)
+
+
+def argument_notes(described: type[Any]) -> dict[str, str]:
+    """What the docstrings of a class and its bases say of each argument."""
+    notes: dict[str, str] = {}
+    for base in reversed(inspect.getmro(described)):
+        entries = inspect.cleandoc(base.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+        name = None
+        for line in entries.splitlines():
+            if entry := re.match(r"^    (\w+): (.*)$", line):
+                name = entry[1]
+                notes[name] = entry[2]
+            elif name and line.strip():
+                notes[name] += " " + line.strip()
+    return notes
 
 
 def refuse_unknown(name: str, known: Iterable[str]) -> None:

@@ -14,7 +14,6 @@ from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.decision import Exceed
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
-from indubio.explain import explained
 from indubio.export import export_onnx
 from indubio.inputs import read_table
 from indubio.judge import Judge
@@ -127,7 +126,7 @@ def test_a_row_is_judged_the_same_in_any_company(detector):
     together = detector.assess(rows, groups=groups)
     alone = [detector.assess(rows[i : i + 1], groups=groups[i : i + 1]).probability[0] for i in range(50)]
     np.testing.assert_array_equal(alone, together.probability)
-    in_one_pass = explained(detector, rows, groups=groups).found
+    in_one_pass = detector.assess(rows, groups=groups, explain=True)
     np.testing.assert_array_equal(in_one_pass.probability, together.probability)
 
 

@@ -11,7 +11,6 @@ from sklearn.datasets import load_breast_cancer
 
 from indubio import Detector
 from indubio.engine import compiled
-from indubio.explain import contributions
 from indubio.inputs import MinMax
 from indubio.networks import (
     BernoulliLikelihood,
@@ -215,17 +214,17 @@ def fitted_images(request) -> tuple[Detector, np.ndarray]:
 
 def check_cuts_and_orders(detector: Detector, examples: np.ndarray) -> None:
     whole, apart = detector.nll(examples), detector.nll_per_feature(examples)
-    why = contributions(detector, examples).values.value
+    why = detector.contributions(examples).values.value
     order = np.random.default_rng(2).permutation(len(examples))
     np.testing.assert_array_equal(detector.nll(examples[order]), whole[:, order])
     np.testing.assert_array_equal(detector.nll_per_feature(examples[order]), apart[:, order])
-    np.testing.assert_array_equal(contributions(detector, examples[order]).values.value, why[order])
+    np.testing.assert_array_equal(detector.contributions(examples[order]).values.value, why[order])
     for cut in CUTS:
         parts = [examples[start : start + cut] for start in range(0, len(examples), cut)]
         np.testing.assert_array_equal(np.concatenate([detector.nll(part) for part in parts], axis=1), whole)
         values = [detector.nll_per_feature(part) for part in parts]
         np.testing.assert_array_equal(np.concatenate(values, axis=1), apart)
-        reasons = [contributions(detector, part).values.value for part in parts]
+        reasons = [detector.contributions(part).values.value for part in parts]
         np.testing.assert_array_equal(np.concatenate(reasons), why)
 
 

@@ -29,7 +29,6 @@ from indubio import (
 )
 from indubio.calibration import Calibration
 from indubio.errors import ConfigError, ModelFileError
-from indubio.explain import contributions, explained
 from indubio.export import export_onnx
 from indubio.fitting.trimming import Trimming
 from indubio.networks import GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
@@ -129,22 +128,22 @@ def test_the_size_of_the_blocks_changes_nothing(fitted, monkeypatch):
 
 
 def test_contributions_add_up_to_the_score(fitted):
-    why, found = contributions(fitted, NEW), fitted.assess(NEW)
+    why, found = fitted.contributions(NEW), fitted.assess(NEW)
     np.testing.assert_allclose(why.score, found.nll, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(fitted.nll_per_feature(NEW).mean(axis=2), fitted.nll(NEW), rtol=1e-5, atol=1e-7)
 
 
 def test_contributions_of_windows_add_up_to_the_score(score):
     detector = small(score, architecture=SIGNALS).fit(WINDOWS)
-    why = contributions(detector, 2 * WINDOWS)
+    why = detector.contributions(2 * WINDOWS)
     np.testing.assert_allclose(why.score, detector.assess(2 * WINDOWS).nll, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(why.typical + why.steps.value.sum(axis=1), why.score, rtol=1e-6)
 
 
 def test_an_assessment_with_reasons_is_the_one_without(fitted):
-    done, found = explained(fitted, NEW), fitted.assess(NEW)
-    np.testing.assert_array_equal(done.found.probability, found.probability)
-    assert len(done.places) == np.count_nonzero(found.verdict.astype(str) != "INLIER")
+    explained, found = fitted.assess(NEW, explain=True), fitted.assess(NEW)
+    np.testing.assert_array_equal(explained.probability, found.probability)
+    np.testing.assert_array_equal(explained.why.places, np.flatnonzero(found.verdict != "INLIER"))
 
 
 def test_a_loaded_detector_says_the_same_to_the_bit(fitted, tmp_path):
@@ -152,7 +151,7 @@ def test_a_loaded_detector_says_the_same_to_the_bit(fitted, tmp_path):
     again = load(tmp_path / "model")
     assert_same(fitted, again, NEW)
     assert again.anomaly_score == fitted.anomaly_score
-    np.testing.assert_array_equal(contributions(again, NEW).values.value, contributions(fitted, NEW).values.value)
+    np.testing.assert_array_equal(again.contributions(NEW).values.value, fitted.contributions(NEW).values.value)
 
 
 def test_a_model_is_saved_with_the_score_it_was_fitted_by(score, tmp_path):

@@ -81,7 +81,10 @@ def test_alarms_of_machines_that_both_judge_are_neither_lost_nor_doubled(databas
     assert len(listened) == len(set(listened)) > 0.9 * len(assessed(model, rows))
     assert asked == [len(verdicts) - len(listened)]
     assert _alarms_by_the_rule(trail) == [
-        (entry.content["machine"], entry.kind) for entry in trail if entry.kind.startswith("alarm ")
+        (alarm["machine"], entry.kind)
+        for entry in trail
+        if entry.kind.startswith("alarm ")
+        for alarm in entry.content["rows"]["alarms"].values()
     ]
 
 

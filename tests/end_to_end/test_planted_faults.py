@@ -10,7 +10,6 @@ import pytest
 
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.collections import odds, zema
-from indubio.explain import explained
 
 FIRST = 0.95  # of the detected cases
 EACH = 20  # examples per planted feature
@@ -30,10 +29,10 @@ def ranked_first(detector: Detector, good: np.ndarray, ranges: np.ndarray, times
         examples = good[random.permutation(len(good))[:EACH]].copy()
         shift = random.choice([-1, 1], len(examples)) * times * ranges[feature]
         examples[..., feature] += shift.reshape(-1, *[1] * (good.ndim - 2))
-        done = explained(detector, examples)
-        found = done.found.prediction[done.places]
+        assessed = detector.assess(examples, explain=True)
+        found = assessed.prediction[assessed.why.places]
         detected += found.sum()
-        first += (done.why.by_sensor.features.value[found].argmax(axis=1) == feature).sum()
+        first += (assessed.why.by_sensor.features.value[found].argmax(axis=1) == feature).sum()
     return int(detected), int(first)
 
 

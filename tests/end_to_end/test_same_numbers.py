@@ -21,7 +21,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from indubio import AnchoredEnsemble, Assessment, Detector, load, save
-from indubio.explain import explained
 from indubio.posteriors import Training
 from indubio.server.store import ServerStore
 from tests.engines import CORE
@@ -160,11 +159,11 @@ def test_the_server_gives_the_same_for_single_rows_that_come_one_by_one(
 
 @pytest.mark.parametrize("size", [1, 10, 1000])
 def test_the_server_gives_the_reasons_of_the_library(case: Case, client: httpx.Client, size: int) -> None:
-    done = explained(case.detector, case.rows)
-    assert done.why is not None
-    top = done.why.top(3)
+    why = case.detector.assess(case.rows, explain=True).why
+    assert why is not None
+    top = why.top(3)
     expected: list[Any] = [None] * len(case.rows)
-    for place, names, shares in zip(done.places, top.names.tolist(), top.shares.tolist(), strict=True):
+    for place, names, shares in zip(why.places, top.names.tolist(), top.shares.tolist(), strict=True):
         expected[place] = [{"name": name, "share": share} for name, share in zip(names, shares, strict=True)]
     parts = [assessed(client, case.rows[start : start + size], top=3) for start in range(0, len(case.rows), size)]
     assert [row["top_features"] for row in chain.from_iterable(parts)] == expected

@@ -26,11 +26,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(folder, tmp_path_factory) -> Results:
     models = ["Deterministic AE", "BAE-Ensemble"]
-    cells = grid(["strath"], models=models, tasks=["all"], seeds=range(2), epochs=2, folder=str(folder))
+    cells = grid(
+        ["strath"], models=models, tasks=["all"], seeds=range(2), variants=["training.epochs=2"], folder=str(folder)
+    )
     store = CellStore(tmp_path_factory.mktemp("results"))
     with ThreadPoolExecutor(1) as executor:
         run_grid(cells, store, executor=executor)
-    return Results.of(store, cells)
+    return Results(store=store, cells=tuple(cells))
 
 
 def texts(figure) -> str:

@@ -95,75 +95,102 @@ NOISES |= {
 NOISES |= {kind.__name__: kind() for kind in (BernoulliLikelihood, ContinuousBernoulliLikelihood)}
 IMAGES = Conv2d(channels=(3, 4), latent=3, skips=True)
 SMALL = Conv1d(channels=(3, 4), kernels=(4, 2), linear=(7,), latent=3)
+ACTIVATIONS = ("leaky_relu", "relu", "elu", "selu", "gelu", "tanh")
 
-# A norm of two values is a step from -1 to 1, too steep to compare: the normed ones have a code of more.
+
+def _one_noise_of_each(first: int) -> dict[str, Likelihood]:
+    """Every kind of likelihood with one noise, from kind to kind another."""
+    noisy = [3 * kind + (first + kind) % 3 for kind in range(5)]
+    return {name: NOISES[name] for name in [[*NOISES][place] for place in noisy] + [*NOISES][15:]}
+
+
+STRUCTURES: dict[str, Case] = {
+    "dense, bias": Case(Dense(bias=True), (5,)),
+    "dense, bias, no skips": Case(Dense(bias=True, skips=False), (5,)),
+    "dense, bias, norm": Case(Dense(bias=True, layer_norm=True, latent=4), (5,)),
+    "dense, no last activation": Case(Dense(last_activation="none", bias=True), (5,)),
+    "dense, one hidden layer": Case(Dense(widths=(9,), latent=2), (5,)),
+    "dense, one feature": Case(Dense(), (1,)),
+    "dense on windows": Case(Dense(), (4, 2)),
+    "dense, wide": Case(Dense(widths=(130,), latent=10, bias=True), (70,)),
+    "conv, odd length": Case(Conv1d(linear=(7,)), (31, 3)),
+    "conv, bias, no skips": Case(Conv1d(linear=(7,), bias=True, skips=False), (23, 2)),
+    "conv, no linear layer between": Case(Conv1d(linear=(), bias=True), (21, 2)),
+    "conv, stride beyond the kernel": Case(Conv1d(channels=(3,), kernels=(2,), strides=(3,), linear=(6,)), (19, 2)),
+    "conv, three of them": Case(
+        Conv1d(channels=(3, 4, 5), kernels=(5, 3, 2), strides=(2, 3, 1), linear=(6, 5)), (41, 2)
+    ),
+    "conv, no last activation": Case(SMALL.replaced(last_activation="none"), (23, 2)),
+    "images, one row high": Case(Conv2d(channels=(3,), kernels=(1,), strides=(1,), bias=True, latent=3), (1, 9, 2)),
+    "images, bias, no skips": Case(IMAGES.replaced(bias=True, skips=False), (6, 11, 1)),
+    "images, linear layers between": Case(IMAGES.replaced(linear=(7, 5), bias=True), (8, 8, 1)),
+    "images, stride beyond the kernel": Case(Conv2d(channels=(3,), kernels=(2,), strides=(3,), latent=4), (8, 13, 2)),
+    "images, three convolutions": Case(
+        Conv2d(channels=(3, 4, 5), kernels=(4, 3, 2), strides=(2, 2, 1), latent=4, bias=True), (13, 17, 3)
+    ),
+    "dense on images": Case(Dense(), (3, 4, 2)),
+    "code noise": Case(Dense(bias=True), (5,), code_noise=True),
+    "code noise, norm": Case(Dense(layer_norm=True, skips=False, latent=4), (5,), code_noise=True),
+    "code noise, conv": Case(SMALL, (20, 2), code_noise=True),
+    "code noise, activated heads": Case(Dense(activation="selu", code_heads="activated"), (5,), code_noise=True),
+    "code noise, activated heads, norm": Case(
+        Dense(layer_norm=True, bias=True, code_heads="activated", latent=4), (5,), code_noise=True
+    ),
+    "code noise, activated heads, conv": Case(SMALL.replaced(code_heads="activated"), (20, 2), code_noise=True),
+    "code noise, frozen heads": Case(Dense(activation="tanh", code_heads="frozen"), (5,), code_noise=True),
+    "code noise, images": Case(IMAGES, (6, 7, 1), code_noise=True),
+    "code noise, heteroscedastic": Case(Dense(), (5,), GaussianLikelihood(noise="per_example"), code_noise=True),
+}
+
+# All pairs of what a network has: its kind, activation, norm, likelihood and noise meet two and two, and each of the
+# rest meets every kind of network that has it. A norm of two values is a step from -1 to 1, too steep to compare: the
+# normed ones have a code of more.
 CASES: dict[str, Case] = (
     {
         f"dense, {activation}{', norm' * norm}": Case(
             Dense(activation=activation, layer_norm=norm, slope=0.2, latent=4), (5,)
         )
-        for activation in ("leaky_relu", "relu", "elu", "selu", "gelu", "tanh")
+        for activation in ACTIVATIONS
         for norm in (False, True)
     }
     | {
         f"conv, {activation}{', norm' * norm}": Case(
             SMALL.replaced(activation=activation, layer_norm=norm, bias=norm), (23, 2)
         )
-        for activation in ("leaky_relu", "relu", "elu", "selu", "gelu", "tanh")
-        for norm in (False, True)
+        for activation, norm in zip(ACTIVATIONS, 3 * (False, True), strict=True)
     }
-    | {f"dense, {name}": Case(Dense(bias=True), (5,), likelihood) for name, likelihood in NOISES.items()}
-    | {f"conv, {name}": Case(SMALL, (20, 2), likelihood) for name, likelihood in NOISES.items()}
     | {
         f"images, {activation}{', norm' * norm}": Case(
             IMAGES.replaced(activation=activation, layer_norm=norm, bias=norm), (7, 6, 2)
         )
-        for activation in ("leaky_relu", "gelu")
-        for norm in (False, True)
+        for activation, norm in zip(ACTIVATIONS, 3 * (True, False), strict=True)
     }
-    | {f"images, {name}": Case(IMAGES, (6, 7, 2), likelihood) for name, likelihood in NOISES.items()}
-    | {
-        "dense, bias": Case(Dense(bias=True), (5,)),
-        "dense, bias, no skips": Case(Dense(bias=True, skips=False), (5,)),
-        "dense, bias, norm": Case(Dense(bias=True, layer_norm=True, latent=4), (5,)),
-        "dense, no last activation": Case(Dense(last_activation="none", bias=True), (5,)),
-        "dense, one hidden layer": Case(Dense(widths=(9,), latent=2), (5,)),
-        "dense, one feature": Case(Dense(), (1,)),
-        "dense on windows": Case(Dense(), (4, 2)),
-        "dense, wide": Case(Dense(widths=(130,), latent=10, bias=True), (70,)),
-        "conv, odd length": Case(Conv1d(linear=(7,)), (31, 3)),
-        "conv, bias, no skips": Case(Conv1d(linear=(7,), bias=True, skips=False), (23, 2)),
-        "conv, no linear layer between": Case(Conv1d(linear=(), bias=True), (21, 2)),
-        "conv, stride beyond the kernel": Case(Conv1d(channels=(3,), kernels=(2,), strides=(3,), linear=(6,)), (19, 2)),
-        "conv, three of them": Case(
-            Conv1d(channels=(3, 4, 5), kernels=(5, 3, 2), strides=(2, 3, 1), linear=(6, 5)), (41, 2)
-        ),
-        "conv, no last activation": Case(SMALL.replaced(last_activation="none"), (23, 2)),
-        "images, one row high": Case(Conv2d(channels=(3,), kernels=(1,), strides=(1,), bias=True, latent=3), (1, 9, 2)),
-        "images, bias, no skips": Case(IMAGES.replaced(bias=True, skips=False), (6, 11, 1)),
-        "images, linear layers between": Case(IMAGES.replaced(linear=(7, 5), bias=True), (8, 8, 1)),
-        "images, stride beyond the kernel": Case(
-            Conv2d(channels=(3,), kernels=(2,), strides=(3,), latent=4), (8, 13, 2)
-        ),
-        "images, three convolutions": Case(
-            Conv2d(channels=(3, 4, 5), kernels=(4, 3, 2), strides=(2, 2, 1), latent=4, bias=True), (13, 17, 3)
-        ),
-        "dense on images": Case(Dense(), (3, 4, 2)),
-        "code noise": Case(Dense(bias=True), (5,), code_noise=True),
-        "code noise, norm": Case(Dense(layer_norm=True, skips=False, latent=4), (5,), code_noise=True),
-        "code noise, conv": Case(SMALL, (20, 2), code_noise=True),
-        "code noise, activated heads": Case(Dense(activation="selu", code_heads="activated"), (5,), code_noise=True),
-        "code noise, activated heads, norm": Case(
-            Dense(layer_norm=True, bias=True, code_heads="activated", latent=4), (5,), code_noise=True
-        ),
-        "code noise, activated heads, conv": Case(SMALL.replaced(code_heads="activated"), (20, 2), code_noise=True),
-        "code noise, frozen heads": Case(Dense(activation="tanh", code_heads="frozen"), (5,), code_noise=True),
-        "code noise, images": Case(IMAGES, (6, 7, 1), code_noise=True),
-        "code noise, heteroscedastic": Case(Dense(), (5,), GaussianLikelihood(noise="per_example"), code_noise=True),
-    }
+    | {f"dense, {name}": Case(Dense(bias=True), (5,), likelihood) for name, likelihood in NOISES.items()}
+    | {f"conv, {name}": Case(SMALL, (20, 2), likelihood) for name, likelihood in _one_noise_of_each(0).items()}
+    | {f"images, {name}": Case(IMAGES, (6, 7, 2), likelihood) for name, likelihood in _one_noise_of_each(2).items()}
+    | STRUCTURES
 )
 
 NOISY = [name for name, case in CASES.items() if case.code_noise]
+POINTS = [name for name in CASES if name not in NOISY]
+# For what a likelihood and an activation have no part in: every way that layers follow each other.
+SHAPES = [
+    name
+    for name, case in CASES.items()
+    if name in POINTS and case.likelihood == GaussianLikelihood() and (name in STRUCTURES or name[:5] != "dense")
+]
+# For what happens to weights or rows, whatever the layers are.
+FEW = [
+    "dense, wide",
+    "dense, bias, norm",
+    "dense, StudentLikelihood, per_example",
+    "conv, three of them",
+    "conv, selu, norm",
+    "conv, LaplaceLikelihood, per_feature",
+    "images, gelu, norm",
+    "images, three convolutions",
+    "images, StudentLikelihood, per_feature",
+]
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}  # in double precision
 Loss = Callable[[Tensor, Tensor], Tensor]  # one network's values, rows of a batch -> loss
 

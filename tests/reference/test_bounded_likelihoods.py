@@ -6,7 +6,7 @@ import torch
 from scipy import integrate, special, stats
 from torch import distributions
 
-from indubio.engine import Chain, streams
+from indubio.engine import Dynamics, streams
 from indubio.networks import (
     BetaLikelihood,
     ContinuousBernoulliLikelihood,
@@ -133,7 +133,7 @@ def test_slopes_are_those_of_autograd_wherever_the_reconstruction_is(name, scale
     case, values = at(likelihood, scale)
     values[0, -len(M) :] += np.linspace(0, 0.2, len(M))
     rows, step = rows_of()[1:-1], 2.0**-30
-    chain = Chain(prior_scale=0, step_size=step, friction=0.0, spread=0.0)
+    chain = Dynamics(prior_scale=0, step_size=step, friction=0.0, spread=0.0)
     sampler = ENGINES[engine](case.autoencoder).sampler(chain, values, streams(0, 1)[0], batch=len(rows))
     sampler.steps(rows, np.arange(len(rows))[None])
     moved = case.autoencoder.named((values - sampler.values()) / step)
@@ -168,7 +168,7 @@ def test_scores_and_steps_stay_finite_at_reconstructions_of_exactly_0_and_1(like
             named[name][:] = log_variance
     rows = rows_of(np.float32)
     assert np.isfinite(ENGINES[engine](case.autoencoder).scorer(1, values, None, None).nll(rows)).all()
-    chain = Chain(prior_scale=0, step_size=1e-30, friction=0.0, spread=0.0)
+    chain = Dynamics(prior_scale=0, step_size=1e-30, friction=0.0, spread=0.0)
     sampler = ENGINES[engine](case.autoencoder).sampler(chain, values, streams(0, 1)[0], batch=len(rows))
     assert np.isfinite(sampler.steps(rows, np.arange(len(rows))[None]))
     assert np.isfinite(sampler.values()).all()

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, Training
-from indubio.engine import Chain, Corruption, PointWeights, Variational, engine_for, stream, streams
+from indubio.engine import Corruption, Dynamics, PointWeights, Variational, engine_for, stream, streams
 from indubio.engine.coalition_engine import SAMPLING, TRAINING, CoalitionEngine
-from indubio.explain import contributions
 from indubio.networks import Autoencoder, GaussianLikelihood, Likelihood, StudentLikelihood
 from indubio.posteriors import VAE, Deterministic, Draws, MCDropout
 from indubio.training.data_prior import temperature_of
@@ -99,7 +98,7 @@ def test_networks_are_trained_as_if_there_were_no_others(engine, objective, nois
 def test_chains_wander_as_if_there_were_no_others(engine):
     whole, alone = pair()
     rows, values, own = rows_of(), different_weights(whole, 1), stream(5, 0, 0)
-    chain = Chain(prior_scale=0.01, step_size=0.01, friction=0.1, spread=0.01)
+    chain = Dynamics(prior_scale=0.01, step_size=0.01, friction=0.1, spread=0.01)
     order = np.random.default_rng(1).permutation(ROWS)[None]
     sampler = CoalitionEngine(whole, ENGINES[engine]).sampler(chain, values, own, batch=BATCH)
     losses, last = [], sampler.steps(rows, order)
@@ -213,7 +212,7 @@ def test_a_broken_sensor_does_not_change_what_is_said_of_the_others():
     ).fit(windows)
     broken = windows.copy()
     broken[:, :, 1] += 5
-    before, after = contributions(detector, windows), contributions(detector, broken)
+    before, after = detector.contributions(windows), detector.contributions(broken)
     np.testing.assert_array_equal(before.features.value[:, [0, 2]], after.features.value[:, [0, 2]])
     assert (after.features.value[:, 1] > before.features.value[:, 1]).all()
     assert (after.features.value.argmax(axis=1) == 1).all()
@@ -224,7 +223,7 @@ def test_a_sensors_contribution_is_the_score_of_its_own_network():
     detector = Detector(
         posterior=AnchoredEnsemble(members=3), architecture=Coalition(network=INNER), training=Training(epochs=2)
     ).fit(windows)
-    found = contributions(detector, windows).features.value
+    found = detector.contributions(windows).features.value
     draws, scaled = detector.draws_, detector.intake_.scaling.scaled(windows)
     alone = Autoencoder(INNER.build((LENGTH, 1)), draws.autoencoder.likelihood)
     typical = detector.chain_.scorer.typical

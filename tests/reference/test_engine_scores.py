@@ -1,11 +1,13 @@
 """Scores of every engine against plain torch in double precision."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 import torch
 
 from tests.engines import ENGINES
-from tests.reference.engine_cases import CASES, CLOSE, NETWORKS, NOISY, Case
+from tests.reference.engine_cases import CASES, CLOSE, NETWORKS, NOISY, SHAPES, Case
 
 
 @pytest.fixture(params=ENGINES)
@@ -26,13 +28,22 @@ def draws_of(case: Case, count: int, *, shared: bool = False, masks: bool = Fals
     return values, places if masks else None, code if noise else None
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [(name, kind) for name in CASES for kind in ("plain", "masks", "noise") if kind != "noise" or name in NOISY],
+DRAWS = list(product((1, 4), (False, True)))  # how many, and whether one network's weights are those of all
+SCORED = (
+    [(name, "plain") for name in CASES] + [(name, "masks") for name in SHAPES] + [(name, "noise") for name in NOISY]
 )
-@pytest.mark.parametrize("shared", [False, True], ids=["weights of each", "weights of all"])
-@pytest.mark.parametrize("count", [1, 4])
-def test_scores_are_those_of_the_plain_network(name, kind, shared, count, engine):
+THOROUGHLY = ["conv, three of them", "code noise", "code noise, conv", "code noise, frozen heads"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count", "shared"),
+    dict.fromkeys(
+        [(*scored, *draws) for scored, draws in zip(SCORED, cycle(DRAWS), strict=False)]
+        + [(name, kind, *draws) for name, kind in SCORED if name in THOROUGHLY for draws in DRAWS]
+        + [(name, "masks", *draws) for name in NOISY for draws in DRAWS[2:]]
+    ),
+)
+def test_scores_are_those_of_the_plain_network(name, kind, count, shared, engine):
     case = CASES[name]
     values, masks, noise = draws_of(case, count, shared=shared, masks=kind == "masks", noise=kind == "noise")
     rows = case.rows(33)

@@ -1,7 +1,6 @@
 """What made the score: contributions of features, sensors and time steps."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from indubio import Detector, Deterministic, NoReferral, Training, explain
+from indubio import AtMost, Detector, Deterministic, NoReferral, Training
 from indubio.errors import ConfigError, DataError
-from indubio.explain import Parts, contributions, explained
+from indubio.explain import Parts
 from indubio.inputs import Table
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
@@ -33,7 +32,7 @@ def on_windows() -> Detector:
 
 def test_the_contributions_of_features_add_up_to_the_difference_from_the_typical_row(on_rows):
     frame = pd.DataFrame(ROWS[:9], columns=NAMES)
-    found, nll = contributions(on_rows, frame), on_rows.assess(frame).nll
+    found, nll = on_rows.contributions(frame), on_rows.assess(frame).nll
     typical = on_rows.nll(pd.DataFrame(ROWS, columns=NAMES)).mean()
     assert found.typical == pytest.approx(typical, rel=1e-5)
     np.testing.assert_allclose(found.values.value.sum(axis=1), nll - typical, rtol=1e-4, atol=1e-8)
@@ -43,7 +42,7 @@ def test_the_contributions_of_features_add_up_to_the_difference_from_the_typical
 
 
 def test_the_contributions_of_sensors_and_of_steps_add_up_too(on_windows):
-    found = contributions(on_windows, windows(SIGNALS[:9]))
+    found = on_windows.contributions(windows(SIGNALS[:9]))
     nll = on_windows.assess(windows(SIGNALS[:9])).nll
     assert found.values.value.shape == (9, 30, 2)
     for parts in (found.values, found.features, found.steps):
@@ -53,12 +52,12 @@ def test_the_contributions_of_sensors_and_of_steps_add_up_too(on_windows):
 
 def test_the_training_examples_contribute_nothing_on_average(on_rows, on_windows):
     for detector, data in ((on_rows, pd.DataFrame(ROWS, columns=NAMES)), (on_windows, windows(SIGNALS))):
-        found = contributions(detector, data)
+        found = detector.contributions(data)
         np.testing.assert_allclose(found.values.value.mean(axis=0), 0, atol=1e-4 * found.typical)
 
 
 def test_the_spread_of_a_sum_is_taken_over_the_draws_of_the_sum(on_windows):
-    found = contributions(on_windows, windows(SIGNALS[:5]))
+    found = on_windows.contributions(windows(SIGNALS[:5]))
     usual = on_windows.nll_per_feature(windows(SIGNALS)).astype(np.float64).mean(axis=1, keepdims=True)
     each = (on_windows.nll_per_feature(windows(SIGNALS[:5])) - usual) / 60
     np.testing.assert_allclose(found.values.spread, each.std(axis=0), rtol=1e-3, atol=1e-8)
@@ -70,7 +69,7 @@ def test_the_spread_of_a_sum_is_taken_over_the_draws_of_the_sum(on_windows):
 def test_a_fault_in_one_feature_ranks_it_first(on_rows, feature):
     faulty = ROWS[:5].copy()
     faulty[:, feature] += 20
-    found = contributions(on_rows, pd.DataFrame(faulty, columns=NAMES)).top(2)
+    found = on_rows.contributions(pd.DataFrame(faulty, columns=NAMES)).top(2)
     assert found.names.shape == found.shares.shape == (5, 2)
     assert (found.names[:, 0] == NAMES[feature]).all()
     assert (found.shares[:, 0] > 0.5).all()
@@ -79,25 +78,25 @@ def test_a_fault_in_one_feature_ranks_it_first(on_rows, feature):
 def test_a_fault_in_one_sensor_ranks_it_and_its_time_first(on_windows):
     faulty = SIGNALS[:3].copy()
     faulty[:, 10:13, 1] += 5
-    found = contributions(on_windows, windows(faulty))
+    found = on_windows.contributions(windows(faulty))
     assert (found.top(1).names[:, 0] == "torque").all()
     assert (np.sort(np.argsort(-found.steps.value, axis=1)[:, :3], axis=1) == [10, 11, 12]).all()
 
 
 def test_a_single_draw_has_no_spread():
     detector = quick(posterior=Deterministic()).fit(ROWS)
-    assert (contributions(detector, ROWS[:5]).values.spread == 0).all()
+    assert (detector.contributions(ROWS[:5]).values.spread == 0).all()
 
 
 def test_features_without_names_are_numbered():
     detector = quick(training=Training(epochs=1)).fit(ROWS)
-    assert contributions(detector, ROWS[:2]).names == ("x0", "x1", "x2", "x3")
+    assert detector.contributions(ROWS[:2]).names == ("x0", "x1", "x2", "x3")
 
 
 def test_the_columns_of_a_category_contribute_as_the_column_they_came_from():
     features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 150, "flow": ROWS[:, 2]})
     data = Table(features=features, categorical={"colour": None})
-    found = contributions(quick(training=Training(epochs=1)).fit(data), data)
+    found = quick(training=Training(epochs=1)).fit(data).contributions(data)
     assert found.names == ("size", "colour", "flow")
     assert found.value_names == ("size", "colour=blue", "colour=red", "flow")
     single = found.values.value
@@ -136,67 +135,88 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, e
         with monkeypatch.context() as patch:
             counting = Counting(detector.draws_._scorer)
             patch.setitem(vars(detector.draws_), "_scorer", counting)
-            done = explained(detector, data)
+            found = detector.assess(data, explain=True)
         assert sum(counting.passes) == len(data)
-        np.testing.assert_array_equal(done.found.verdict, plain.verdict)
-        np.testing.assert_allclose(done.found.nll, plain.nll, rtol=1e-4)
-        np.testing.assert_array_equal(done.places, np.flatnonzero(plain.verdict != "INLIER"))
-        again = contributions(detector, detector.chain_.inputs.examples(data).select(done.places))
-        np.testing.assert_allclose(done.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
+        np.testing.assert_array_equal(found.verdict, plain.verdict)
+        np.testing.assert_allclose(found.nll, plain.nll, rtol=1e-4)
+        np.testing.assert_array_equal(found.why.places, np.flatnonzero(plain.verdict != "INLIER"))
+        again = detector.contributions(detector.chain_.inputs.examples(data).select(found.why.places))
+        np.testing.assert_allclose(found.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
 
 
 def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkeypatch):
     score_by("torch", on_rows, monkeypatch)
     data = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
-    whole = explained(on_rows, data)
+    whole = on_rows.assess(data, explain=True).why
     monkeypatch.setattr(autoencoder_scorer, "VALUES_WATCHED", 1)
     monkeypatch.setattr(autoencoder_scorer, "FEWEST_WATCHED", 3)
-    parts = explained(on_rows, data)
+    parts = on_rows.assess(data, explain=True).why
     np.testing.assert_array_equal(parts.places, whole.places)
-    np.testing.assert_allclose(parts.why.features.value, whole.why.features.value, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(parts.features.value, whole.features.value, rtol=1e-4, atol=1e-8)
 
 
-def test_where_nothing_needs_a_look_there_is_nothing_to_explain(on_rows):
+def test_where_nothing_needs_a_look_there_is_nothing_to_explain():
     calm = quick(anomaly_threshold=1.0, referral=NoReferral()).fit(ROWS)
-    done = explained(calm, ROWS[np.argsort(calm.assess(ROWS).nll)[:3]])
-    assert done.why is None
-    assert len(done.places) == 0
+    found = calm.assess(ROWS[np.argsort(calm.assess(ROWS).nll)[:3]], explain=True)
+    assert (len(found.why), found.why.names) == (0, ("x0", "x1", "x2", "x3"))
+    table = found.to_arrow(top=2, contributions=True)
+    assert table["top_features"].to_pylist() == [""] * 3
+    assert table[f"contribution: {found.why.names[0]}"].to_pylist() == [None] * 3
+
+
+def test_a_rule_over_all_examples_has_reasons_of_those_that_it_flags():
+    detector = quick(referral=AtMost(count=3)).fit(ROWS)
+    rows = np.concatenate([ROWS[:30], ROWS[:5] + 5])
+    found = detector.assess(rows, explain=True)
+    assert np.count_nonzero(found.verdict == "REFER") == 3
+    np.testing.assert_array_equal(found.why.places, np.flatnonzero(found.verdict != "INLIER"))
+    again = detector.contributions(rows[found.why.places])
+    np.testing.assert_array_equal(found.why.features.value, again.features.value)
+
+
+def test_some_examples_of_an_assessment_keep_their_reasons(on_rows):
+    rows = pd.DataFrame(np.concatenate([ROWS[:30], ROWS[:5] + 5]), columns=NAMES)
+    found = on_rows.assess(rows, explain=True)
+    some = found[[34, 0, 33]]
+    chosen = {34: 0, 0: 1, 33: 2}
+    kept = [place for place in chosen if place in found.why.places.tolist()]
+    assert some.why.places.tolist() == [chosen[place] for place in kept]
+    for row, place in enumerate(kept):
+        there = found.why.places.tolist().index(place)
+        np.testing.assert_array_equal(some.why.features.value[row], found.why.features.value[there])
+
+
+def test_reasons_that_nobody_asked_for_are_not_in_the_table(on_rows):
+    with pytest.raises(ConfigError, match="explain=True"):
+        on_rows.assess(pd.DataFrame(ROWS, columns=NAMES)).to_arrow(top=1)
 
 
 def test_one_example_as_plain_data_is_json_and_adds_up(on_rows, on_windows):
     faulty = ROWS[:2].copy()
     faulty[1, 2] += 20
-    plain = contributions(on_rows, pd.DataFrame(faulty, columns=NAMES)).to_plain(1)
+    plain = on_rows.contributions(pd.DataFrame(faulty, columns=NAMES)).to_plain(1)
     assert plain == json.loads(json.dumps(plain))
     assert plain["features"][0]["name"] == "flow"
     added = sum(part["contribution"] for part in plain["features"])
     assert plain["typical"] + added == pytest.approx(plain["score"])
-    windowed = contributions(on_windows, windows(SIGNALS[:1])).to_plain(k=1)
+    windowed = on_windows.contributions(windows(SIGNALS[:1])).to_plain(k=1)
     assert len(windowed["features"]) == 1
     assert len(windowed["steps"]["contribution"]) == 30
 
 
-def test_a_model_that_did_not_keep_the_typical_row_explains_the_score_itself(on_rows):
-    chain = on_rows.chain_
-    older = on_rows.of_chain(replace(chain, scorer=replace(chain.scorer, typical=None)))
-    frame = pd.DataFrame(ROWS[:3], columns=NAMES)
-    found = contributions(older, frame)
-    assert found.typical == 0
-    np.testing.assert_allclose(found.features.value.sum(axis=1), older.assess(frame).nll, rtol=1e-5)
-
-
 def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
-    whole = contributions(on_windows, windows(SIGNALS[:7]))
-    monkeypatch.setattr(explain, "VALUES_AT_ONCE", 2 * 4 * 60)  # two windows at a time
-    parts = contributions(on_windows, windows(SIGNALS[:7]))
+    whole = on_windows.contributions(windows(SIGNALS[:7]))
+    monkeypatch.setattr(autoencoder_scorer, "VALUES_WATCHED", 2 * 4 * 60)  # two windows at a time
+    monkeypatch.setattr(autoencoder_scorer, "FEWEST_WATCHED", 1)
+    parts = on_windows.contributions(windows(SIGNALS[:7]))
     np.testing.assert_allclose(parts.values.value, whole.values.value, rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(parts.steps.spread, whole.steps.spread, rtol=1e-3, atol=1e-9)
-    assert len(parts) == 7
+    np.testing.assert_array_equal(parts.places, np.arange(7))
 
 
 def test_shares_of_learned_noise_keep_their_signs():
     detector = quick(likelihood=GaussianLikelihood(noise="per_feature")).fit(ROWS)
-    found = contributions(detector, ROWS[:20])
+    found = detector.contributions(ROWS[:20])
     assert found.typical < 0
     assert (found.values.value < 0).any()
     assert (np.sign(found.values.share) == np.sign(found.values.value)).all()
@@ -208,7 +228,7 @@ def test_a_score_of_zero_has_no_shares():
 
 
 def test_top_gives_all_when_there_are_fewer_and_refuses_none(on_rows):
-    found = contributions(on_rows, pd.DataFrame(ROWS[:2], columns=NAMES))
+    found = on_rows.contributions(pd.DataFrame(ROWS[:2], columns=NAMES))
     assert found.top(99).names.shape == (2, 4)
     with pytest.raises(ConfigError, match="`k` must be at least 1, got 0"):
         found.top(0)
@@ -216,7 +236,7 @@ def test_top_gives_all_when_there_are_fewer_and_refuses_none(on_rows):
 
 def test_no_examples_are_refused_as_the_detector_refuses_them(on_rows):
     with pytest.raises(DataError):
-        contributions(on_rows, pd.DataFrame(ROWS[:0], columns=NAMES))
+        on_rows.contributions(pd.DataFrame(ROWS[:0], columns=NAMES))
 
 
 @pytest.mark.parametrize(

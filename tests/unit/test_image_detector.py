@@ -11,7 +11,6 @@ from sklearn.ensemble import IsolationForest
 from indubio import AnchoredEnsemble, Conv2d, Detector, MCDropout, Spectra, Training
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.explain import contributions, explained_table
 from indubio.inputs import Images
 from indubio.report import html_report
 from indubio.storage import load, save
@@ -66,14 +65,14 @@ def test_the_heat_map_is_where_the_image_is_wrong():
     detector = quick().fit(COLOURED)
     wrong = COLOURED[:4].copy()
     wrong[:, 5, 2, 1] += 150  # one pixel, in green
-    why = contributions(detector, wrong)
+    why = detector.contributions(wrong)
     assert why.pixels.value.shape == (4, 7, 7)
     assert all(np.unravel_index(one.argmax(), one.shape) == (5, 2) for one in why.pixels.value)
     assert why.top(1).names.tolist() == [["x1"]] * 4
 
 
 def test_contributions_add_up_by_pixel_and_by_channel(zeros):
-    why = contributions(zeros, OTHERS)
+    why = zeros.contributions(OTHERS)
     score = zeros.assess(OTHERS).nll
     for parts in (why.values, why.features, why.pixels):
         total = parts.value.reshape(len(OTHERS), -1).sum(axis=1)
@@ -85,7 +84,8 @@ def test_contributions_add_up_by_pixel_and_by_channel(zeros):
 
 def test_named_images_keep_their_files_beside_the_verdicts(zeros):
     detector = quick(training=Training(epochs=2)).fit(images(ZEROS))
-    found, table = explained_table(detector, images(OTHERS), top=1, contributions=True)
+    found = detector.assess(images(OTHERS), explain=True)
+    table = found.to_arrow(top=1, contributions=True)
     assert table["file"].to_pylist()[:2] == ["0.png", "1.png"]
     assert "contribution: grey" in table.column_names
     np.testing.assert_array_equal(found.nll, detector.assess(images(OTHERS)).nll)

@@ -13,7 +13,6 @@ from sklearn.ensemble import IsolationForest
 from indubio import Detector, evaluate
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, ModelFileError
-from indubio.explain import explained_table
 from indubio.export import mlflow as ours
 from indubio.inputs import read_table
 from tests.served import good_rows
@@ -98,7 +97,7 @@ def test_a_pyfunc_predicts_the_columns_of_an_assessment(mixed: Detector, tmp_pat
     assert (found.loc["b", "verdict"], found.loc["b", "reason"]) == ("REFER", "bad_input")
     assert "green" in found.loc["c", "notes"]
     named = generic.predict(mixed_up, params={"top": 2})["top_features"]
-    _, table = explained_table(mixed, read_table(frame, categorical=["colour", "code"]), top=2, contributions=False)
+    table = mixed.assess(read_table(frame, categorical=["colour", "code"]), explain=True).to_arrow(top=2)
     assert named.tolist() == table["top_features"].to_pylist()
     assert named["d"].startswith("weight ")
 

@@ -26,7 +26,6 @@ from indubio import (
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
-from indubio.explain import contributions, explained, explained_table
 from indubio.export import OnnxModel, export_onnx
 from indubio.inputs import SCALINGS, Robust, Spectra, Wide, Windowing, Windows, ZScore, read_windows
 from indubio.inputs.reading import Reading
@@ -72,7 +71,7 @@ def detector() -> Detector:
 def test_a_fault_is_found_by_its_band(detector):
     found = detector.assess(BAD)
     assert np.median(found.nll) > detector.assess(NEW).nll.max()
-    names = contributions(detector, BAD).top(1).names[:, 0]
+    names = detector.contributions(BAD).top(1).names[:, 0]
     assert np.mean([name.startswith("vibration: ") for name in names]) > 0.9
     assert "vibration: 375-437.5 Hz" in names
 
@@ -87,7 +86,7 @@ def test_features_have_names_with_the_rate_of_the_windows(detector):
 
 
 def test_contributions_are_per_feature_and_per_sensor_and_add_up(detector):
-    found = contributions(detector, BAD)
+    found = detector.contributions(BAD)
     assert found.steps is None
     assert found.sensor_names == SENSORS
     np.testing.assert_allclose(found.score, detector.assess(BAD).nll, rtol=1e-5)
@@ -103,9 +102,10 @@ def test_contributions_are_per_feature_and_per_sensor_and_add_up(detector):
 
 
 def test_reasons_and_tables_are_of_features(detector):
-    done = explained(detector, BAD)
-    np.testing.assert_array_equal(done.why.sensors.value, contributions(detector, BAD).taken(done.places).sensors.value)
-    _, table = explained_table(detector, BAD, top=2, contributions=True)
+    found = detector.assess(BAD, explain=True)
+    again = detector.contributions(BAD).taken(found.why.places)
+    np.testing.assert_array_equal(found.why.sensors.value, again.sensors.value)
+    table = found.to_arrow(top=2, contributions=True)
     assert "vibration: 375-437.5 Hz" in " ".join(table["top_features"].to_pylist())
     assert "contribution: vibration: 375-437.5 Hz" in table.column_names
 

@@ -233,7 +233,7 @@ class BenchmarkOutcome:
 
 
 def run(cell: BenchmarkCell) -> BenchmarkOutcome:
-    """Fit, score and measure."""
+    """Fit the detector of a cell, score its rows and measure what came of it."""
     rows = cell.protocol.parted(cell.data.read(), cell.seed)
     anomalies = int(rows.anomalous.sum())
     train, features = rows.train.shape

@@ -1,4 +1,4 @@
-"""The folder of results of a benchmark: a small file for every cell, and one with a line for each."""
+"""The folder of results of a benchmark: a small file for every cell."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -37,10 +37,6 @@ class BenchmarkStore(CellFolder[BenchmarkCell]):
     def job(self, cell: BenchmarkCell) -> Callable[[], None]:
         """Run the cell and keep what was measured."""
         return partial(run_and_keep, cell, str(self.folder.absolute()))
-
-    def archive_name(self, cell: BenchmarkCell) -> str:
-        """All cells of a collection are kept together."""
-        return f"cells-{cell.collection}.jsonl"
 
     def write(self, cell: BenchmarkCell, outcome: BenchmarkOutcome) -> None:
         """Keep the outcome of a cell."""

@@ -77,7 +77,7 @@ class Contender:
         return self.most_rows is not None or self.most_features is not None
 
     def refits(self) -> "Contender":
-        """The same through `EnsembleDetector`."""
+        """This detector in an `EnsembleDetector`, which fits it several times on resampled rows."""
         return replace(self, name=self.name + REFITS, title=f"{self.title}, refits", form="refits")
 
     def left_out(self, rows: int, features: int) -> str | None:

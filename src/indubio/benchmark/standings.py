@@ -50,7 +50,7 @@ class PairTest:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """Whether the difference is significant, and which way, in words."""
         if not self.p < SIGNIFICANT:
             return "not significant"
         better = (self.difference > 0) != (self.measure in LOW_IS_GOOD)
@@ -71,7 +71,7 @@ class Standings:
 
     @classmethod
     def of(cls, contenders: Iterable[Contender], records: Iterable[BenchmarkRecord]) -> "Standings":
-        """Of those that took part."""
+        """The standings of these detectors, by their records."""
         return cls({one.name: one for one in contenders}, tuple(records))
 
     @property

@@ -49,7 +49,7 @@ class Plan:
         return np.unique(np.concatenate([fold.trained for fold in self.parts]))
 
     def with_added(self, examples: int, added: int) -> "Plan":
-        """The same with rows after these examples that train all draws and calibrate none.
+        """This plan for more rows, after these examples: they train all draws and calibrate none.
 
         Rows that were chosen for how they score are not like those to come, and would move every quantile.
         """
@@ -58,13 +58,13 @@ class Plan:
         return replace(self, parts=parts, added=added)
 
     def of_draws(self, draws: int) -> "Plan":
-        """The same with another number of draws, where there is only one fold: a function may give several."""
+        """This plan for another number of draws, where there is only one fold: a function may give several."""
         if len(self.parts) > 1 or self.parts[0].draws == draws:
             return self
         return replace(self, parts=(replace(self.parts[0], draws=draws),))
 
     def one_each(self) -> "Plan":
-        """The same with one draw in every fold, for scores that all draws of a fold give together."""
+        """This plan with one draw in every fold, for scores that all draws of a fold give together."""
         return replace(self, parts=tuple(replace(fold, draws=1) for fold in self.parts))
 
     @property

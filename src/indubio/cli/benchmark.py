@@ -101,7 +101,6 @@ def benchmark(
     standings = Standings.of(taking_part, store.records(cells))
     if not standings.records:
         raise failed or ConfigError(f"{out}: none of the {len(cells)} cells is done. Run it without --remake.")
-    store.archive(cells)
     written = write_results(standings, chosen, out, cells=len(cells))
     if write is not None:
         written.append(write_markdown(standings, chosen, write, cells=len(cells)))

@@ -1,7 +1,5 @@
 """The default configuration as TOML, with what the docstrings say beside every setting."""
 
-import inspect
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +13,7 @@ from indubio.fitting.trimming import Trimming
 from indubio.inputs import Spectra
 from indubio.networks import Dense
 from indubio.posteriors import POSTERIORS, Training
-from indubio.settings import Settings
+from indubio.settings import Settings, argument_notes
 
 WIDTH = 118
 COMPUTED = " and ".join(f"`{kind}`" for kind, posterior in POSTERIORS.items() if not posterior.TRAINED)
@@ -38,7 +36,7 @@ def default_toml() -> str:
     """Every setting of the detector with its default, and how files are read."""
     lines = ["# Settings of `indubio fit --config`. What is left out has the value that stands here.", ""]
     scalars = {name: value for name, value in Detector().get_params(deep=False).items() if value is not None}
-    notes = _notes(Detector)
+    notes = argument_notes(Detector)
     for name, value in scalars.items():
         lines += [*_comment(notes.get(name, "")), f"{name} = {tomlkit.item(value).as_string()}"]
     for name, settings in {**_DEFAULTS, **EXAMPLES}.items():
@@ -65,7 +63,7 @@ def _section(name: str, settings: Settings) -> Iterator[str]:
         yield from _comment("kind: " + ", ".join(kinds))
     off = "# " if name in LEFT_OUT else ""
     yield f"{off}[{name}]"
-    notes = _notes(type(settings))
+    notes = argument_notes(type(settings))
     for key, value in to_plain(settings).items():
         yield from _comment(notes.get(key, ""))
         yield f"# {key} is not set" if value is None else f"{off}{key} = {tomlkit.item(value).as_string()}"
@@ -95,23 +93,6 @@ def _data_section() -> list[str]:
         "# Text files and spreadsheets are looked at, and what they are written in is found out. To say it:",
         '# file_format = { separator = ";", decimal = ",", encoding = "cp1252" }     # under [data]',
     ]
-
-
-def _notes(settings: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and its bases say of each argument."""
-    found: dict[str, str] = {}
-    for base in reversed(inspect.getmro(settings)):
-        doc = inspect.cleandoc(base.__doc__ or "")
-        entries = doc.partition("Args:")[2].partition("\n\n")[0]
-        name = None
-        for line in entries.splitlines():
-            match = re.match(r"^    (\w+): (.*)$", line)
-            if match:
-                name = match[1]
-                found[name] = match[2]
-            elif name and line.strip():
-                found[name] += " " + line.strip()
-    return found
 
 
 def _comment(text: str) -> list[str]:

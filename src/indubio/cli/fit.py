@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
+from indubio.cli.flags import Gives
 from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
     config: Annotated[Path | None, typer.Option(help="TOML file; see `indubio config`. Flags win.")] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Feature columns, with commas; default: all others.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(help="Feature columns, with commas; default: all others.", rich_help_panel=DATA),
+        Gives("data.table.columns", "data.layout.sensors"),
     ] = None,
     ids: Annotated[
         list[str] | None,
@@ -45,7 +48,9 @@ def fit(
         ),
     ] = None,
     anomaly: Annotated[
-        list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).", rich_help_panel=DATA)
+        list[str] | None,
+        typer.Option(help="Label that means anomaly (default 1, true).", rich_help_panel=DATA),
+        Gives("data.table.anomaly_values", "data.layout.anomaly_values"),
     ] = None,
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of categories; repeatable.", rich_help_panel=DATA)
@@ -72,7 +77,9 @@ def fit(
         ),
     ] = None,
     window: Annotated[
-        int | None, typer.Option(min=1, help="Samples per window: makes windows.", rich_help_panel=WINDOWS)
+        int | None,
+        typer.Option(min=1, help="Samples per window: makes windows.", rich_help_panel=WINDOWS),
+        Gives("data.windowing.length"),
     ] = None,
     step: Annotated[
         int | None, typer.Option(min=1, help="Samples between windows; default: no overlap.", rich_help_panel=WINDOWS)
@@ -83,6 +90,7 @@ def fit(
             help="Column of the part, cycle or run; of a table, the machine or product within which p-values hold.",
             rich_help_panel=WINDOWS,
         ),
+        Gives("data.table.group", "data.layout.group", "groups"),
     ] = None,
     smallest_group: Annotated[
         int | None,
@@ -161,6 +169,7 @@ def fit(
     score: Annotated[
         str | None,
         typer.Option(help="nll (default), epistemic, aleatoric or waic.", rich_help_panel=MODEL),
+        Gives("anomaly_score"),
     ] = None,
     likelihood: Annotated[
         str | None,
@@ -190,7 +199,9 @@ def fit(
         typer.Option(help="Share of good examples that may be called anomalies; default 0.1.", rich_help_panel=MODEL),
     ] = None,
     refer: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL)
+        float | None,
+        typer.Option(min=0, max=1, help="Refer at most this share.", rich_help_panel=MODEL),
+        Gives("referral.share"),
     ] = None,
     costs: Annotated[
         tuple[float, float, float] | None,
@@ -219,6 +230,7 @@ def fit(
         typer.Option(
             help='Leave out training rows that look like anomalies: a share, or "auto".', rich_help_panel=CONTAMINATED
         ),
+        Gives("trimming"),
     ] = None,
     suspects: Annotated[
         int | None,
@@ -227,6 +239,7 @@ def fit(
             help="Write so many rows that look like anomalies to <out>-suspects.csv, for a person to label.",
             rich_help_panel=CONTAMINATED,
         ),
+        Gives("most"),
     ] = None,
     labelled: Annotated[
         Path | None,
@@ -236,6 +249,7 @@ def fit(
     workers: Annotated[
         int | None,
         typer.Option(min=1, help="Fit folds and draws in so many processes; the result is the same."),
+        Gives("workers.processes"),
     ] = None,
     cluster: Cluster = None,
     tls_ca: TlsCa = None,

@@ -88,8 +88,6 @@ class RecordingFiles:
     def _scores(self, part: Windows, found: Assessment) -> np.ndarray:
         if self._by == "score":
             return found.nll
-        from indubio.explain import contributions
-
-        steps = contributions(self._judge.detector, part).steps
+        steps = self._judge.detector.contributions(part).steps
         assert steps is not None
         return steps.value

@@ -24,10 +24,11 @@ def reproduce(
     task: Annotated[list[str] | None, typer.Option("--tasks", help="May be repeated; default: all.")] = None,
     sensors: Annotated[
         list[str] | None,
-        typer.Option(help='ZeMA: "text", "authors", "fits" (chosen on test labels), a sensor, or "each" for a sweep.'),
+        typer.Option(help='ZeMA: "text", "authors", "fits" (chosen on test labels), or a sensor.'),
     ] = None,
     variants: Annotated[
-        list[str] | None, typer.Option(help='Settings changed, such as "no-norm" or "norm+no-margin"; "-" is none.')
+        list[str] | None,
+        typer.Option(help='Settings changed, such as "training.epochs=300+architecture.activation=selu"; "-" is none.'),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
         "results"
@@ -39,28 +40,24 @@ def reproduce(
     tls_key: TlsKey = None,
     quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
-    disagreement: Annotated[
-        bool, typer.Option(help="A sixth uncertainty in the tables: how few draws explain an example.")
-    ] = False,
     figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
     from indubio.cli.progress import cell_bar
     from indubio.cli.terminal import terminal
-    from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, sensor_names, write_results
+    from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, write_results
     from indubio.workers import Workers
 
     workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     chosen: list[CollectionName] = ["odds", "zema", "strath"] if collection == "all" else [collection]
-    looked_at = sensor_names() if sensors == ["each"] else sensors
     cells = quick_grid(
         chosen,
         quick=quick,
         protocols=[protocol],
         models=model,
         tasks=task,
-        sensors=looked_at,
+        sensors=sensors,
         variants=variants,
         seeds=range(seeds),
         folder=None if data is None else str(data),
@@ -72,7 +69,7 @@ def reproduce(
                 run_grid(cells, store, workers=workers, tell=tell)
         except TrainingError as error:  # some cells could not be trained: the pages are of the others, and name them
             failed = error
-    made = experiments(cells, store, ("disagreement",) if disagreement else ())
+    made = experiments(cells, store)
     written = write_results(made, store, out, figures=figures)
     console = terminal()
     for path in written:

@@ -207,11 +207,11 @@ class _Bar:
         self._bar.update(self._task, total=size or None)
 
     def update(self, size: int) -> None:
-        """So many bytes more."""
+        """Show that so many more bytes have come."""
         self._bar.advance(self._task, size)
 
     def reset(self) -> None:
-        """Back to none."""
+        """Begin again at no bytes."""
         self._bar.update(self._task, completed=0)
 
     def close(self) -> None:

@@ -222,7 +222,7 @@ def odds_table(task: str, *, folder: str | Path | None = None, progress: bool | 
 
 
 def _read(path: Path, features: int) -> tuple[Float[np.ndarray, "rows features"], Bool[np.ndarray, " rows"]]:
-    """X, and where y is 1."""
+    """The rows of a MATLAB file, and which of them are anomalies."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 

@@ -87,5 +87,5 @@ class Cost(Referral):
         return self.prevalence is None
 
     def at_prevalence(self, share: float) -> "Cost":
-        """The same with this prevalence, where none is given."""
+        """This rule with the prevalence put in, where none is given."""
         return self.replaced(prevalence=share) if self.prevalence is None else self

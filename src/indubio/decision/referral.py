@@ -133,7 +133,7 @@ class Referral(Settings, ABC):
         return given
 
     def at_prevalence(self, share: float) -> "Referral":  # noqa: ARG002 - for a rule that needs it
-        """The same rule, with the share of anomalies put in where it needs it and was not told."""
+        """This rule with the share of anomalies put in, where it needs one and none is given."""
         return self
 
 
@@ -161,7 +161,7 @@ class LimitedReviews(Referral, ABC):
 
     @property
     def inlier_share(self) -> float:
-        """As the settings say."""
+        """How much the uncertainty of a probable inlier counts, beside that of an alarm."""
         return self.inlier_weight
 
 

@@ -70,7 +70,7 @@ class DriftReference:
         return cls(features=names, windows=values.ndim > 2, centre=centre, edges=edges, counts=counts)
 
     def with_scores(self, examples: int) -> "DriftReference":
-        """The same with a series of scores, whose p-values are made from so many calibration scores at least."""
+        """This reference with a series of scores, whose p-values are made from so many scores at least."""
         return replace(self, score_examples=examples)
 
     @property

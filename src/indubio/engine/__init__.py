@@ -5,13 +5,13 @@ devices than the CPU and where there is no core.
 """
 
 from indubio.engine.engine import DrawScorer, Engine, Sampler, Trainer, engine_for, require_device
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream, stream, streams
 
 __all__ = [
-    "Chain",
     "Corruption",
     "DrawScorer",
+    "Dynamics",
     "Engine",
     "PointWeights",
     "Sampler",

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.engine import DrawScorer, Engine, Rows, Sampler, Trainer
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.random import stream as stream_of
 from indubio.networks.autoencoder import Autoencoder
@@ -69,7 +69,7 @@ class CoalitionEngine:
 
     def sampler(
         self,
-        chain: Chain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -161,19 +161,19 @@ class CoalitionSampler:
     def __init__(
         self,
         network: CoalitionNetwork,
-        chain: Chain,
+        chain: Dynamics,
         samplers: Sequence[Sampler],
         columns: Sequence[Int[np.ndarray, " _"]],
     ) -> None:
         self._network, self._chain, self._samplers, self._columns = network, chain, samplers, columns
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> Dynamics:
         """Settings of the next moves, the same for all sensors."""
         return self._chain
 
     @chain.setter
-    def chain(self, chain: Chain) -> None:
+    def chain(self, chain: Dynamics) -> None:
         self._chain = chain
         for sampler, own in zip(self._samplers, self._columns, strict=True):
             sampler.chain = _chain_of(chain, own)
@@ -199,7 +199,7 @@ class CoalitionScorer:
         return _mean([scorer.nll(own) for scorer, own in self._with_rows(rows)])
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, to the bit, and that of every value."""
+        """The scores of `nll`, to the bit, and the score of every value."""
         whole, apart = zip(*(scorer.nll_apart(own) for scorer, own in self._with_rows(rows)), strict=True)
         return _mean(whole), np.concatenate(apart, axis=-1)
 
@@ -215,7 +215,7 @@ class CoalitionScorer:
         return zip(self._scorers, self._network.each_sensor(rows), strict=True)
 
 
-def _chain_of(chain: Chain, columns: Int[np.ndarray, " _"]) -> Chain:
+def _chain_of(chain: Dynamics, columns: Int[np.ndarray, " _"]) -> Dynamics:
     """What is told of every weight, of one sensor's."""
     told = {"prior_scale": chain.prior_scale, "spread": chain.spread}
     own = {name: value[columns] for name, value in told.items() if isinstance(value, np.ndarray)}

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Block, Convolution
@@ -112,7 +112,7 @@ class CompiledEngine:
 
     def sampler(
         self,
-        chain: Chain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -124,7 +124,7 @@ class CompiledEngine:
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "1 p"]:
         """Of the mean NLL of all rows: the first move of a chain without momentum and kicks."""
-        still = Chain(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
+        still = Dynamics(prior_scale=0.0, step_size=-1.0, friction=1.0, spread=0.0)
         sampler = self.sampler(still, values, stream(0, 0, 0), batch=len(rows))
         sampler.steps(rows, np.arange(len(rows))[None])
         return sampler.momentum
@@ -157,7 +157,7 @@ class _InputNoise:
         self._factors = None if factors is None else np.ascontiguousarray(factors.ravel(), dtype)
 
     def put_into(self, job: TrainJob) -> None:
-        """Tell a job of it."""
+        """Write the scales and factors into a job of the core."""
         job.lowest, job.highest = self._scales
         job.factors = address(self._factors)
 
@@ -278,7 +278,7 @@ class CompiledSampler:
     def __init__(
         self,
         engine: CompiledEngine,
-        chain: Chain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -355,7 +355,7 @@ class CompiledScorer:
     def nll_apart(
         self, rows: Float[np.ndarray, "n ..."]
     ) -> tuple[Float[np.ndarray, "draws n"], Float[np.ndarray, "draws n ..."]]:
-        """The same, to the bit, and that of every value, from one pass."""
+        """The scores of `nll`, to the bit, and the score of every value, from one pass."""
         out, apart = self._room(rows), self._room(rows, *rows.shape[1:])
         self._score(rows, nll=out, apart=apart)
         return out, apart

@@ -248,7 +248,7 @@ class Core:
         return out
 
     def product(self, a: Float[np.ndarray, "r p"], b: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "r v"]:
-        """A B in the core's order of sums, for the tests and the benchmark; A may be transposed."""
+        """A B in the core's order of sums; A may be transposed."""
         b = np.ascontiguousarray(b)
         out = np.empty((a.shape[0], b.shape[1]), b.dtype)
         error = ctypes.create_string_buffer(ERROR_BYTES)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.compiled import compiled_engine
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
@@ -50,7 +50,7 @@ class Sampler(Protocol):
         chain: settings of the next moves, which may be changed on the way; all but the code's KL.
     """
 
-    chain: Chain
+    chain: Dynamics
 
     def steps(self, rows: Rows, order: Int[np.ndarray, "1 ordered"]) -> float:
         """One move for each batch of the rows in this order; the last batch's mean NLL."""
@@ -66,7 +66,7 @@ class DrawScorer(Protocol):
         """Negative log-likelihood of every row under every draw."""
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, and that of every value, from one pass."""
+        """The scores of `nll`, and the score of every value, from one pass."""
 
     def reconstruction(self, rows: Rows) -> Float[np.ndarray, "m n ..."]:
         """What every draw takes every row for."""
@@ -112,7 +112,7 @@ class Engine(Protocol):
 
     def sampler(
         self,
-        chain: Chain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,

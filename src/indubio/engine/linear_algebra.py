@@ -24,13 +24,13 @@ def product(a: Float[np.ndarray, "r p"], b: Float[np.ndarray, "p v"]) -> Float[n
 
 
 def cosine(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Of every value."""
+    """The cosine of every value, with the same bits on every machine that has the core."""
     library = core()
     return np.cos(values) if library is None else library.function(ACTIVATIONS["cosine"], values)
 
 
 def exponential(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Of every value."""
+    """The exponential of every value, with the same bits on every machine that has the core."""
     library = core()
     return np.exp(values) if library is None else library.function(len(ACTIVATIONS), values)
 
@@ -66,7 +66,7 @@ def cholesky(matrix: Float[np.ndarray, "p p"]) -> Float[np.ndarray, "p p"]:
 
 
 def forward(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
-    """L^-1 R."""
+    """Solve L X = R from the first row on, for a lower triangular L."""
     out = right.copy()
     for start in range(0, len(factor), BLOCK):
         own = slice(start, min(start + BLOCK, len(factor)))
@@ -78,7 +78,7 @@ def forward(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -
 
 
 def back(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
-    """L^-T R."""
+    """Solve L^T X = R from the last row on, for a lower triangular L."""
     out, size = right.copy(), len(factor)
     for start in reversed(range(0, size, BLOCK)):
         own = slice(start, min(start + BLOCK, size))
@@ -90,5 +90,5 @@ def back(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> F
 
 
 def solved(factor: Float[np.ndarray, "p p"], right: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "p v"]:
-    """B of L L^T B = R."""
+    """Solve L L^T X = R, for a lower triangular L."""
     return back(factor, forward(factor, right))

@@ -65,7 +65,7 @@ class Variational:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chain:
+class Dynamics:
     r"""Stochastic gradient Hamiltonian Monte Carlo on L = mean NLL + lambda ||theta||^2.
 
     v <- (1 - friction) v - step_size grad L(theta) + spread N(0, 1),     theta <- theta + v

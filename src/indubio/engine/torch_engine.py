@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from indubio.engine.engine import Rows
-from indubio.engine.objectives import Chain, Corruption, PointWeights, Variational
+from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream
 from indubio.engine.torch_losses import Loss, PointLoss, VariationalLoss
 from indubio.engine.torch_networks import StackedAutoencoder, nll_of_rows
@@ -62,7 +62,7 @@ class TorchEngine:
 
     def sampler(
         self,
-        chain: Chain,
+        chain: Dynamics,
         values: Float[np.ndarray, "1 p"],
         stream: Stream,
         *,
@@ -168,7 +168,7 @@ class _TorchTrainer:
 
 class _TorchSampler:
     def __init__(
-        self, chain: Chain, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
+        self, chain: Dynamics, loss: Loss, values: Float[np.ndarray, "1 p"], stream: Stream, device: str, batch: int
     ) -> None:
         self.chain, self._loss, self._stream = chain, loss, stream
         self._values = tensor_of(values, device).clone().requires_grad_()
@@ -221,7 +221,7 @@ class _TorchScorer:
         return array_of(self._over_chunks(self._stacked.nll, rows, ()))
 
     def nll_apart(self, rows: Rows) -> tuple[Float[np.ndarray, "m n"], Float[np.ndarray, "m n ..."]]:
-        """The same, and that of every value."""
+        """The scores of `nll`, and the score of every value."""
         apart = self._over_chunks(self._stacked.nll_per_feature, rows, rows.shape[1:])
         return array_of(nll_of_rows(apart)), array_of(apart)
 

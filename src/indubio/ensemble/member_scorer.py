@@ -9,8 +9,7 @@ from jaxtyping import Float
 
 from indubio.ensemble.contained_randomness import own_randomness
 from indubio.ensemble.member_scores import Score, score_of, scores
-from indubio.errors import ConfigError
-from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores, ValueScores
+from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores
 
 SMALLEST_SPREAD = 1e-4  # of the training scores, relative to their size; below, they hardly differ at all
 
@@ -33,21 +32,22 @@ class MemberScorer:
     one_by_one: bool
     count: int
 
-    def blocks(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[Scores]:
+    @property
+    def typical(self) -> None:
+        """A member scores an example as a whole."""
+        return
+
+    def blocks(
+        self,
+        values: Float[np.ndarray, "examples ..."],
+        *,
+        apart: bool = False,  # noqa: ARG002 - every scorer is called alike
+    ) -> Iterator[tuple[Scores, None]]:
         """Scores of all examples, in blocks that fit into memory."""
         rows = values.reshape(len(values), -1)
         size = max(1, SCORES_AT_ONCE // self.count)
         for start in range(0, len(rows), size):
-            yield self.scores(rows[start : start + size])
-
-    def blocks_apart(
-        self,
-        values: Float[np.ndarray, "examples ..."],  # noqa: ARG002 - every scorer is called alike
-    ) -> Iterator[tuple[Scores, ValueScores]]:
-        """Refused: a member scores an example as a whole."""
-        raise ConfigError(
-            f"{type(self.members[0]).__name__} scores examples as a whole: there are no parts to explain."
-        )
+            yield self.scores(rows[start : start + size]), None
 
     def scores(self, rows: Float[np.ndarray, "examples features"]) -> Scores:
         """Scores of the rows under every member."""

@@ -23,7 +23,6 @@ from indubio.detector import Detector
 from indubio.engine import engine_for
 from indubio.errors import ConfigError, DataError, MissingExtraError, ModelFileError, ShapeError, quoted
 from indubio.evaluation import Evaluation
-from indubio.explain import explained_table
 from indubio.inputs import Column, read_table
 from indubio.networks import OwnNetwork
 from indubio.storage import load, save
@@ -243,7 +242,7 @@ class PyfuncDetector:
         if not isinstance(top, int | np.integer) or top < 0:
             raise ConfigError(f"`top` must be a whole number of 0 or more, got {top!r}.")
         examples, groups = _examples(self.detector, model_input), _groups(self.detector, model_input)
-        _, table = explained_table(self.detector, examples, top=int(top), contributions=False, groups=groups)
+        table = self.detector.assess(examples, groups=groups, explain=int(top) > 0).to_arrow(top=int(top))
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         frame: pd.DataFrame = table.to_pandas()
         return frame if index is None else frame.set_axis(index, axis=0)

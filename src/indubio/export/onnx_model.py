@@ -21,7 +21,7 @@ from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.preparation import Beside
 from indubio.pipeline.calibrated import Scored
-from indubio.pipeline.decider import Decider
+from indubio.pipeline.decider import Decider, assessment
 from indubio.uncertainty import Uncertainty
 
 _NAMES = tuple(field.name for field in fields(Uncertainty))
@@ -83,7 +83,8 @@ class OnnxModel:
             n_reference=about.n_reference,
             novelty_limit=about.novelty_limit,
         )
-        return decider.assessment(scored, about.intake.inspect(rows), beside)
+        inspected = about.intake.inspect(rows)
+        return assessment(scored, decider.decision(scored, inspected, beside.days), inspected, beside)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
         inputs = {

@@ -1,23 +1,20 @@
-"""A folder of results, by cell.
+"""A folder of results, by cell: <name of the cell>.json is what is kept of it.
 
-    <name of the cell>.json      what is kept of it
-    cells-....jsonl              the same of all cells, a line each, to keep without the other files
-
-A file appears only when it is whole: a cell is done if its record is there, by itself or among the others, and its
-fingerprint is that of the cell. So a run may be killed at any moment, and goes on where it stopped.
+A file appears only when it is whole: a cell is done if its record is there and its fingerprint is that of the cell. So
+a run may be killed at any moment, and goes on where it stopped.
 """
 
 import json
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from indubio.errors import DataError
-from indubio.grids.archive import Plain, key, read_archive, write_archive
 from indubio.io.json_text import json_text
 from indubio.io.whole_files import whole_file
+
+Plain = dict[str, Any]  # a cell's record as plain values
 
 
 class GridCell(Hashable, Protocol):
@@ -46,23 +43,10 @@ class CellFolder(ABC, Generic[CellT]):
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self._archives: dict[Path, dict[str, Plain]] = {}
 
     @abstractmethod
     def job(self, cell: CellT) -> Callable[[], object]:
         """What a worker does with a cell: computes it and keeps it here; can be sent to another process."""
-
-    @abstractmethod
-    def archive_name(self, cell: CellT) -> str:
-        """The file that the cell's record is kept in, with others."""
-
-    def packed(self, plain: Plain) -> Plain:
-        """A record as it stands in an archive."""
-        return plain
-
-    def unpacked(self, packed: Plain) -> Plain:
-        """A record from an archive."""
-        return packed
 
     def is_done(self, cell: CellT) -> bool:
         """Whether the cell was computed with the settings it would be computed with now."""
@@ -77,18 +61,11 @@ class CellFolder(ABC, Generic[CellT]):
 
     def found(self, cell: CellT) -> Plain | None:
         """What is kept of a cell, None if it is not done."""
-        own = self.own(cell)
-        if own is not None:
-            return own
-        path = self._archive(cell)
-        if path not in self._archives:
-            self._archives[path] = read_archive(path, self.unpacked)
-        return _valid(self._archives[path].get(key(cell.described())), cell)
-
-    def own(self, cell: CellT) -> Plain | None:
-        """What the cell's own file says, if it is there."""
         path = self.path(cell, "json")
-        return _valid(_read(path), cell) if path.exists() else None
+        if not path.exists():
+            return None
+        plain = _read(path)
+        return plain if plain.get("fingerprint") == cell.fingerprint() else None
 
     def keep(self, cell: CellT, cpu_seconds: float, content: Plain) -> None:
         """Write the record of a cell: it is done then.
@@ -104,27 +81,9 @@ class CellFolder(ABC, Generic[CellT]):
         with whole_file(path) as stream:
             stream.write(json_text(of_cell | {"cpu_seconds": round(cpu_seconds, 2)} | content).encode())
 
-    def archive(self, cells: Iterable[CellT]) -> None:
-        """Write what is kept of these cells to the files that have a line for each."""
-        files: dict[Path, list[Plain]] = defaultdict(list)
-        for cell in cells:
-            plain = self.own(cell)
-            if plain is not None:
-                files[self._archive(cell)].append(plain)
-        for path, records in files.items():
-            write_archive(path, records, packed=self.packed, unpacked=self.unpacked)
-
     def path(self, cell: CellT, kind: str) -> Path:
-        """A file of the cell."""
+        """Where a file of a cell is, by what it holds."""
         return self.folder / f"{cell.name}.{kind}"
-
-    def _archive(self, cell: CellT) -> Path:
-        return self.folder / self.archive_name(cell)
-
-
-def _valid(plain: Plain | None, cell: GridCell) -> Plain | None:
-    """What is still true of the cell."""
-    return plain if plain is not None and plain.get("fingerprint") == cell.fingerprint() else None
 
 
 def _read(path: Path) -> Plain:

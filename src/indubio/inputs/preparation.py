@@ -65,6 +65,10 @@ class Inspected:
     bad: Bool[np.ndarray, " examples"]
     outside: Bool[np.ndarray, " examples"]
 
+    def block(self, examples: slice) -> "Inspected":
+        """What is wrong with some of them."""
+        return Inspected(notes=self.notes[examples], bad=self.bad[examples], outside=self.outside[examples])
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:

@@ -29,7 +29,7 @@ class Architecture(Settings, ABC):
 
     @property
     def unbounded(self) -> Self:
-        """The same for data of any range."""
+        """This architecture for data of any range: nothing bounds what it reconstructs."""
         return self
 
     @abstractmethod
@@ -84,7 +84,7 @@ class BlockArchitecture(Architecture):
 
     @property
     def unbounded(self) -> Self:
-        """The same for data of any range."""
+        """This architecture for data of any range: nothing bounds what it reconstructs."""
         return self.replaced(last_activation="none")
 
     def latent_size(self, input_shape: Shape) -> int:

@@ -55,7 +55,7 @@ class Coalition(Architecture):
 
     @property
     def unbounded(self) -> Self:
-        """The same for data of any range."""
+        """This architecture for data of any range: nothing bounds what it reconstructs."""
         return self.replaced(network=self.network.unbounded)
 
     def build(self, input_shape: Shape, *, code_noise: bool = False, output_noise: bool = False) -> "CoalitionNetwork":
@@ -73,7 +73,7 @@ class Coalition(Architecture):
 
 @dataclass(frozen=True)
 class CoalitionNetwork(Network):
-    """The same network for each of K sensors, with weights, masks and codes of its own.
+    """One network for each of K sensors, alike but for weights, masks and codes of its own.
 
     Args:
         inner: the network of a sensor.

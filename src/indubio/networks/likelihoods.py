@@ -80,7 +80,7 @@ class NoisyLikelihood(Likelihood, ABC):
 
     @property
     def least_variance(self) -> float:
-        """The floor."""
+        """The smallest variance that a value can have."""
         return self.smallest_scale**2
 
     def shapes(self, input_shape: Shape) -> Shapes:
@@ -232,7 +232,7 @@ class BoundedLikelihood(Likelihood, ABC):
 
     @property
     def least_variance(self) -> float:
-        """The floor, or all of it."""
+        """The smallest variance that a value can have."""
         return (self.scale if self.noise == "fixed" else self.smallest_scale) ** 2
 
     def shapes(self, input_shape: Shape) -> Shapes:

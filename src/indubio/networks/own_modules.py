@@ -88,8 +88,8 @@ class ModuleNetwork(Network):
         if self._code_head is None:
             return Code(latent)
         weight, bias = (weights[name] for name in self._code_head.shapes())
-        log_variance = (latent.flatten(2) @ weight + bias.unsqueeze(1)).reshape(latent.shape)
-        return Code(latent, log_variance)
+        log_variance = latent.flatten(2) @ weight + bias.unsqueeze(1)
+        return Code(latent, log_variance.reshape(*log_variance.shape[:2], *self.latent_shape))
 
     def decode(self, weights: TensorWeights, code: Code, masks: Masks | None) -> Decoded:
         """The reconstructions of the codes under each network."""
@@ -156,7 +156,7 @@ class ModuleNetwork(Network):
         def forward(state: dict[str, Tensor], rows: Tensor) -> Any:
             return functional_call(module, state, (rows,))
 
-        networks = max(x.shape[0], *(value.shape[0] for value in own.values()))
+        networks = max([x.shape[0], *(value.shape[0] for value in own.values())])  # a part may have no parameters
         # What is shared by all networks (a leading axis of 1) goes in without that axis.
         shared = {name: value.shape[0] == 1 for name, value in own.items()}
         if not self._stackable or networks == 1:

@@ -4,6 +4,7 @@ inputs          Inputs       examples in any form -> rows that are checked, fill
 scorer          Scorer       -> nll (M, N); `autoencoder_scorer` is one, the members of an ensemble are another
 calibrated      Calibrated   -> probabilities and uncertainties
 decider         Decider      -> Assessment
+explainer       Explainer    what made the scores, where that is asked
 chain           Chain        the four, in this order
 estimator       ChainEstimator: a scikit-learn estimator that holds a chain and delegates to it
 parameters      settings as scikit-learn's parameters

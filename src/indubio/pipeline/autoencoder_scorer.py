@@ -22,8 +22,8 @@ class AutoencoderScorer:
 
     Args:
         scores: what scores: the draws of its posterior by their NLL, or what makes another score of them.
-        typical: mean score of every value over the training examples, per draw: what explanations start from; None for
-            models that were saved before it was kept.
+        typical: mean score of every value over the training examples, per draw: what contributions are counted from;
+            None before it is known.
         kept: rows to calibrate again with, where the draws keep their sums; None where they do not.
     """
 
@@ -41,23 +41,23 @@ class AutoencoderScorer:
         """The draws of the posterior."""
         return self.scores if isinstance(self.scores, Draws) else self.scores.draws
 
-    def blocks(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[Scores]:
-        """Scores of all examples, in blocks that fit into memory."""
-        size = max(1, SCORES_AT_ONCE // self.scores.count)
-        for start in range(0, len(values), size):
-            yield self.scores.nll(values[start : start + size])
-
-    def blocks_apart(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[tuple[Scores, ValueScores]]:
-        """The scores and every value's part of them, in blocks that stay in the cache."""
-        values_of_row = self.scores.count * prod(values.shape[1:])
-        size = max(1, VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
-        for start in range(0, len(values), size):
-            yield self.scores.nll_apart(values[start : start + size])
+    def blocks(
+        self, values: Float[np.ndarray, "examples ..."], *, apart: bool = False
+    ) -> Iterator[tuple[Scores, ValueScores | None]]:
+        """Scores of all examples, in blocks that fit into memory; with their parts, in such that stay in the cache."""
+        size = SCORES_AT_ONCE // self.scores.count
+        if apart:
+            values_of_row = self.scores.count * prod(values.shape[1:])
+            size = max(VALUES_WATCHED // values_of_row, min(FEWEST_WATCHED, MOST_VALUES_WATCHED // values_of_row))
+        for start in range(0, len(values), max(1, size)):
+            block = values[start : start + max(1, size)]
+            yield self.scores.nll_apart(block) if apart else (self.scores.nll(block), None)
 
     def with_typical(self, values: Float[np.ndarray, "examples ..."]) -> tuple["AutoencoderScorer", Scores]:
         """The same, knowing what these training examples usually score; and their scores."""
         blocks, added = [], np.zeros((self.scores.count, *values.shape[1:]))
-        for nll, apart in self.blocks_apart(values):
+        for nll, apart in self.blocks(values, apart=True):
+            assert apart is not None
             blocks.append(nll)
             added += apart.sum(axis=1, dtype=np.float64)
         typical = (added / len(values)).astype(np.float32)

@@ -1,12 +1,14 @@
 """Chain: what a fitted detector is, one object after the other.
 
 examples -> Inputs -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
+                                                  per value -> Explainer -> what made the scores, where that is asked
 
 A chain never changes: another rule, or what labels teach, makes another chain of the same links and a new one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ from indubio.calibration import Plan
 from indubio.decision import Labelled, Referral, predictions
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
+from indubio.explain import Contributions
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs import Prepared, Rows
 from indubio.pipeline.calibrated import Calibrated, Scored
-from indubio.pipeline.decider import Decider, Decision
+from indubio.pipeline.decider import Decider, Decision, assessment
+from indubio.pipeline.explainer import Explainer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
@@ -125,19 +129,57 @@ class Chain:
             training_scores=unseen_scores(nll, plan.seen(nll.shape[1]) if seen is None else seen),
         )
 
-    def assess(self, X: Any, groups: Any = None) -> Assessment:
-        """Verdict, probability and uncertainties of every example."""
+    def assess(self, X: Any, groups: Any = None, *, explain: bool = False) -> Assessment:
+        """Verdict, probability and uncertainties of every example; scores of all draws exist for a block at a time.
+
+        Args:
+            X: examples in any form.
+            groups: the group of each; None takes the group column of a `Table`.
+            explain: whether to tell what made the scores of those that are not accepted as inliers.
+        """
+        explainer = self.explainer if explain else None
         prepared = self.inputs.prepared(X, groups)
-        return self.decider.assessment(self.scored(prepared), prepared.inspected, prepared.beside)
+        inspected, over_batch = prepared.inspected, self.decider.rule.OVER_BATCH
+        scored, decisions, why = [], [], []
+        for block, nll, values in self._blocks(prepared, apart=explain):
+            scored.append(self._scored(nll, prepared, block))
+            if not over_batch:
+                decisions.append(self.decider.decision(scored[-1], inspected.block(block)))
+            if explainer is not None and values is not None:
+                chosen = np.arange(nll.shape[1]) if over_batch else decisions[-1].flagged  # each may be, over all
+                if len(chosen):
+                    why.append(explainer.contributions(values[:, chosen], chosen + block.start))
+        whole = Scored.joined(scored)
+        decision = (
+            self.decider.decision(whole, inspected, prepared.beside.days) if over_batch else Decision.joined(decisions)
+        )
+        if explainer is None:
+            return assessment(whole, decision, inspected, prepared.beside)
+        reasons = Contributions.joined(why) if why else explainer.nothing
+        if over_batch:
+            reasons = reasons.taken(decision.flagged)
+        return assessment(whole, decision, inspected, prepared.beside, reasons)
 
     def scored(self, prepared: Prepared) -> Scored:
-        """What the scores say, block by block: (draws, examples) arrays of everything could be large."""
-        blocks, start = [], 0
-        for nll in self.scorer.blocks(prepared.values):
-            block = slice(start, start + nll.shape[1])
-            blocks.append(self.scored_block(nll, prepared, block))
-            start = block.stop
-        return Scored.joined(blocks)
+        """What the scores of all examples say."""
+        return Scored.joined([self._scored(nll, prepared, block) for block, nll, _ in self._blocks(prepared)])
+
+    def contributions(self, X: Any) -> Contributions:
+        """What made the score of every example, whatever its verdict."""
+        why, explainer = [], self.explainer
+        for block, _, values in self._blocks(self.inputs.prepared(X), apart=True):
+            assert values is not None
+            why.append(explainer.contributions(values, np.arange(block.start, block.stop)))
+        return Contributions.joined(why)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """Tells what made a score; refused where examples are scored as a whole."""
+        if self.scorer.typical is None:
+            raise ConfigError(
+                f"{self.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
+            )
+        return Explainer(typical=self.scorer.typical.astype(np.float64), inputs=self.inputs)
 
     def monitored(
         self,
@@ -215,7 +257,6 @@ class Chain:
             recent_probability=plain.scored(like_new).uncertainty.probability,
         )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
-        assert correction.prevalence is not None
         rule = self.decider.rule.at_prevalence(correction.prevalence)
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
@@ -225,7 +266,15 @@ class Chain:
         blank = np.zeros((1, *self.inputs.input_shape))
         self.assess(Rows(values=blank, names=self.inputs.schema.encoded_names), [""])
 
-    def scored_block(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
+    def _blocks(self, prepared: Prepared, *, apart: bool = False) -> Iterator[tuple[slice, Scores, ValueScores | None]]:
+        """Scores of all examples, block by block, and where each block is."""
+        start = 0
+        for nll, values in self.scorer.blocks(prepared.values, apart=apart):
+            block = slice(start, start + nll.shape[1])
+            start = block.stop
+            yield block, nll, values
+
+    def _scored(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
         """What the scores of a block of the examples say."""
         moved, novelty, groups = None, None, prepared.beside.groups
         if self.calibrated.correction is not None or self.familiarity is not None:
@@ -238,47 +287,6 @@ class Chain:
         if self.decider.rule.by == "disagreement":
             scored = replace(scored, uncertainty=replace(scored.uncertainty, disagreement=disagreement(nll)))
         return scored
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Watched:
-    """An assessment to look on at: a block after the other, then the whole.
-
-    Args:
-        chain: what assesses.
-        prepared: what is assessed.
-        scored: what the scores of the blocks say that were seen.
-        decisions: on these; none where the rule decides over all examples at once.
-    """
-
-    chain: Chain
-    prepared: Prepared
-    scored: list[Scored] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-
-    def blocks(self) -> Iterator[tuple[ValueScores, Bool[np.ndarray, " block"]]]:
-        """The score of every value, and which examples may need a look: all that are no plain inliers.
-
-        Where the rule decides over all examples at once, each of them may.
-        """
-        chain, inspected, start = self.chain, self.prepared.inspected, 0
-        for nll, values in chain.scorer.blocks_apart(self.prepared.values):
-            block = slice(start, start + nll.shape[1])
-            start = block.stop
-            scored = chain.scored_block(nll, self.prepared, block)
-            self.scored.append(scored)
-            if chain.decider.rule.OVER_BATCH:
-                yield values, np.ones(nll.shape[1], dtype=bool)
-                continue
-            decision = chain.decider.decision(scored)
-            self.decisions.append(decision)
-            bad = inspected.bad[block] | inspected.outside[block]
-            yield values, decision.prediction | decision.uncertain | decision.novel | bad
-
-    def assessment(self) -> Assessment:
-        """What was found, once all blocks were seen."""
-        scored, prepared = Scored.joined(self.scored), self.prepared
-        return self.chain.decider.assessment(scored, prepared.inspected, prepared.beside, self.decisions)
 
 
 def usual_alarms(conversion: Conversion, threshold: float, false_alarms: float) -> float:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from indubio.assessment import Assessment
 from indubio.conformal import Reference
-from indubio.decision import Evidence, Referral, judged, predictions
+from indubio.decision import Evidence, Referral, Verdict, judged, predictions
+from indubio.explain import Contributions
 from indubio.inputs.notes import joined_notes
 from indubio.inputs.preparation import Beside, Inspected
 from indubio.pipeline.calibrated import Scored
@@ -20,14 +21,19 @@ class Decision:
     """What the scores of some examples lead to.
 
     Args:
+        verdict: of each.
+        reason: why it is referred, else "".
         prediction: True for what would be called an anomaly.
-        uncertain: which of these verdicts are referred for their doubt.
-        novel: which are referred for their novelty.
     """
 
+    verdict: Shaped[np.ndarray, " examples"]
+    reason: Shaped[np.ndarray, " examples"]
     prediction: Bool[np.ndarray, " examples"]
-    uncertain: Bool[np.ndarray, " examples"]
-    novel: Bool[np.ndarray, " examples"]
+
+    @property
+    def flagged(self) -> Int[np.ndarray, " flagged"]:
+        """Where the examples are that are not accepted as inliers."""
+        return np.flatnonzero(self.verdict != Verdict.INLIER)
 
     @classmethod
     def joined(cls, blocks: Sequence["Decision"]) -> "Decision":
@@ -40,7 +46,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decider:
-    """All that turns scores into verdicts: the same for a detector in memory and an exported one.
+    """All that turns scores into verdicts.
 
     Args:
         rule: which verdicts are referred.
@@ -77,51 +83,57 @@ class Decider:
             day=days,
         )
 
-    def decision(self, scored: Scored, days: Shaped[np.ndarray, " examples"] | None = None) -> Decision:
-        """What each example would be called, and which of these are too uncertain."""
-        evidence = self.evidence(scored, days)
-        return Decision(
-            prediction=evidence.prediction,
-            uncertain=self.rule.refers(evidence, self.referral_threshold),
-            novel=np.asarray(scored.novelty > (np.inf if self.novelty_limit is None else self.novelty_limit)),
-        )
-
-    def assessment(
-        self, scored: Scored, inspected: Inspected, beside: Beside, decisions: Sequence[Decision] = ()
-    ) -> Assessment:
-        """Verdicts, reasons and p-values.
+    def decision(
+        self, scored: Scored, inspected: Inspected, days: Shaped[np.ndarray, " examples"] | None = None
+    ) -> Decision:
+        """Verdicts, and why they are referred.
 
         Args:
             scored: what the scores say.
             inspected: what is wrong with the data.
-            beside: what came with the examples.
-            decisions: of the same examples, block by block, where they are known already.
+            days: the calendar day of each example, for a rule that counts by day.
         """
-        decision = Decision.joined(decisions) if decisions else self.decision(scored, beside.days)
+        evidence = self.evidence(scored, days)
+        limit = np.inf if self.novelty_limit is None else self.novelty_limit
         verdict, reason = judged(
-            decision.prediction,
-            decision.uncertain,
+            evidence.prediction,
+            self.rule.refers(evidence, self.referral_threshold),
             scored.uncertainty,
             bad=inspected.bad,
             outside=inspected.outside,
-            novel=decision.novel,
+            novel=np.asarray(scored.novelty > limit),
             unfamiliar=np.asarray(scored.novelty > UNFAMILIAR),
         )
-        p_values = scored.conformal
-        notes = inspected.notes
-        for more in (p_values.notes, scored.notes):
-            if more is not None:
-                notes = joined_notes(notes, more)
-        return Assessment(
-            verdict=verdict,
-            reason=reason,
-            prediction=decision.prediction,
-            nll=scored.nll,
-            novelty=scored.novelty,
-            p_value=p_values.p_value,
-            smallest_p=p_values.smallest,
-            promise=p_values.promise,
-            notes=notes,
-            passed=beside.passed,
-            **{field.name: getattr(scored.uncertainty, field.name) for field in fields(scored.uncertainty)},
-        )
+        return Decision(verdict=verdict, reason=reason, prediction=evidence.prediction)
+
+
+def assessment(
+    scored: Scored, decision: Decision, inspected: Inspected, beside: Beside, why: Contributions | None = None
+) -> Assessment:
+    """All that is said of some examples.
+
+    Args:
+        scored: what the scores say.
+        decision: what they lead to.
+        inspected: what is wrong with the data.
+        beside: what came with the examples.
+        why: what made the scores of those that are not accepted as inliers; None where nobody asked.
+    """
+    p_values, notes = scored.conformal, inspected.notes
+    for more in (p_values.notes, scored.notes):
+        if more is not None:
+            notes = joined_notes(notes, more)
+    return Assessment(
+        verdict=decision.verdict,
+        reason=decision.reason,
+        prediction=decision.prediction,
+        nll=scored.nll,
+        novelty=scored.novelty,
+        p_value=p_values.p_value,
+        smallest_p=p_values.smallest,
+        promise=p_values.promise,
+        notes=notes,
+        passed=beside.passed,
+        why=why,
+        **{field.name: getattr(scored.uncertainty, field.name) for field in fields(scored.uncertainty)},
+    )

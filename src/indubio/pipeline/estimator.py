@@ -26,12 +26,14 @@ from indubio.conformal import Reference
 from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataWarning
+from indubio.explain import Contributions
 from indubio.inputs import Intake, Missing, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
-from indubio.pipeline.chain import Chain, Watched
+from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import Scalars
+from indubio.pipeline.scorer import scores_of
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
 from indubio.settings import Fraction, Settings
@@ -93,20 +95,25 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def settings_in_use(self) -> ChainSettings:
         """The settings with the defaults put in, checked."""
 
-    def assess(self, X: Any, *, groups: Any = None) -> Assessment:
+    def assess(self, X: Any, *, groups: Any = None, explain: bool = False) -> Assessment:
         """Verdict, probability and uncertainties of every example, in one pass through the model.
 
         Args:
             X: as for `fit`.
             groups: the group of each example, for a model that is calibrated by group; None takes the group column of
                 a `Table`.
+            explain: whether to tell, as `found.why`, what made the scores of anomalies and referrals; only an
+                autoencoder's score can be told apart so.
         """
-        return self._in_use().assess(X, groups)
+        return self._in_use().assess(X, groups, explain=explain)
 
-    def watched(self, X: Any, *, groups: Any = None) -> Watched:
-        """The same, to look on while the score of every value is there; how `explain` does it."""
-        chain = self._in_use()
-        return Watched(chain=chain, prepared=chain.inputs.prepared(X, groups))
+    def contributions(self, X: Any) -> Contributions:
+        """What every feature, or sensor and time step, or pixel, adds to the score of every example.
+
+        Args:
+            X: as for `fit`.
+        """
+        return self.fitted_chain.contributions(X)
 
     def monitored(
         self,
@@ -134,7 +141,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
         chain = self.fitted_chain
-        return np.concatenate(list(chain.scorer.blocks(chain.inputs.prepared(X).values)), axis=1)
+        return scores_of(chain.scorer, chain.inputs.prepared(X).values)
 
     def disagreement(self, X: Any, temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
         """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""

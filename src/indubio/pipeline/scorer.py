@@ -19,11 +19,21 @@ class Scorer(Protocol):
     def count(self) -> int:
         """How many draws, M."""
 
-    def blocks(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[Scores]:
-        """Scores of all examples, in blocks that fit into memory."""
+    @property
+    def typical(self) -> Float[np.ndarray, "draws ..."] | None:
+        """Mean score of every value over the training examples, per draw; None where examples are scored as a whole."""
 
-    def blocks_apart(self, values: Float[np.ndarray, "examples ..."]) -> Iterator[tuple[Scores, ValueScores]]:
-        """The scores and every value's part of them, in blocks that stay in the cache.
+    def blocks(
+        self, values: Float[np.ndarray, "examples ..."], *, apart: bool = False
+    ) -> Iterator[tuple[Scores, ValueScores | None]]:
+        """Scores of all examples, block by block.
 
-        A `ConfigError` where examples are scored as a whole.
+        Args:
+            values: of the examples.
+            apart: whether to give every value's part of the scores too, where they have such parts.
         """
+
+
+def scores_of(scorer: Scorer, values: Float[np.ndarray, "examples ..."]) -> Scores:
+    """Scores of all examples as one array."""
+    return np.concatenate([nll for nll, _ in scorer.blocks(values)], axis=1)

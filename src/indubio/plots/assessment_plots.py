@@ -15,7 +15,6 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.evaluation.argument_checks import checked_binary
-from indubio.explain import contributions as explained_scores
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.report import (
     plane_figure,
@@ -172,7 +171,7 @@ def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8
     examples = detector.fitted_chain.inputs.examples(X)
     if not -len(examples) <= example < len(examples):
         raise ConfigError(f"`example` must be one of the {len(examples)} examples, got {example}.")
-    made = explained_scores(detector, examples.select([example]))
+    made = detector.contributions(examples.select([example]))
     axes = _axes(ax)
     plot_contributions(axes, made, 0, most=most)
     return axes

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Chain, stream
+from indubio.engine import Dynamics, stream
 from indubio.posteriors.sghmc import SGHMC
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive
 from indubio.training import mixing
@@ -62,7 +62,7 @@ class CyclicalSGMCMC(SGHMC):
     burn_in: NotNegativeInt = 500
     chains: AtLeastOne = 1
 
-    def legs(self, moves: Chain, draws: int) -> list[Leg]:
+    def legs(self, moves: Dynamics, draws: int) -> list[Leg]:
         """Cycle after cycle, move by move; a place is kept at the end of every `thinning` moves with noise."""
         return [leg for share in self.compared(draws) for leg in self._cycle(moves, share)]
 
@@ -72,7 +72,7 @@ class CyclicalSGMCMC(SGHMC):
 
     def _moves(
         self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None = None
-    ) -> Chain:
+    ) -> Dynamics:
         """The settings of a cycle's first move, for these rows and trained networks."""
         if self.step_size != "auto":
             return super()._moves(context, trained, variances)
@@ -84,7 +84,7 @@ class CyclicalSGMCMC(SGHMC):
         rate, _ = steady(context, trained[:1], stream(context.seed, TRIED_NUMBERS, 0), falling(LARGEST), chain)
         return self.replaced(step_size=rate)._moves(context, trained, variances)
 
-    def _cycle(self, moves: Chain, draws: int) -> list[Leg]:
+    def _cycle(self, moves: Dynamics, draws: int) -> list[Leg]:
         """One cycle; the kicks shrink as the root of the step size, so that the temperature stays what it is."""
         length = self.burn_in + draws * self.thinning
         legs = []

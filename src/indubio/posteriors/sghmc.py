@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from indubio.engine import Chain, PointWeights, Stream, streams
+from indubio.engine import Dynamics, PointWeights, Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
@@ -119,9 +119,9 @@ class SGHMC(TrainedPosterior):
         compared = [part for length in lengths for part in self.compared(length)]
         return replace(draws, mixing=mixing_of(context, draws, weights, compared, self.COMPARED))
 
-    def chain(self, examples: int, temperature: float, prior_scale: float | Float[np.ndarray, " p"]) -> Chain:
+    def chain(self, examples: int, temperature: float, prior_scale: float | Float[np.ndarray, " p"]) -> Dynamics:
         """The settings of the chain's moves, for so many training rows."""
-        return Chain(
+        return Dynamics(
             prior_scale=prior_scale,
             step_size=self.step_size,
             friction=self.friction,
@@ -130,7 +130,7 @@ class SGHMC(TrainedPosterior):
 
     def _moves(
         self, context: FitContext, trained: Float[np.ndarray, "c p"], variances: Float[np.ndarray, " p"] | None = None
-    ) -> Chain:
+    ) -> Dynamics:
         """The settings of the chain's moves, for these rows and trained networks."""
         temperature = temperature_of(context, trained) if self.temperature == "auto" else self.temperature
         if variances is not None:  # lambda of each weight, see `data_prior`
@@ -138,7 +138,7 @@ class SGHMC(TrainedPosterior):
         prior = prior_scale_at(context, temperature) if self.prior_scale == "auto" else self.prior_scale
         return self.chain(len(context.rows), temperature, prior)
 
-    def legs(self, moves: Chain, draws: int) -> list[Leg]:
+    def legs(self, moves: Dynamics, draws: int) -> list[Leg]:
         """The way of a chain, for so many draws."""
         return [Leg(self.thinning + (0 if draw else self.burn_in), moves) for draw in range(draws)]
 

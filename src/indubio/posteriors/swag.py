@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from indubio.engine import Chain, PointWeights, streams
+from indubio.engine import Dynamics, PointWeights, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, AtLeastTwo, Positive
@@ -109,5 +109,5 @@ class SWAG(TrainedPosterior):
 
     def _legs(self, prior_scale: float, rate: float) -> list[Leg]:
         """Gradient descent with momentum: a chain without noise."""
-        steps = Chain(prior_scale=prior_scale, step_size=rate, friction=1 - self.momentum, spread=0.0)
+        steps = Dynamics(prior_scale=prior_scale, step_size=rate, friction=1 - self.momentum, spread=0.0)
         return [Leg(self.every, steps)] * self.collected

@@ -43,7 +43,7 @@ class Conversion(Settings, ABC):
         return None
 
     def at_rate(self, false_alarms: float) -> "Conversion":  # noqa: ARG002 - for those that know a rate
-        """The same for a rate of false alarms, where it goes by one."""
+        """This conversion for a rate of false alarms, where it goes by one."""
         return self
 
     def log_odds_variance(
@@ -67,7 +67,7 @@ class Conversion(Settings, ABC):
     def cdfs(
         self, nll: Float[np.ndarray, "draws examples"], parameters: Sequence[Mapping[str, np.ndarray]]
     ) -> Float[np.ndarray, "draws examples"]:
-        """The same of every draw at its own scores; what is the same for all draws can be done once here."""
+        """The CDF of every draw at its own scores; what is alike for all draws can be done once here."""
         return np.array([self.cdf(scores, known) for scores, known in zip(nll, parameters, strict=True)])
 
     def own_cdfs(
@@ -107,7 +107,7 @@ class CdfConversion(Conversion, ABC):
 
     @property
     def is_scaled(self) -> bool:
-        """As the settings say."""
+        """Whether probabilities are scaled by the level of the mean score."""
         return self.scaled
 
     def _fit_draw(self, nll: Float[np.ndarray, " examples"]) -> dict[str, np.ndarray]:
@@ -157,7 +157,7 @@ class FittedConversion:
         return len(next(iter(self.parameters.values())))
 
     def own_probability(self, nll: Float[np.ndarray, "draws own"]) -> Float[np.ndarray, "draws own"]:
-        """The same of the scores that it was fitted on, in any order: each is compared with the others."""
+        """Probabilities of the scores that it was fitted on, in any order: each is compared with the others."""
         scores = _scores(nll).astype(np.float64)
         return self._scaled(self.conversion.own_cdfs(scores, self._by_draw), scores)
 

@@ -42,15 +42,14 @@ class Correction:
         constant: of every example.
         reviewed: how many labels it was learned from.
         anomalies: how many of these are anomalies.
-        prevalence: how common anomalies are among recent examples, by what was learned; None for models that were saved
-            before it was kept.
+        prevalence: how common anomalies are among recent examples, by what was learned.
     """
 
     weights: Float[np.ndarray, " values"]
     constant: float
     reviewed: int
     anomalies: int
-    prevalence: float | None = None
+    prevalence: float
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 1 or not len(self.weights):
@@ -59,7 +58,7 @@ class Correction:
             raise DataError("`weights` and `constant` must be finite.")
         if not 0 < self.anomalies < self.reviewed:
             raise DataError("there must be labels of good examples and of anomalies.")
-        if self.prevalence is not None and not 0 < self.prevalence < 1:
+        if not 0 < self.prevalence < 1:
             raise DataError(f"`prevalence` must be between 0 and 1, got {self.prevalence}.")
 
     @classmethod

@@ -59,11 +59,11 @@ class Odds(Conversion):
 
     @property
     def own_rate(self) -> float | None:
-        """As the settings say."""
+        """The rate of false alarms that the settings give; None leaves it to the detector."""
         return self.false_alarms
 
     def at_rate(self, false_alarms: float) -> "Odds":
-        """The same for this rate; refused where it has another."""
+        """These odds for a rate of false alarms; refused where the settings have another."""
         if self.false_alarms not in (None, false_alarms):
             raise ConfigError(
                 f"`false_alarms` is {false_alarms:g}, and {self.false_alarms:g} in the conversion: leave one of them "

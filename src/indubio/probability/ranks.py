@@ -18,7 +18,7 @@ BLOCK = 2**14  # values; what is in between stays in the cache
 def places(
     scores: Float[np.ndarray, " scores"], values: Float[np.ndarray, " values"], side: Literal["left", "right"]
 ) -> Int[np.ndarray, " values"]:
-    """The same as `scores.searchsorted(values, side)`: how many scores are below ("left"), or at most ("right")."""
+    """`scores.searchsorted(values, side)`: how many scores are below ("left"), or at most ("right")."""
     if len(values) < max(MANY, len(scores)) or not np.isfinite(scores[[0, -1]]).all() or np.isnan(values).any():
         return np.asarray(scores.searchsorted(values, side=side))
     grid = _Grid(scores)

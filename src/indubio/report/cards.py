@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from indubio.decision import Reason
 from indubio.detector import Detector
-from indubio.explain import Contributions, contributions
+from indubio.explain import Contributions
 from indubio.inputs import Column
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
@@ -97,7 +97,7 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
             _card(subject, place, () if subject.signals or subject.images else _furthest(subject, row), ())
             for place, row in zip(places.tolist(), rows, strict=True)
         ]
-    found = contributions(subject.detector, subject.given.select(places))
+    found = subject.detector.contributions(subject.given.select(places))
     raw, scored, reconstruction = subject.raw(places), subject.values(places), subject.reconstruction(places)
     made = []
     for index, place in enumerate(places.tolist()):

@@ -45,7 +45,7 @@ class PagePicture:
 
 
 def to_markdown(title: str, made: Sequence[Sheet]) -> str:
-    """A page for a repository."""
+    """The tables as a page in Markdown, one section each."""
     parts = [f"# {title}"]
     for sheet in made:
         lines = [sheet.header, tuple("---" for _ in sheet.header), *sheet.rows]
@@ -55,7 +55,7 @@ def to_markdown(title: str, made: Sequence[Sheet]) -> str:
 
 
 def to_csv(sheet: Sheet) -> str:
-    """One table."""
+    """A table as CSV, without its title and note."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows([sheet.header, *sheet.rows])

@@ -73,13 +73,13 @@ def _paper_colours(svg: str) -> str:
 
 
 def _small(svg: str) -> str:
-    """The same picture in fewer characters: coordinates rounded, line breaks and empty groups left out."""
+    """A picture in fewer characters: coordinates rounded, line breaks and empty groups left out."""
     svg = re.sub(r"\s*\n\s*", " ", with_short_numbers(svg))
     return svg.replace("> <", "><").replace("xlink:href", "href")
 
 
 def with_short_numbers(svg: str) -> str:
-    """The same picture with coordinates rounded to what can be seen."""
+    """A picture with its coordinates rounded to what can be seen."""
     return re.sub(r' (d|points|transform|x|y|width|height)="[^"]*"', lambda match: _rounded(match.group()), svg)
 
 

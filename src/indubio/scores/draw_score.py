@@ -42,11 +42,11 @@ class DrawScore(ABC):
         return len(self.parts) if self.TOGETHER else self.draws.count
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Scores:
-        """The scores of every row."""
+        """The score of every row, by every fold of the draws."""
         return np.concatenate([scores for scores, _ in self._blocks(rows)], axis=1)
 
     def nll_apart(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:
-        """The same, to the bit, and every value's part of them."""
+        """The scores of `nll`, to the bit, and every value's part of them."""
         scores, apart = zip(*self._blocks(rows), strict=True)
         return np.concatenate(scores, axis=1), np.concatenate(apart, axis=1)
 
@@ -77,7 +77,7 @@ class DrawScore(ABC):
             yield self.scored(rows[start : start + size])
 
     def _slices(self) -> list[slice]:
-        """The draws of each fold."""
+        """Which draws belong to each fold."""
         ends = np.cumsum(self.parts).tolist()
         return [slice(end - draws, end) for end, draws in zip(ends, self.parts, strict=True)]
 

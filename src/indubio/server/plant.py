@@ -118,7 +118,7 @@ class Plant:
 
     @classmethod
     def read(cls, path: Path) -> "Plant":
-        """The plant in a file."""
+        """The plant that a file describes; what is wrong with it is said with the file's name."""
         try:
             return cls.of(read_toml(path))
         except ConfigError as error:

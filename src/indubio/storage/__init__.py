@@ -4,8 +4,8 @@
       manifest.json                      format version, settings, schema, all that is small; size and sha256 of
                                          the two files below
       weights-<16 digits>.safetensors    what the draws are made of: weights, dropout masks, code noise
-      arrays-<16 digits>.safetensors     the other arrays: ranges, medians, the fitted conversion, the summary of
-                                         the training uncertainties
+      arrays-<16 digits>.safetensors     the other arrays: ranges, medians, the fitted conversion, uncertainties of
+                                         reference examples
       README.md                          the model card, for people
 
 The digits are the beginning of the file's sha256, so a save never touches the files of the model that is there: it
@@ -20,14 +20,13 @@ that is killed before that leaves a folder `.NAME.*.partial` beside it, which ma
 The checksums show damage and careless changes. They are no signature: who can write to the folder can make a model that
 scores wrongly, but not one that runs code.
 
-The uncertainties of the training examples are kept as a summary (see `summary`), so that the referral rule can still be
-changed without growing the model with its training data.
+The uncertainties of the reference examples are kept, of many some (`kept_uncertainty`), so that the referral rule can
+still be changed without growing the model with its training data.
 """
 
 from indubio.storage.loading import load
-from indubio.storage.migrations import FORMAT, MIGRATIONS
 from indubio.storage.model_folder import read_manifest
-from indubio.storage.model_manifest import ModelManifest
+from indubio.storage.model_manifest import FORMAT, ModelManifest
 from indubio.storage.saving import save
 
-__all__ = ["FORMAT", "MIGRATIONS", "ModelManifest", "load", "read_manifest", "save"]
+__all__ = ["FORMAT", "ModelManifest", "load", "read_manifest", "save"]

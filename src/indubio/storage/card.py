@@ -15,7 +15,7 @@ MOST_CATEGORIES = 20
 
 
 def card(detector: Detector, manifest: ModelManifest) -> bytes:
-    """The text of README.md."""
+    """The model card, as the content of README.md."""
     schema, shape = detector.schema_, detector.input_shape_
     trained = detector.settings_in_use().posterior.TRAINED
     settings = {name: value for name, value in manifest.settings.items() if trained or name != "training"}

@@ -30,7 +30,7 @@ from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.kept_uncertainty import KeptUncertainty
-from indubio.storage.migrations import Stored
+from indubio.storage.model_folder import Stored
 from indubio.storage.tree import flattened, rebuilt
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
@@ -47,7 +47,7 @@ FITTED: dict[str, Any] = {
     "n_reference_": int,
     "largest_reference_nll_": float,
     "reference_uncertainty_": KeptUncertainty,
-    "reference_": Reference | None,
+    "reference_": Reference,
     "referral_threshold_": float,
     "typical_nll_": Float[np.ndarray, "draws *shape"],
     "drift_reference_": DriftReference,
@@ -62,6 +62,7 @@ FITTED: dict[str, Any] = {
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
+# No entry where there is none:
 # where the training data had names, where it was read from files, where it was odd, where something was learned
 # from labels, where groups have probabilities of their own, where examples can be added to sums, where draws are of
 # chains, where the fit tells of itself, and where several draws give one score together
@@ -77,8 +78,6 @@ OPTIONAL = {
     "facts_",
     "score_parts_",
 }
-LATER = {"typical_nll_", "drift_reference_", "familiarity_"}  # what models that were saved by earlier versions lack
-LEFT_OUT = OPTIONAL | LATER  # no entry where there is none
 LARGEST_EXAMPLE = 10**9
 OWN = {"kind": "own"}
 _COLUMNS: type[np.ndarray] = Float[np.ndarray, " columns"]  # type: ignore[assignment]
@@ -101,7 +100,7 @@ def taken_apart(detector: Detector) -> Stored:
         fitted={
             name: flattened(attributes[name], name, arrays)
             for name in FITTED
-            if attributes[name] is not None or name not in LEFT_OUT
+            if attributes[name] is not None or name not in OPTIONAL
         },
         weights=arrays_of(draws),
         arrays=arrays,
@@ -153,7 +152,7 @@ def with_every_setting(detector: Detector) -> Detector:
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
     named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
     named["calibration"] = detector.calibration_
-    # As it was fitted, whatever was set since; None for a model of a version that knew no rate.
+    # As it was fitted, whatever was set since.
     named["conversion"] = detector.conversion_.conversion
     named["anomaly_score"] = name_of(detector.scores_)
     named["false_alarms"] = detector.fitted_chain.calibrated.false_alarms
@@ -194,17 +193,12 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     """The detector that was taken apart.
 
     Args:
-        stored: what was read, in the current format.
+        stored: what was read.
         own: the network, where it is the user's own.
         device: where to put it; None is where it was.
     """
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
-    if settings.get("posterior", {}).get("kind") == "sghmc":  # what models of earlier versions do not say
-        settings = settings | {"posterior": {"chains": 1} | settings["posterior"]}
-    given = parameters_from_plain(settings | ({} if device is None else {"device": device}))
-    if given["posterior"] is not None and not given["posterior"].TRAINED:
-        given["training"] = None  # earlier versions stored one that said nothing
-    detector = Detector(**given)
+    detector = Detector(**parameters_from_plain(settings | ({} if device is None else {"device": device})))
     detector = detector if own is None else detector.set_params(architecture=own)
     attributes = _attributes(stored)
     layout = Layout.from_plain(stored.draws)
@@ -263,7 +257,7 @@ def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
 
 def _attributes(stored: Stored) -> dict[str, Any]:
     given = stored.fitted.keys()
-    if not FITTED.keys() - OPTIONAL - LATER <= given <= FITTED.keys():
+    if not FITTED.keys() - OPTIONAL <= given <= FITTED.keys():
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
     shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
@@ -291,7 +285,7 @@ def _attributes(stored: Stored) -> dict[str, Any]:
 def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
     shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
-    reference: Reference | None = attributes["reference_"]
+    reference: Reference = attributes["reference_"]
     spectra: FittedSpectra | None = intake.spectra
     values = _value_shape(shape, spectra)
     together, parts = detector.settings_in_use().draw_score, attributes["score_parts_"]
@@ -316,9 +310,8 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
         "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),
-        "the reference must be of as many draws": reference is None or len(reference.part) == scores,
-        "the reference must have `n_reference_` examples": reference is None
-        or reference.examples == attributes["n_reference_"],
+        "the reference must be of as many draws": len(reference.part) == scores,
+        "the reference must have `n_reference_` examples": (reference.examples == attributes["n_reference_"]),
         "`typical_nll_` must have a finite value for every draw and value": _fits(
             attributes["typical_nll_"], (scores, *values)
         ),
@@ -341,8 +334,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "`kept_rows_` must be of such examples, train and calibrate every fold of the draws": _rows_fit(
             attributes["kept_rows_"], layout.count, values
         ),
-        "`familiarity_` must be of such values": attributes["familiarity_"] is None
-        or attributes["familiarity_"].centres.shape[1] == math.prod(values),
+        "`familiarity_` must be of such values": (attributes["familiarity_"].centres.shape[1] == math.prod(values)),
         "`referral_threshold_` must be a number": not np.isnan(attributes["referral_threshold_"]),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
@@ -364,8 +356,8 @@ def _spectra_fit(spectra: FittedSpectra | None, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _fits(values: np.ndarray | None, shape: tuple[int, ...]) -> bool:
-    return values is None or (values.shape == shape and bool(np.isfinite(values).all()))
+def _fits(values: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return values.shape == shape and bool(np.isfinite(values).all())
 
 
 def _check_sums(sums: KeptSums | None, autoencoder: Autoencoder, draws: int) -> None:
@@ -398,16 +390,14 @@ def _rows_fit(kept: KeptRows | None, draws: int, shape: tuple[int, ...]) -> bool
     )
 
 
-def _groups_fit(own: GroupConversions | None, reference: Reference | None, draws: int) -> bool:
+def _groups_fit(own: GroupConversions | None, reference: Reference, draws: int) -> bool:
     return own is None or (
-        reference is not None
-        and set(own.names) <= reference.by_group.keys()
-        and all(conversion.draws == draws for conversion in own.conversions)
+        set(own.names) <= reference.by_group.keys() and all(conversion.draws == draws for conversion in own.conversions)
     )
 
 
-def _series_fit(reference: DriftReference | None, shape: tuple[int, ...]) -> bool:
-    return reference is None or (len(reference.features), reference.windows) == (shape[-1], len(shape) > 1)
+def _series_fit(reference: DriftReference, shape: tuple[int, ...]) -> bool:
+    return (len(reference.features), reference.windows) == (shape[-1], len(shape) > 1)
 
 
 def check_probe(draws: Draws, kept: np.ndarray | None) -> None:

@@ -3,18 +3,38 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from indubio.errors import ModelFileError, quoted
 from indubio.storage.array_bytes import unpacked
 from indubio.storage.files import entries, read
-from indubio.storage.migrations import Stored, migrated
 from indubio.storage.model_manifest import LARGEST_MANIFEST, MANIFEST, DataFile, ModelManifest, is_expected, parsed
 
 ATTEMPTS = 10  # times that a reader may meet a save in one go
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What a model's files hold, which is not yet understood.
+
+    Args:
+        settings: of the detector, as plain data.
+        draws: how many, and what each is made of.
+        fitted: the fitted attributes; arrays are only named there.
+        weights: the arrays of the draws.
+        arrays: all others.
+    """
+
+    settings: dict[str, Any]
+    draws: dict[str, Any]
+    fitted: dict[str, Any]
+    weights: dict[str, np.ndarray]
+    arrays: dict[str, np.ndarray]
 
 
 def read_manifest(path: str | PathLike[str]) -> ModelManifest:
@@ -25,7 +45,7 @@ def read_manifest(path: str | PathLike[str]) -> ModelManifest:
 
 
 def read_stored(folder: Path) -> Stored:
-    """All that a model's files hold, checked against the checksums, as the current format version has it."""
+    """All that a model's files hold, checked against the checksums."""
     with _readable(folder):
         for _ in range(ATTEMPTS):
             manifest = _manifest(folder)
@@ -64,14 +84,13 @@ def _manifest(folder: Path) -> ModelManifest:
 
 
 def _read(folder: Path, manifest: ModelManifest) -> Stored:
-    stored = Stored(
+    return Stored(
         settings=manifest.settings,
         draws=manifest.draws,
         fitted=manifest.fitted,
         weights=_arrays(folder, manifest.files["weights"]),
         arrays=_arrays(folder, manifest.files["arrays"]),
     )
-    return migrated(stored, manifest.format)
 
 
 def _arrays(folder: Path, file: DataFile) -> dict[str, np.ndarray]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from indubio import __version__
 from indubio.errors import ModelFileError
-from indubio.storage.migrations import FORMAT
 
+FORMAT = 1
 MANIFEST = "manifest.json"
 CARD = "README.md"
 DATA = ("weights", "arrays")

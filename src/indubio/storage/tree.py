@@ -129,11 +129,9 @@ def rebuilt(hint: Any, plain: Any, place: str, arrays: dict[str, np.ndarray]) ->
 def _rebuilt_class(walked: type[Any], plain: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(plain, dict) or plain.get(CLASS) != _NAMES[walked]:
         raise _unfit(place, walked, plain)
-    hints, fields = get_type_hints(walked, include_extras=True), dataclasses.fields(walked)
-    # A field that came after the model was saved has its default.
-    needed = {field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING}
-    given = plain.keys() - {CLASS}
-    if not needed <= given <= {field.name for field in fields}:
+    hints = get_type_hints(walked, include_extras=True)
+    needed, given = {field.name for field in dataclasses.fields(walked)}, plain.keys() - {CLASS}
+    if given != needed:
         raise ModelFileError(f"`{place}` must have the entries {sorted(needed)}, and has {sorted(given)}.")
     return walked(**{name: rebuilt(hints[name], plain[name], f"{place}.{name}", arrays) for name in sorted(given)})
 

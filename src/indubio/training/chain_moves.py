@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Chain, Stream, engine_for
+from indubio.engine import Dynamics, Stream, engine_for
 from indubio.training.loop import diverged, endless_orders
 from indubio.training.network_fits import FitContext
 
@@ -21,7 +21,7 @@ class Leg(NamedTuple):
     """
 
     moves: int
-    chain: Chain
+    chain: Dynamics
     kept: bool = True
 
 

@@ -45,7 +45,7 @@ def temperature_without_prior(context: FitContext) -> float:
 
 
 def prior_scale_at(context: FitContext, temperature: float) -> float:
-    """Lambda."""
+    """The pull towards zero, lambda, that rows and temperature imply for weights of the usual size."""
     weights = fresh_weights(context.autoencoder, [stream(context.seed, INITIAL_NUMBERS, 0)], np.dtype(np.float64))
     variance = float(np.cumsum(weights[0] ** 2)[-1]) / weights.size
     return temperature / (2 * len(context.rows) * variance)

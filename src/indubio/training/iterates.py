@@ -33,14 +33,14 @@ class Iterates:
         self._last: list[np.ndarray] = []
 
     def add(self, weights: Float[np.ndarray, " p"]) -> None:
-        """One more."""
+        """Take one more iterate into the average."""
         exact = weights.astype(np.float64)
         self._sum, self._squares, self.count = self._sum + exact, self._squares + exact * exact, self.count + 1
         self._last = [*self._last, (exact - self.mean).astype(weights.dtype)][-self._rank :]
 
     @property
     def mean(self) -> Float[np.ndarray, " p"]:
-        """Of all of them."""
+        """The mean of the iterates so far."""
         return np.asarray(self._sum / self.count)
 
     @property

@@ -161,7 +161,7 @@ def smoothed_losses(losses: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " 
 
 
 def fixed(rate: float) -> Schedule:
-    """The same rate at every step."""
+    """A schedule with one rate for every step."""
     return lambda _: rate
 
 

@@ -73,7 +73,7 @@ class Training(Settings):
 
     @property
     def most_epochs(self) -> int:
-        """How many there can be."""
+        """How many epochs there can be, as an upper bound where the loss decides."""
         return MOST_EPOCHS if self.epochs == "auto" else self.epochs
 
     @property
@@ -183,7 +183,7 @@ def epoch_orders(
 def endless_orders(
     rows: TrainingRows, batch: int, stream: Stream, drop_last: bool = False
 ) -> Iterator[tuple[Float[np.ndarray, "n ..."], Int[np.ndarray, "1 m"]]]:
-    """The same for one network, epoch after epoch."""
+    """Batches for one network, epoch after epoch without an end."""
     for epoch in count():
         yield from epoch_orders(rows, batch, [stream], epoch, drop_last)
 

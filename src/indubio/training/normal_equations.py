@@ -46,7 +46,7 @@ class Cosine:
 
     @classmethod
     def drawn(cls, own: Stream, values: int, units: int) -> "Cosine":
-        """A random one."""
+        """An encoder with weights drawn from a stream of random numbers."""
         weight = own.normal((values, units)).astype(np.float64) / sqrt(values)
         bias = (own.uniform((units,), 1.0).astype(np.float64) + 1) * np.pi
         return cls(weight.astype(np.float32).astype(np.float64), bias.astype(np.float32).astype(np.float64))
@@ -82,7 +82,7 @@ class NormalEquations:
 
     @classmethod
     def none(cls, encoder: Cosine, copies: int) -> "NormalEquations":
-        """Before the first row."""
+        """The sums before the first row: all are 0."""
         values, units = encoder.weight.shape
         return cls(
             encoder=encoder,
@@ -100,7 +100,7 @@ class NormalEquations:
         seed: int,
         draw: int,
     ) -> "NormalEquations":
-        """The same and some blocks of rows.
+        """These sums with some blocks of rows added.
 
         Args:
             blocks: number and rows of each.
@@ -169,7 +169,7 @@ class KeptSums:
 
     @classmethod
     def of(cls, sums: Sequence[NormalEquations]) -> "KeptSums":
-        """Those of some draws."""
+        """The sums of several draws, to keep with the model."""
         return cls(**{name: np.stack([getattr(one, name) for one in sums]) for name in KEPT})
 
     @classmethod
@@ -182,7 +182,7 @@ class KeptSums:
         return KeptSums(**{name: getattr(self, name)[which] for name in KEPT})
 
     def of_draw(self, draw: int, encoder: Cosine) -> NormalEquations:
-        """The sums of one draw."""
+        """The sums of one draw, to add rows to."""
         return NormalEquations(
             encoder=encoder,
             pairs=self.pairs[draw],

@@ -37,7 +37,7 @@ class Target(Protocol):
     """What the chains go down on."""
 
     def loss(self, values: Values) -> float:
-        """L."""
+        """The loss L at these values."""
 
     def gradient(self, values: Values) -> Values:
         """Its gradient, or what comes near it."""
@@ -62,7 +62,7 @@ class Place:
 
     @cached_property
     def gradient(self) -> Values:
-        """Of L."""
+        """The gradient of L where the chain is."""
         return self._target.gradient(self.values).astype(np.float64)
 
     def moved(self, by: Values) -> "Place":
@@ -155,7 +155,7 @@ class Ladder:
         self.swaps, self._first = Moves(step=0.0, goal=0.0), 0
 
     def move(self, *, tuning: bool = False) -> None:
-        """One move of every chain."""
+        """Move every chain once."""
         for rung in self.rungs:
             rung.move(tuning=tuning)
 
@@ -197,7 +197,7 @@ def temperatures(chains: int, highest: float) -> list[float]:
 
 
 def uniforms(stream: Stream, count: int) -> list[float]:
-    """Numbers from [0, 1)."""
+    """Random numbers from [0, 1), as many as asked for."""
     return [0.5 + float(number) for number in stream.uniform((count,), 0.5)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indubio.engine import Chain, Corruption, PointWeights, Variational, streams
+from indubio.engine import Corruption, Dynamics, PointWeights, Variational, streams
 from indubio.engine.compiled import ACTIVATIONS, LIKELIHOODS, CompiledEngine, _layers, _places
 from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core
 from indubio.errors import ConfigError, EngineError
@@ -180,7 +180,7 @@ def test_any_dense_network_trains_and_scores(
     order = own[0].permutation(examples)[None]
     given = Corruption(lowest=0.1, highest=0.5, factors=np.linspace(0, 1, inputs)) if noisy else None
     if objective == "chain":
-        chain = Chain(prior_scale=0, step_size=1e-3, friction=0.1, spread=1e-3)
+        chain = Dynamics(prior_scale=0, step_size=1e-3, friction=0.1, spread=1e-3)
         sampler = engine.sampler(chain, values, own[0], batch=batch, corruption=given)
         assert np.isfinite(sampler.steps(rows, order))
         trained = sampler.values()

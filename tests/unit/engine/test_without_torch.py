@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from indubio import Detector, ExampleStream, HoldOut, Training, load, save
 from indubio.inputs import Table
-from indubio.explain import explained
 from indubio.export import export_onnx
 from indubio.posteriors import POSTERIORS, EarlyStopping
 
@@ -40,7 +39,7 @@ for posterior in POSTERIORS.values():
     save(detector, sys.argv[1] + posterior.__name__)
     np.testing.assert_array_equal(load(sys.argv[1] + posterior.__name__).assess(rows).nll, expected)
     export_onnx(detector, sys.argv[1] + posterior.__name__ + ".onnx")
-explained(detector, rows)
+detector.assess(rows, explain=True)
 Detector().fit(np.random.default_rng(0).random((30, 20, 2))).assess(np.zeros((2, 20, 2)))
 Detector(calibration=HoldOut()).fit(ExampleStream(table, buffer=100)).assess(Table(features=table))
 detector.update(rows[:5], training_data=rows)

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from indubio import NoReferral, UncertaintyThreshold, Verdict, save
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.errors import ConfigError, DataError, DataWarning, ModelFileError, ShapeError
-from indubio.explain import contributions
 from indubio.export import export_onnx
 from indubio.inputs import MinMax
 from indubio.probability import CDF_CONVERSIONS, Ecdf, Gaussian, Odds
@@ -290,7 +289,7 @@ def test_it_is_not_stored_because_only_pickle_could(tmp_path):
 def test_it_has_no_contributions_and_no_export(tmp_path):
     detector = plain(distance).fit(TRAINING)
     with pytest.raises(ConfigError, match="EnsembleDetector has no contributions"):
-        contributions(detector, ROWS)
+        detector.contributions(ROWS)
     with pytest.raises(ConfigError, match="EnsembleDetector cannot be exported"):
         export_onnx(detector, tmp_path / "model.onnx")
 

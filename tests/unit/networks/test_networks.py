@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from indubio.detector import Detector
 from indubio.engine import DrawScorer, stream, streams
 from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
 from indubio.networks import Autoencoder, Coalition, Conv1d, Conv2d, Dense, GaussianLikelihood, OwnNetwork
+from indubio.posteriors import VAE, AnchoredEnsemble, BayesByBackprop, Deterministic, Training
 from indubio.training.network_fits import fresh_weights
 from tests.engines import ENGINES
 
@@ -264,6 +266,21 @@ def test_own_modules_give_what_they_give_alone():
     expected = decoder(encoder(torch.from_numpy(rows))).detach()
     found = TorchEngine(autoencoder).scorer(2, twice, None, None).reconstruction(rows)
     np.testing.assert_allclose(found[1], expected, rtol=1.3e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("bare", ["encoder", "decoder"])
+@pytest.mark.parametrize(
+    "posterior", [Deterministic(), AnchoredEnsemble(members=3), VAE(draws=4), BayesByBackprop(draws=4)]
+)
+def test_a_part_of_an_own_network_may_have_no_parameters(posterior, bare):
+    parts = {"encoder": lambda _: nn.Linear(3, 3), "decoder": lambda _: nn.Linear(3, 3), bare: lambda _: nn.Identity()}
+    own = OwnNetwork(**parts)
+    rows = random_rows(40, 3)
+    detector = Detector(posterior=posterior, architecture=own, training=Training(epochs=2))
+    nll = detector.fit(rows).nll(rows)
+    assert nll.shape[1] == 40
+    assert np.isfinite(nll).all()
+    assert len(np.unique(nll[:, 0])) == len(nll)  # draws of their own
 
 
 WITHOUT_TORCH = """

@@ -38,23 +38,30 @@ def test_the_learning_rate_is_found_but_for_strath():
     assert preset("strath", "all").training.learning_rate == 0.001
 
 
-def test_the_scripts_train_odds_for_longer_with_selu_and_without_norm_at_alternating_rates():
-    authors = preset("odds", protocol="authors")
+def test_the_scripts_train_odds_for_longer_with_selu_and_without_norm():
+    authors, text = preset("odds", protocol="authors"), preset("odds")
     assert (authors.architecture.activation, authors.architecture.layer_norm) == ("selu", False)
-    assert (authors.training.epochs, authors.training.drop_last) == (300, True)
-    rates = authors.training.learning_rate
+    assert (text.architecture.activation, text.architecture.layer_norm) == ("leaky_relu", True)
+    assert (authors.training.epochs, text.training.epochs) == (300, 100)
+
+
+def test_the_scripts_have_another_network_for_zema():
+    authors, text = preset("zema", protocol="authors").architecture, preset("zema").architecture
+    assert (authors.kernels, authors.linear) == ((5, 2), (250,))
+    assert (text.kernels, text.linear) == ((8, 2), (1000,))
+    assert (authors.channels, authors.strides, authors.activation) == (text.channels, text.strides, text.activation)
+
+
+@pytest.mark.parametrize("protocol", ["text", "authors"])
+@pytest.mark.parametrize("collection", ["odds", "zema"])
+def test_where_the_text_is_silent_both_protocols_have_what_the_scripts_do(collection, protocol):
+    training = preset(collection, protocol=protocol).training
+    rates = training.learning_rate
+    assert training.drop_last
     assert (rates.use, rates.smoothing, rates.restart, rates.epochs) == ("alternating", "gaussian_process", True, 10)
-    text = preset("odds")
-    assert (text.training.epochs, text.architecture.activation) == (100, "leaky_relu")
-
-
-def test_no_gradient_reaches_the_code_of_the_scripts_vae_alone():
-    heads = {
-        (model, protocol): preset("odds", model=model, protocol=protocol).architecture.code_heads
-        for model in MODELS
-        for protocol in ("text", "authors")
-    }
-    assert heads == {place: "frozen" if place == ("VAE", "authors") else "linear" for place in heads}
+    heads = {name: preset(collection, protocol=protocol, model=name).architecture.code_heads for name in MODELS}
+    assert heads == {name: "activated" if name == "VAE" else "linear" for name in MODELS}
+    assert preset(collection, protocol=protocol).conversion.level == "mean_of_cdf"
 
 
 def test_the_scripts_of_zema_leave_dropout_at_their_library_s_tenth():

@@ -8,7 +8,6 @@ import pytest
 from indubio import AnchoredEnsemble, Budget, Detector
 from indubio.decision import Evidence, NoReferral, UncertaintyThreshold
 from indubio.errors import ConfigError
-from indubio.explain import explained
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.posteriors import Training
@@ -27,20 +26,20 @@ def detector() -> Detector:
     return Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=2)).fit(ROWS)
 
 
-@pytest.mark.parametrize("look", [Detector.assess, lambda *given: explained(*given).found], ids=["assess", "explained"])
-def test_what_is_changed_after_an_assessment_counts_in_the_next(detector, look):
+@pytest.mark.parametrize("explain", [False, True])
+def test_what_is_changed_after_an_assessment_counts_in_the_next(detector, explain):
     changed = copy.copy(detector)
-    before = look(changed, ROWS).verdict.tolist()
+    before = changed.assess(ROWS, explain=explain).verdict.tolist()
     assert "REFER" in before
     changed = changed.refer_by(NoReferral())
-    assert "REFER" not in look(changed, ROWS).verdict
+    assert "REFER" not in changed.assess(ROWS, explain=explain).verdict
     changed.anomaly_threshold = 0.0
-    assert (look(changed, ROWS).verdict == "ANOMALY").all()
+    assert (changed.assess(ROWS, explain=explain).verdict == "ANOMALY").all()
     changed.anomaly_threshold, changed.referral = 0.5, RefersAll()
-    assert (look(changed, ROWS).verdict == "REFER").all()
+    assert (changed.assess(ROWS, explain=explain).verdict == "REFER").all()
     changed = changed.refer_by(UncertaintyThreshold(threshold=1.0))
-    assert "REFER" not in look(changed, ROWS).verdict
-    assert look(detector, ROWS).verdict.tolist() == before
+    assert "REFER" not in changed.assess(ROWS, explain=explain).verdict
+    assert detector.assess(ROWS, explain=explain).verdict.tolist() == before
 
 
 def test_what_gives_another_detector_leaves_this_one_as_it_is(detector):
@@ -67,8 +66,8 @@ def test_what_a_detector_does_not_have_is_none(detector):
     assert (detector.correction_, detector.group_conversions_, detector.reading_) == (None, None, None)
 
 
-@pytest.mark.parametrize("look", [Detector.assess, explained], ids=["assess", "explained"])
-def test_every_example_is_decided_on_once(detector, monkeypatch, look):
+@pytest.mark.parametrize("explain", [False, True])
+def test_every_example_is_decided_on_once(detector, monkeypatch, explain):
     seen: list[int] = []
     refers = Budget.refers
 
@@ -77,7 +76,7 @@ def test_every_example_is_decided_on_once(detector, monkeypatch, look):
         return refers(rule, found, threshold)
 
     monkeypatch.setattr(Budget, "refers", counted)
-    look(detector, ROWS)
+    detector.assess(ROWS, explain=explain)
     assert seen == [len(ROWS)]
 
 

@@ -139,7 +139,7 @@ def test_a_tight_spread_leaves_the_detector_its_opinion(detector):
 
 
 def test_draws_disagree_as_they_did():
-    correction = Correction(weights=np.ones(2), constant=0.5, reviewed=4, anomalies=1)
+    correction = Correction(weights=np.ones(2), constant=0.5, reviewed=4, anomalies=1, prevalence=0.1)
     p = np.array([[0.2, 0.5], [0.6, 0.5]])
     moved = correction.log_odds(np.array([[0.5, 0.5], [1.0, 0.0]]))
     np.testing.assert_allclose(moved, [0.5, 0.5])
@@ -230,4 +230,4 @@ def test_a_spread_of_nothing_and_another_width_are_refused(detector):
     with pytest.raises(ConfigError, match="`spread` must be above 0"):
         detector.learn(MIXED, LABELS, recent=MIXED, spread=0.0)
     with pytest.raises(ShapeError, match="of 2 values, got 3"):
-        Correction(weights=np.ones(2), constant=0.0, reviewed=2, anomalies=1).log_odds(np.ones((1, 3)))
+        Correction(weights=np.ones(2), constant=0.0, reviewed=2, anomalies=1, prevalence=0.1).log_odds(np.ones((1, 3)))

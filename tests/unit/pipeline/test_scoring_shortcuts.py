@@ -6,7 +6,6 @@ import pytest
 from indubio import AnchoredEnsemble, Detector
 from indubio.engine import torch_engine
 from indubio.errors import DataError, ShapeError
-from indubio.explain import explained
 from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
 from indubio.posteriors import Draws, Training
 from tests.engines import run_on
@@ -30,15 +29,15 @@ def test_a_view_with_odd_strides_is_assessed_as_its_copy(detector):
     np.testing.assert_array_equal(detector.nll(turned), detector.nll(turned.copy(order="C")))
 
 
-@pytest.mark.parametrize("look", [Detector.assess, explained], ids=["assess", "explained"])
-def test_the_network_sees_every_row_once_for_one_assessment(detector, monkeypatch, look):
+@pytest.mark.parametrize("explain", [False, True])
+def test_the_network_sees_every_row_once_for_one_assessment(detector, monkeypatch, explain):
     seen = []
     for name in ("nll", "nll_apart"):
         original = getattr(Draws, name)
         monkeypatch.setattr(
             Draws, name, lambda self, rows, original=original: (seen.append(len(rows)), original(self, rows))[1]
         )
-    look(detector, ROWS)
+    detector.assess(ROWS, explain=explain)
     assert sum(seen) == len(ROWS)
 
 

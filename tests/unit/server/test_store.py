@@ -1,15 +1,13 @@
 """The store: cases, claims, reviews, keys, versions, jobs; on SQLite and on PostgreSQL."""
 
-import hashlib
 import threading
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
@@ -28,7 +26,7 @@ from indubio.server.store.keys import (
 )
 from indubio.server.store.reviews import agreement, claim, comment_on, final_labels, history, progress, review, undo
 from indubio.server.store.sessions import close_session, open_session, session_owner
-from indubio.server.store.tables import EPOCH, MICROSECOND, metadata
+from indubio.server.store.tables import metadata
 from indubio.server.store.verification import verify
 from indubio.server.store.versions import activate, activation_history, active_version, add_version, versions
 from tests.stored_cases import assessed, stored
@@ -48,43 +46,6 @@ def test_a_database_of_a_later_version_is_refused(store: ServerStore) -> None:
     store.write(lambda c: c.execute(text("UPDATE alembic_version SET version_num = '9999'")))
     with pytest.raises(StoreError, match="another version"):
         store.database.migrate()
-
-
-def test_cases_from_before_there_was_a_novelty_stay_sealed(store: ServerStore) -> None:
-    kept = assessed(novelty=None)
-    sealed = kept.row() | {"at": (kept.at - EPOCH) // MICROSECOND, "input_hash": kept.input_hash}
-    sealed = {name: value for name, value in sealed.items() if name not in ("novelty", "input")}
-    seal = hashlib.sha256(msgspec.json.encode(sealed, order="sorted")).hexdigest()
-    names = [*sealed, "input", "audit", "status"]
-
-    def as_before(connection: Connection) -> None:
-        connection.execute(text("DROP TABLE alarm_windows"))
-        connection.execute(text("DROP INDEX cases_by_budget"))
-        connection.execute(text("ALTER TABLE cases DROP COLUMN novelty"))
-        for later in ("ALTER TABLE keys DROP COLUMN sites", "DROP TABLE sessions", "DROP TABLE people"):
-            connection.execute(text(later))
-        connection.execute(text("CREATE TABLE sessions (hash TEXT)"))
-        for later in ("live_machines", "outbox"):
-            connection.execute(text(f"DROP TABLE {later}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
-        audit = append(connection, "verdicts", {"records": [{"case": kept.reference, "seal": seal}]}).seq
-        added = sealed | {"input": kept.input, "audit": audit, "status": "waiting"}
-        places = ", ".join(f":{name}" for name in names)
-        connection.execute(text(f"INSERT INTO cases ({', '.join(names)}) VALUES ({places})"), added)
-
-    store.write(as_before)
-    store.database.migrate()
-    (case,) = store.read(cases_waiting)
-    assert case.novelty is None
-    assert store.read(verify).findings == ()
-    stored(store, [assessed(novelty=3.5)])
-    assert [one.novelty for one in store.read(cases_waiting)] == [None, 3.5]
-    assert store.read(verify).findings == ()
-    for change in ("0.5 WHERE id = 1", "NULL WHERE id = 2"):
-        with store.database.writing() as connection:
-            connection.execute(text(f"UPDATE cases SET novelty = {change}"))
-            assert any("was changed" in finding for finding in verify(connection).findings)
-            connection.rollback()
 
 
 def test_the_queue_is_ordered_by_age_or_by_uncertainty_and_overflow_comes_last(store: ServerStore) -> None:

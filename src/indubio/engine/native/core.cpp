@@ -405,7 +405,7 @@ API void indubio_function(int64_t precision, int64_t which, int64_t count, void*
     in_use->function[precision != 0](which, count, values);
 }
 
-// C = A B, for the tests and the benchmark; `rs` and `ps` are A's strides.
+// C = A B, of which least squares and closed forms are made; `rs` and `ps` are A's strides.
 API int indubio_product(int64_t precision, const void* a, int64_t rs, int64_t ps, const void* b, void* c, int64_t rows,
                         int64_t columns, int64_t depth, char* error) {
     void* memory = space.of(size_t(1) << 20);

@@ -8,7 +8,7 @@ Everything here uses what a user has: the detector, its presets, the conversions
 from indubio.grids import GridAdvance, run_grid
 from indubio.paper.reproduction.cell_store import CellStore, Record
 from indubio.paper.reproduction.cells import Cell, CellOutcome, grid, run
-from indubio.paper.reproduction.result_folder import experiments, quick_grid, sensor_names, write_results
+from indubio.paper.reproduction.result_folder import experiments, quick_grid, write_results
 
 __all__ = [
     "Cell",
@@ -21,6 +21,5 @@ __all__ = [
     "quick_grid",
     "run",
     "run_grid",
-    "sensor_names",
     "write_results",
 ]

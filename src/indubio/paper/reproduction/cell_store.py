@@ -2,28 +2,23 @@
 
     zema-fits/authors/valve/bae-ensemble/7.safetensors     raw scores of every example under every draw
     zema-fits/authors/valve/bae-ensemble/7.json            what was judged of them, and what it cost
-    cells-zema-authors.jsonl                               the judgements of all cells, to keep without raw scores
 
-The raw scores are written before the judgement, which makes the cell done. Judgements alone make all tables and tests;
-only figures of single examples need raw scores. In the file of all cells numbers are rounded to a thousandth of a
-percent.
+The raw scores are written before the judgement, which makes the cell done. Judgements alone make all tables; only
+figures of single examples need raw scores.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from safetensors.numpy import load, save
 
 from indubio import __version__
-from indubio.grids import CellFolder, Plain
+from indubio.grids import CellFolder
 from indubio.io.whole_files import whole_file
 from indubio.paper.reproduction.cells import Cell, CellOutcome, run
 from indubio.paper.reproduction.judgements import Judgement, judge
-from indubio.uncertainty import UncertaintyName
-
-DIGITS = 5  # of what an archive keeps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,33 +55,9 @@ class CellStore(CellFolder[Cell]):
         """Train, score, judge and keep."""
         return partial(run_and_write, cell, str(self.folder.absolute()))
 
-    def archive_name(self, cell: Cell) -> str:
-        """The judgements of a collection and protocol are kept together."""
-        return f"cells-{cell.collection}-{cell.protocol}.jsonl"
-
-    def packed(self, plain: Plain) -> Plain:
-        """W by metric and conversion as plain lists, Base first: names of uncertainties would be most of the file."""
-        names = list(dict.fromkeys(uncertainty for _, uncertainty, *_ in plain["judged"]))
-        judged: dict[str, dict[str, list[float | None]]] = {}
-        for conversion, uncertainty, metric, weighted_average, base in plain["judged"]:
-            of = judged.setdefault(metric, {}).setdefault(conversion, [_rounded(base), *[None] * len(names)])
-            of[1 + names.index(uncertainty)] = _rounded(weighted_average)
-        return plain | {"uncertainties": names, "judged": judged}
-
-    def unpacked(self, packed: Plain) -> Plain:
-        """The judgements as a cell's own file has them."""
-        names = packed["uncertainties"]
-        judged = [
-            [conversion, uncertainty, metric, weighted_average, base]
-            for metric, conversions in packed["judged"].items()
-            for conversion, (base, *averages) in conversions.items()
-            for uncertainty, weighted_average in zip(names, averages, strict=True)
-        ]
-        return {name: value for name, value in packed.items() if name != "uncertainties"} | {"judged": judged}
-
     def has_scores(self, cell: Cell) -> bool:
         """Whether the raw scores of a cell that is done are here, and not only what was judged of them."""
-        return self.own(cell) is not None and self.path(cell, "safetensors").exists()
+        return self.is_done(cell) and self.path(cell, "safetensors").exists()
 
     def write(self, cell: Cell, outcome: CellOutcome) -> None:
         """Keep the outcome of a cell, judged."""
@@ -115,17 +86,9 @@ class CellStore(CellFolder[Cell]):
         """What was judged of a cell that is done."""
         return _record(self.kept(cell))
 
-    def records(self, cells: Iterable[Cell], more: Sequence[UncertaintyName] = ()) -> Iterator[Record]:
-        """The records of those of the cells that are done.
-
-        Args:
-            cells: which.
-            more: uncertainties beside the paper's five; judged where the raw scores are there.
-        """
-        for record in (_record(plain) for plain in map(self.found, cells) if plain is not None):
-            if more and self.path(record.cell, "safetensors").is_file():
-                record = replace(record, judged=(*record.judged, *judge(self.outcome(record.cell), more)))
-            yield record
+    def records(self, cells: Iterable[Cell]) -> Iterator[Record]:
+        """The records of those of the cells that are done."""
+        return (_record(plain) for plain in map(self.found, cells) if plain is not None)
 
     def outcome(self, cell: Cell) -> CellOutcome:
         """The raw scores of a cell."""
@@ -144,10 +107,6 @@ class CellStore(CellFolder[Cell]):
 def run_and_write(cell: Cell, folder: str) -> None:
     """What one worker does with one cell."""
     CellStore(folder).write(cell, run(cell))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)
 
 
 def _record(plain: dict[str, Any]) -> Record:

@@ -16,19 +16,16 @@ from jaxtyping import Float, Int
 from indubio.assessment import Assessment
 from indubio.collections import DATASETS, Task, odds, strath, zema
 from indubio.detector import Detector
-from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, data_warnings_told_otherwise, quoted
 from indubio.io.json_text import json_text
 from indubio.paper.presets import MODELS, OTHER_MODELS, CollectionName, Protocol, preset
-from indubio.paper.reproduction.baselines import BASELINES
-from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed, check_variant
+from indubio.paper.reproduction.variants import AS_THE_PROTOCOL, changed
 from indubio.posteriors import Posterior, RandomFeatures
 from indubio.settings import Settings
 
 # Detectors as they are for use, with networks, calibration and conversion of their own: not the paper's.
 FOR_USE: dict[str, Posterior | None] = {"Default of use": None, "Random features": RandomFeatures()}
-CAME_LATER = {"SGHMC": {"chains": 1}}  # settings that were added, with the value that changes nothing
-REVISION = 2  # of what a cell computes: raised when old results must not be mixed with new ones
+REVISION = 3  # of what a cell computes: raised when old results must not be mixed with new ones
 NO_SENSORS = "-"  # tables have none to choose
 
 
@@ -41,10 +38,9 @@ class Cell:
         protocol: "text" or "authors".
         sensors: of ZeMA: a set by name ("text", "authors", "fits") or one sensor; "-" elsewhere.
         task: of the collection.
-        model: a name in `presets.MODELS`, `presets.OTHER_MODELS`, `BASELINES` or `FOR_USE`.
+        model: a name in `presets.MODELS`, `presets.OTHER_MODELS` or `FOR_USE`.
         seed: of the split and of everything random in the model.
-        epochs: other than the protocol's, for a quick look.
-        variant: a name in `VARIANTS`, or several joined by +: settings of the protocol that are changed.
+        variant: settings of the protocol that are changed: "training.epochs=5", or several joined by +.
         folder: where the data is; None looks in the usual places.
     """
 
@@ -54,7 +50,6 @@ class Cell:
     task: str
     model: str
     seed: int
-    epochs: int | None = None
     variant: str = AS_THE_PROTOCOL
     folder: str | None = field(default=None, compare=False)
 
@@ -71,17 +66,12 @@ class Cell:
         """The cell without its seed: what is averaged over."""
         return replace(self, seed=0)
 
-    def detector(self) -> Detector | EnsembleDetector:
+    def detector(self) -> Detector:
         """The detector of this cell, not fitted."""
-        if self.model in BASELINES:
-            return BASELINES[self.model](self.seed)
         if self.model in FOR_USE:
             return Detector(posterior=FOR_USE[self.model], seed=self.seed)
         detector = preset(self.collection, self.task, protocol=self.protocol, model=self.model)
-        detector.set_params(seed=self.seed)
-        if self.epochs is not None:
-            detector.set_params(training__epochs=self.epochs)
-        return changed(detector, self.variant)
+        return changed(detector.set_params(seed=self.seed), self.variant)
 
     def data(self) -> Task:
         """The task, split by this cell's seed."""
@@ -97,15 +87,15 @@ class Cell:
         """The cell as plain values, for a file."""
         return {
             name: getattr(self, name)
-            for name in ("collection", "protocol", "sensors", "task", "model", "seed", "epochs", "variant")
+            for name in ("collection", "protocol", "sensors", "task", "model", "seed", "variant")
         }
 
     def fingerprint(self) -> str:
         """Changes with any setting that the raw scores depend on, and not when a setting is added to the library."""
         detector = self.detector()
         settings = ("posterior", "architecture", "training", "scaling")
-        chosen = {name: _chosen(getattr(detector, name)) for name in settings if hasattr(detector, name)}
-        said = {"revision": REVISION, "cell": self.name, "epochs": self.epochs, "detector": chosen}
+        chosen = {name: _chosen(getattr(detector, name)) for name in settings}
+        said = {"revision": REVISION, "cell": self.name, "detector": chosen}
         return hashlib.sha256(json_text(said).encode()).hexdigest()[:16]
 
 
@@ -138,13 +128,10 @@ def run(cell: Cell) -> CellOutcome:
     started = time.process_time()
     with data_warnings_told_otherwise():
         detector = cell.detector().fit(task.train)
-    train_nll, test_nll = detector.nll(task.train), detector.nll(task.test)
-    # Likelihoods of a fixed variance begin at 0, and ties are relative to the score; other scores are moved to there.
-    origin = train_nll.min() if cell.model in BASELINES else 0
     own = detector.assess(task.test) if cell.model in FOR_USE else None
     return CellOutcome(
-        train_nll=train_nll - origin,
-        test_nll=test_nll - origin,
+        train_nll=detector.nll(task.train),
+        test_nll=detector.nll(task.test),
         labels=task.labels,
         cpu_seconds=time.process_time() - started,
         generated=task.generated,
@@ -161,7 +148,6 @@ def grid(
     tasks: Iterable[str] | None = None,
     sensors: Iterable[str] | None = None,
     seeds: Iterable[int] = range(10),
-    epochs: int | None = None,
     variants: Iterable[str] | None = None,
     folder: str | None = None,
 ) -> list[Cell]:
@@ -170,24 +156,20 @@ def grid(
     Args:
         collections: which of the paper's three.
         protocols: "text", "authors" or both.
-        models: names as a cell has them; None takes those of `presets.MODELS` and `BASELINES`.
+        models: names as a cell has them; None takes those of `presets.MODELS`.
         tasks: None takes all of each collection.
         sensors: of ZeMA; None takes the set that the protocol's source names.
         seeds: one run each.
-        epochs: other than the protocol's.
-        variants: names in `VARIANTS`, alone or joined by +; None takes the protocol as it is.
+        variants: settings that are changed, as a cell has them; None takes the protocol as it is.
         folder: where the data is.
     """
     collections, protocols, seeds = list(collections), list(protocols), list(seeds)
-    usual = [*MODELS, *BASELINES] if models is None else models
-    chosen_models = _known("model", usual, [*MODELS, *OTHER_MODELS, *BASELINES, *FOR_USE])
+    chosen_models = _known("model", MODELS if models is None else models, [*MODELS, *OTHER_MODELS, *FOR_USE])
     chosen_variants = [AS_THE_PROTOCOL] if variants is None else list(variants)
-    for variant in chosen_variants:
-        check_variant(variant)
     every_task = [task for name in collections for task in DATASETS[name].tasks]
     chosen_tasks = _known("task", tasks, every_task)
     return [
-        Cell(collection, protocol, looked_at, task, model, seed, epochs, variant, folder)
+        Cell(collection, protocol, looked_at, task, model, seed, variant, folder)
         for seed in seeds
         for variant in chosen_variants
         for protocol in protocols
@@ -215,10 +197,9 @@ def _known(word: str, asked: Iterable[str] | None, there_are: Iterable[str]) -> 
 
 
 def _chosen(value: Any) -> Any:
-    """What differs from the defaults, or of settings that came later, from what they mean for runs of before."""
+    """What differs from the defaults: a setting that is added to the library changes no fingerprint."""
     if not isinstance(value, Settings):
         return value
-    name = type(value).__name__
-    usual = {field.name: field.default for field in dataclasses.fields(value)} | CAME_LATER.get(name, {})
+    usual = {field.name: field.default for field in dataclasses.fields(value)}
     now = {field: getattr(value, field) for field in usual}
-    return {"": name} | {field: _chosen(now[field]) for field in usual if now[field] != usual[field]}
+    return {"": type(value).__name__} | {field: _chosen(now[field]) for field in usual if now[field] != usual[field]}

@@ -2,11 +2,12 @@
 
 The paper tries four distributions with and without the customised scaling: eight conversions. The scaling has two
 readings (the CDF of the mean score, as in the formula; the mean of the CDF over scores, as in the scripts), so eight
-conversions within each reading and twelve in all. A choice of the best is made among the eight of one reading.
+conversions within each reading and twelve in all. A choice of the best is made among the eight of one reading: the
+scripts', by which the paper's numbers were made.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -17,9 +18,11 @@ from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
 from indubio.paper.reproduction.cells import CellOutcome
 from indubio.probability import PAPER_CONVERSIONS, Conversion, Level
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty, UncertaintyName, disagreement, mean_nll, quantify
+from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
 
 LEVELS: tuple[Level, ...] = get_args(Level)
+PAPERS_LEVEL: Level = "mean_of_cdf"
+FORMULAS_LEVEL: Level = "cdf_of_mean"
 METRICS = ("gss", "auroc")
 OWN = "own"  # the conversion of a detector for use
 
@@ -56,35 +59,24 @@ def within(level: Level) -> list[str]:
     return [name + end for name in PAPER_CONVERSIONS for end in ("", mark)]
 
 
-def judge(outcome: CellOutcome, names: Sequence[UncertaintyName] = UNCERTAINTIES) -> list[Judgement]:
+def judge(outcome: CellOutcome) -> Iterator[Judgement]:
     """All of a cell: 12 conversions, or a detector's own, x 5 uncertainties x 2 metrics.
 
     With a single draw the epistemic uncertainty and the variance of the scores are 0 everywhere: left out, as the paper
     does.
-
-    Args:
-        outcome: the cell's scores.
-        names: the uncertainties; the paper's five, or others that were asked for.
     """
-    return list(_judged(outcome, names))
-
-
-def _judged(outcome: CellOutcome, names: Sequence[UncertaintyName]) -> Iterator[Judgement]:
     labels = outcome.labels.astype(bool)
     for name in conversions() if outcome.own is None else (OWN,):
         quantified = uncertainty(outcome, name) if outcome.own is None else outcome.own
-        if "disagreement" in names:
-            quantified = replace(quantified, disagreement=disagreement(outcome.test_nll))
-        for by in applicable(outcome.test_nll, names):
+        for by in applicable(outcome.test_nll):
             for metric in METRICS:
                 drawn = curve(labels, quantified, mean_nll(outcome.test_nll), by=by, metric=metric)
                 yield Judgement(name, by, metric, drawn.weighted_average, drawn.base)
 
 
-def applicable(nll: Float[np.ndarray, "draws examples"], names: Sequence[UncertaintyName]) -> list[str]:
-    """Those of the uncertainties that these draws can have."""
-    spread = ("epistemic", "var_nll", "disagreement")
-    return [name for name in names if len(nll) > 1 or name not in spread]
+def applicable(nll: Float[np.ndarray, "draws examples"]) -> list[str]:
+    """Those of the paper's five uncertainties that these draws can have."""
+    return [name for name in UNCERTAINTIES if len(nll) > 1 or name not in ("epistemic", "var_nll")]
 
 
 def uncertainty(outcome: CellOutcome, conversion: str) -> Uncertainty:

@@ -5,21 +5,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from indubio.collections import ZEMA_SENSORS
 from indubio.io.whole_files import whole_file
 from indubio.paper.presets import CollectionName
 from indubio.paper.reproduction.cell_store import CellStore
 from indubio.paper.reproduction.cells import Cell, grid
 from indubio.paper.reproduction.figures import CAPTIONS, write_figures
-from indubio.paper.reproduction.page import Experiment, sensor_sheet, sheets, variant_sheets
+from indubio.paper.reproduction.page import Experiment, sheets
+from indubio.paper.reproduction.summary import write_summaries
+from indubio.paper.reproduction.variants import AS_THE_PROTOCOL
 from indubio.report.sheets import PagePicture, Sheet, to_csv, to_html, to_markdown
-from indubio.uncertainty import UncertaintyName
 
 # The smallest tasks of each collection, and few epochs for the convolutional nets: a look, not a result.
-QUICK: dict[CollectionName, tuple[tuple[str, ...], int | None]] = {
-    "odds": (("lympho", "pima"), None),
-    "zema": (("accumulator",), 5),
-    "strath": (("Feedback_SPA",), 5),
+QUICK: dict[CollectionName, tuple[tuple[str, ...], str]] = {
+    "odds": (("lympho", "pima"), AS_THE_PROTOCOL),
+    "zema": (("accumulator",), "training.epochs=5"),
+    "strath": (("Feedback_SPA",), "training.epochs=5"),
 }
 QUICK_SEEDS = range(2)
 
@@ -30,54 +30,29 @@ def quick_grid(collections: Sequence[CollectionName], *, quick: bool, **asked: A
         return grid(collections, **asked)
     cells: list[Cell] = []
     for collection in collections:
-        tasks, epochs = QUICK[collection]
-        cells += grid([collection], **asked | {"tasks": tasks, "epochs": epochs, "seeds": QUICK_SEEDS})
+        tasks, variant = QUICK[collection]
+        cells += grid([collection], **asked | {"tasks": tasks, "variants": [variant], "seeds": QUICK_SEEDS})
     return cells
 
 
-def sensor_names() -> list[str]:
-    """All sensors of ZeMA, for a sweep."""
-    return list(ZEMA_SENSORS)
-
-
-def experiments(cells: Iterable[Cell], store: CellStore, more: Sequence[UncertaintyName] = ()) -> list[Experiment]:
-    """The cells by collection, protocol, sensors and variant, with the records of those that are done.
-
-    Args:
-        cells: all of them.
-        store: where the results are.
-        more: uncertainties to judge beside the paper's five.
-    """
+def experiments(cells: Iterable[Cell], store: CellStore) -> list[Experiment]:
+    """The cells by collection, protocol, sensors and variant, with the records of those that are done."""
     parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
         parts[cell.collection, cell.protocol, cell.sensors, cell.variant].append(cell)
-    return [Experiment(tuple(part), tuple(store.records(part, more))) for part in parts.values()]
+    return [Experiment(tuple(part), tuple(store.records(part))) for part in parts.values()]
 
 
 def write_results(made: Sequence[Experiment], store: CellStore, folder: Path, *, figures: bool = True) -> list[Path]:
     """Everything that can be said of the experiments; gives the files for people."""
-    store.archive(cell for experiment in made for cell in experiment.cells)
     there = [experiment for experiment in made if experiment.records]
-    swept = [experiment for experiment in there if experiment.first.sensors in ZEMA_SENSORS]
-    whole = [experiment for experiment in there if experiment not in swept]
-    parts = [(experiment.title, experiment.name, sheets(experiment)) for experiment in whole]
-    several = len({experiment.first.variant for experiment in whole}) > 1
-    if several:
-        parts = [
-            (
-                "One setting at a time",
-                f"{whole[0].first.collection}-{whole[0].first.protocol}-variants",
-                variant_sheets(whole),
-            )
-        ]
-    if swept:
-        records = [record for experiment in swept for record in experiment.records]
-        parts.append(("ZEMA, sensor by sensor", f"zema-{swept[0].first.protocol}-sensors", [sensor_sheet(records)]))
+    parts = [(experiment.title, experiment.name, sheets(experiment)) for experiment in there]
     for title, name, of_part in parts:
         _write(folder / f"{name}.md", to_markdown(title, of_part))
         for number, sheet in enumerate(of_part, 1):
             _write(folder / "tables" / f"{name}-{number:02d}.csv", to_csv(sheet))
-    drawn = _drawn(whole, store, folder / "figures") if figures and not several else []
+    write_summaries(folder / "cells.csv", [one for experiment in there for one in experiment.summaries])
+    drawn = _drawn(there, store, folder / "figures") if figures else []
     shown: list[tuple[str, Sequence[Sheet]]] = [(title, of_part) for title, _, of_part in parts]
     _write(folder / "report.html", to_html("The paper's experiments, reproduced", shown, drawn))
     return [*(folder / f"{name}.md" for _, name, _ in parts), folder / "report.html"]

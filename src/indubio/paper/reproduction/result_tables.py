@@ -1,30 +1,25 @@
-"""The paper's tables from the records of a grid, each number beside the paper's.
+"""The paper's tables from the summaries of one collection, protocol and set of sensors, each beside the paper's number.
 
-A mean is over tasks and seeds. Its standard error is over the seeds: each seed has one mean over the tasks, and the
-seeds are what was drawn at random. All numbers of a table are in percent.
+A mean is over tasks, and in each over its seeds: a task of which a run is missing counts as much as the others. All
+numbers are in percent.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.paper.presets import CollectionName, Protocol
 from indubio.paper.reproduction import published as paper
 from indubio.paper.reproduction.cell_store import Record
-from indubio.paper.reproduction.cells import Cell
-from indubio.paper.reproduction.choice import Choice, judged_as_chosen
-from indubio.paper.reproduction.judgements import within
-from indubio.probability import Level
-from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
-
-LEVEL_OF: dict[Protocol, Level] = {"text": "cdf_of_mean", "authors": "mean_of_cdf"}
+from indubio.paper.reproduction.judgements import PAPERS_LEVEL, within
+from indubio.paper.reproduction.summary import WHOLE, CellSummary
+from indubio.uncertainty import UNCERTAINTIES
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over tasks and seeds with its standard error over seeds; `undefined` runs are left out."""
+    """A mean over series of runs with its standard error over the seeds; `undefined` runs are left out."""
 
     value: float
     error: float
@@ -32,26 +27,41 @@ class Mean:
     undefined: int = 0
 
     @classmethod
-    def over(cls, values: Iterable[tuple[int, float]]) -> "Mean":
-        """Of (seed, value) pairs, in percent."""
-        by_seed: dict[int, list[float]] = defaultdict(list)
-        runs = undefined = 0
-        for seed, value in values:
-            runs += 1
+    def over(cls, runs: Iterable[tuple[Hashable, int, float]]) -> "Mean":
+        """The mean of the means of all series.
+
+        The error is of how far a seed is off the mean of each series, on its mean over the series: what is drawn at
+        random are the seeds.
+
+        Args:
+            runs: what the run shares with other seeds, such as its task; its seed; the value.
+        """
+        runs = list(runs)
+        series: dict[Hashable, dict[int, float]] = defaultdict(dict)
+        for name, seed, value in runs:
             if np.isfinite(value):
-                by_seed[seed].append(100 * value)
-            else:
-                undefined += 1
-        means = np.array([np.mean(of_seed) for of_seed in by_seed.values()])
-        if not len(means):
-            return cls(np.nan, np.nan, runs, undefined)
-        error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else np.nan
-        return cls(float(np.mean(np.concatenate([*by_seed.values()]))), error, runs, undefined)
+                series[name][seed] = value
+        undefined = len(runs) - sum(map(len, series.values()))
+        if not series:
+            return cls(np.nan, np.nan, len(runs), undefined)
+        means = {name: float(np.mean([*of.values()])) for name, of in series.items()}
+        off: dict[int, list[float]] = defaultdict(list)
+        for name, of in series.items():
+            for seed, value in of.items():
+                off[seed].append(value - means[name])
+        by_seed = np.array([np.mean(values) for values in off.values()])
+        error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else np.nan
+        return cls(float(np.mean([*means.values()])), error, len(runs), undefined)
+
+    def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "-"
+        return f"{self.value:.1f}" if np.isnan(self.error) else f"{self.value:.1f} ± {self.error:.1f}"
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One cell of a table of W and Gain, with what the paper has there."""
+    """One cell of a table of W and, where it is a whole one, Gain, with what the paper has there."""
 
     model: str
     uncertainty: str
@@ -65,52 +75,37 @@ class TableEntry:
         return np.nan if self.paper is None else self.weighted_average.value - self.paper[0]
 
 
-def gain_table(
-    records: Iterable[Record], collection: CollectionName, *, metric: str, level: Level, choice: Choice
-) -> list[TableEntry]:
+def gain_table(summaries: Iterable[CellSummary], table: str = "gss") -> list[TableEntry]:
     """W and Gain for every model and uncertainty, and the mean of the paper's models.
 
     Args:
-        records: cells of one collection, protocol and set of sensors.
-        collection: whose numbers of the paper stand beside ours.
-        metric: "gss" or "auroc".
-        level: the reading of the scaling.
-        choice: "oracle" or "fixed".
+        summaries: of one collection, protocol and set of sensors.
+        table: a name in `summary.TABLES`.
     """
-    values: dict[tuple[str, str], list[tuple[int, float, float]]] = defaultdict(list)
-    for cell, one in judged_as_chosen(records, level=level, choice=choice):
-        if one.metric == metric:
-            run = (cell.seed, one.weighted_average, one.gain)
-            values[cell.model, one.uncertainty].append(run)
-            if cell.model in paper.MODELS_OF_THE_PAPER:
-                values[paper.MEAN, one.uncertainty].append(run)
-    models = list(dict.fromkeys(model for model, _ in values if model != paper.MEAN))
+    done = list(summaries)
+    models = dict.fromkeys(one.model for one in done)
+    of_the_paper = [model for model in paper.MODELS_OF_THE_PAPER if model in models]
+    others = [model for model in models if model not in of_the_paper]
+    rows = [*((model, [model]) for model in of_the_paper), *([(paper.MEAN, of_the_paper)] if of_the_paper else [])]
     return [
-        _entry(model, uncertainty, values[model, uncertainty], collection, metric)
-        for model in _in_order(models)
-        for uncertainty in (*UNCERTAINTIES, *ON_DEMAND)
-        if (model, uncertainty) in values
+        _entry(name, uncertainty, [one for one in done if one.model in of], table)
+        for name, of in [*rows, *((model, [model]) for model in others)]
+        for uncertainty in UNCERTAINTIES
+        if any((table, uncertainty) in one.weighted for one in done if one.model in of)
     ]
 
 
-def _entry(
-    model: str, uncertainty: str, runs: Sequence[tuple[int, float, float]], collection: CollectionName, metric: str
-) -> TableEntry:
+def _entry(name: str, uncertainty: str, summaries: Sequence[CellSummary], table: str) -> TableEntry:
+    runs = [one for one in summaries if (table, uncertainty) in one.weighted]
+    whole = runs if table in WHOLE else []
+    metric = "auroc" if table == "auroc" else "gss"
     return TableEntry(
-        model,
+        name,
         uncertainty,
-        Mean.over((seed, weighted) for seed, weighted, _ in runs),
-        Mean.over((seed, gain) for seed, _, gain in runs),
-        paper.weighted_average_and_gain(metric, collection, model, uncertainty),
+        Mean.over((one.series, one.seed, one.weighted[table, uncertainty]) for one in runs),
+        Mean.over((one.series, one.seed, one.gain(table, uncertainty)) for one in whole),
+        paper.weighted_average_and_gain(metric, summaries[0].collection, name, uncertainty),
     )
-
-
-def _in_order(models: Iterable[str]) -> list[str]:
-    """The paper's models, their mean, then whatever else was run."""
-    there = set(models)
-    of_the_paper = [model for model in paper.MODELS_OF_THE_PAPER if model in there]
-    others = [model for model in models if model not in paper.MODELS_OF_THE_PAPER]
-    return [*of_the_paper, *([paper.MEAN] if of_the_paper else []), *others]
 
 
 @dataclass(frozen=True)
@@ -123,19 +118,20 @@ class PositiveRuns:
     paper: tuple[int, int]
 
 
-def positive_runs(records: Iterable[Record], collection: CollectionName, *, level: Level) -> list[PositiveRuns]:
+def positive_runs(summaries: Iterable[CellSummary]) -> list[PositiveRuns]:
     """Runs of the paper's models with Gain > 0 by total uncertainty, for each of the eight conversions."""
-    counts: dict[str, list[int]] = {name: [0, 0] for name in within(level)}
-    for record in records:
-        if record.cell.model not in paper.MODELS_OF_THE_PAPER:
-            continue
-        for one in record.judged:
-            if one.uncertainty == "total" and one.metric == "gss" and one.conversion in counts:
-                counts[one.conversion][0] += one.gain > 0
-                counts[one.conversion][1] += 1
+    done = [one for one in summaries if one.model in paper.MODELS_OF_THE_PAPER]
+    if not done:
+        return []
+    names = [name.removesuffix("*") for name in within(PAPERS_LEVEL)]
     return [
-        PositiveRuns(name, positive, total, paper.positive_runs(collection, name.removesuffix("*")))
-        for name, (positive, total) in counts.items()
+        PositiveRuns(
+            name,
+            sum(one.gained[place] for one in done),
+            len(done),
+            paper.positive_runs(done[0].collection, name),
+        )
+        for place, name in enumerate(names)
     ]
 
 
@@ -155,19 +151,18 @@ class Size:
         return (self.train, self.inliers, self.anomalies) == self.paper[:3]
 
 
-def sizes(records: Iterable[Record], collection: CollectionName) -> list[Size]:
+def sizes(records: Iterable[Record]) -> list[Size]:
     """The table of datasets."""
-    found = {record.cell.task: record for record in records}
+    of_tasks = {record.cell.task: record for record in records}
     return [
-        Size(task, record.train, record.inliers, record.anomalies, paper.sizes(collection, task))
-        for task, record in found.items()
+        Size(task, record.train, record.inliers, record.anomalies, paper.sizes(record.cell.collection, task))
+        for task, record in of_tasks.items()
     ]
 
 
-def auroc_by_series(records: Iterable[Record]) -> dict[Cell, Mean]:
-    """AUROC of the mean score with nothing rejected, for every series of cells; no conversion is involved."""
-    values: dict[Cell, list[tuple[int, float]]] = defaultdict(list)
-    for record in records:
-        base = next(one.base for one in record.judged if one.metric == "auroc")
-        values[record.cell.series].append((record.cell.seed, base))
+def auroc_by_series(summaries: Iterable[CellSummary]) -> dict[tuple[str, str], Mean]:
+    """AUROC of the mean score with nothing rejected by model and task; no conversion is involved."""
+    values: dict[tuple[str, str], list[tuple[Hashable, int, float]]] = defaultdict(list)
+    for one in summaries:
+        values[one.series].append((one.task, one.seed, one.auroc))
     return {series: Mean.over(runs) for series, runs in values.items()}

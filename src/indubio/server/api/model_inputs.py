@@ -171,7 +171,7 @@ class ModelInput:
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
     def scoring_data(self, examples: ExampleBatch) -> Examples:
-        """The examples to score: without a table where all are numbers, for making one would take most of the time."""
+        """Examples as they are scored: as numbers alone where all are, for a table takes most of the time."""
         if examples.values is None:
             return self.detector_data(examples)
         return Rows(values=examples.values, names=self.encoded_names, pauses=examples.pauses)

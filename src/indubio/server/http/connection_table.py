@@ -89,7 +89,7 @@ class ConnectionTable:
             own[guest] = None
 
     def leave(self, guest: Guest) -> None:
-        """A connection ended."""
+        """Forget a connection that has ended."""
         self._uncount(guest)
         self._open.pop(guest, None)
 

@@ -101,7 +101,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Some of the body came."""
+        """Count the bytes of a body as they come."""
         self._body += len(body)
         super().on_body(body)
 
@@ -132,7 +132,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(400)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection ended."""
+        """Take a connection that has ended out of the table."""
         self.table.leave(self)
         super().connection_lost(exc)
 

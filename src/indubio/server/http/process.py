@@ -29,7 +29,7 @@ class LimitedServer(uvicorn.Server):
     """uvicorn's server, but that connections with TLS are plain ones first: so they count before their handshake."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
+        """Listen; the protocol does the TLS handshake, so that its limits hold from the first byte."""
         config = self.config
         self._context, config.ssl = config.ssl, None
         if self._context is not None:

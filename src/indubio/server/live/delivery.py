@@ -37,7 +37,7 @@ FIRST_WAIT = 1.0  # seconds
 
 
 class DeliveryError(Exception):
-    """An event was not taken."""
+    """The receiver did not take an event."""
 
 
 def signature(secret: bytes, seconds: int, body: bytes) -> str:
@@ -77,7 +77,7 @@ class WebhookPoster:
             raise DeliveryError(f"answered {answer.status_code}")
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the receiver."""
         self._client.close()
 
 
@@ -165,7 +165,7 @@ class Delivery:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something new."""
+        """Say that there may be new events."""
         self._some.set()
 
     def close(self) -> None:

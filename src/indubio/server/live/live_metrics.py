@@ -99,6 +99,6 @@ class MetricsServer:
         threading.Thread(target=self._server.serve_forever, name="indubio-metrics", daemon=True).start()
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop answering, and free the port."""
         self._server.shutdown()
         self._server.server_close()

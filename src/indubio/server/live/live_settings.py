@@ -185,7 +185,7 @@ class Webhook(Settings):
     longest_wait: Positive = 300.0
 
     def secret(self) -> bytes:
-        """What signs the events."""
+        """The secret that signs the events, from its file or from the environment."""
         found = secret(self.secret_file, self.secret_env)
         if not found:
             raise ConfigError(f"the webhook needs a secret: set {self.secret_env}, or name a file by `secret_file`.")

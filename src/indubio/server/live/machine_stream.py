@@ -125,7 +125,7 @@ class MachineStream:
 
     @property
     def waiting(self) -> int:
-        """Rows that are kept."""
+        """How many rows wait for values that may still come."""
         return len(self._rows)
 
     def ready(self) -> list[MachineExamples]:
@@ -242,7 +242,7 @@ class MachineStream:
         return state
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from the state that a snapshot kept."""
         for time, group, values, there in zip(
             state["times"], state["groups"], state["values"], state["there"], strict=True
         ):

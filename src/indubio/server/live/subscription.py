@@ -129,7 +129,7 @@ class Subscription:
                 client.ack(one.packet, 1)
 
     def publish(self, topic: str, body: bytes, *, retain: bool = False) -> MQTTMessageInfo:
-        """Publish at least once."""
+        """Publish a message that the broker gets at least once."""
         return self._client.publish(topic, body, qos=1, retain=retain)
 
     def _connected(self, client: Client, _data: Any, flags: Any, reason: Any, _properties: Any) -> None:

@@ -12,7 +12,6 @@ import msgspec
 from indubio.assessment import Assessment
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, DataError, NotFoundError
-from indubio.explain import contributions
 from indubio.server.mcp.example_files import ExampleFiles
 from indubio.server.models.registry import Model
 from indubio.server.store.cases import Filters, QueueOrder, cases_waiting, count_waiting, input_values
@@ -47,7 +46,7 @@ class ReadOnlyModels:
 
     @property
     def names(self) -> list[str]:
-        """The names of the models."""
+        """The names that the models are served by."""
         return list(self._models)
 
     def card(self, name: str) -> str:
@@ -119,7 +118,7 @@ class ReadOnlyModels:
             raise DataError(f"{MOST_EXPLAINED} rows are explained at once, got {len(rows)}. Ask for the most doubtful.")
         with self._lock:
             examples = model.input.detector_data(_batch(model, rows))
-            largest = contributions(model.judge.detector, examples).top(top)
+            largest = model.judge.detector.contributions(examples).top(top)
         explained = [
             [
                 {"name": str(feature), "value": float(value), "share": float(share), "doubt": float(doubt)}

@@ -20,7 +20,6 @@ from indubio.assessment import Assessment
 from indubio.decision import Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, NotFoundError
-from indubio.explain import explained
 from indubio.inputs import Rows
 from indubio.judge import Judge, check_pinned
 from indubio.server.api.model_inputs import ExampleBatch, ModelInput
@@ -61,7 +60,7 @@ class Model:
         detector = judge.detector
         # What is made at a detector's first example is there before a request waits for it.
         blank = Rows(values=np.zeros((1, *detector.input_shape_)), names=detector.schema_.encoded_names)
-        explained(detector, blank, groups=[""])
+        detector.assess(blank, groups=[""], explain=True)
         return cls(
             judge=judge,
             input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
@@ -90,18 +89,16 @@ class Model:
         """
         data, groups = self.input.scoring_data(examples), machines if self._grouped else None
         largest: list[Contributors | None] = [None] * len(examples)
-        if not any(top):
-            return self.judge.detector.assess(data, groups=groups), largest
-        done = explained(self.judge.detector, data, groups=groups)
-        if done.why is not None:
-            contributions = done.why.top(max(top))
+        found = self.judge.detector.assess(data, groups=groups, explain=any(top))
+        if found.why is not None and len(found.why):
+            contributions = found.why.top(max(top))
             for place, names, shares in zip(
-                done.places.tolist(), contributions.names, contributions.shares, strict=True
+                found.why.places.tolist(), contributions.names, contributions.shares, strict=True
             ):
                 if top[place]:
                     pairs = zip(names[: top[place]], shares.tolist(), strict=False)
                     largest[place] = [{"name": name, "share": share} for name, share in pairs]
-        return done.found, largest
+        return found, largest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -93,7 +93,7 @@ class Reviewed:
         return len(self.anomaly)
 
     def kept_apart(self) -> "Reviewed":
-        """The same with fewer for control: without those that may train, whatever people said of them."""
+        """These cases with fewer for control: without those that may train, whatever people said of them."""
         return replace(self, control=self.control & self.held_out)
 
 

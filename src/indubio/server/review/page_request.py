@@ -110,7 +110,7 @@ class PageRequest:
         return int(text)
 
     def cookie(self, name: str) -> str | None:
-        """The value of a cookie."""
+        """The value of a cookie, where the browser sent it."""
         return cookie_value(self.request.state.headers, name)
 
     def text(self, name: str, default: str = "") -> str:
@@ -130,7 +130,7 @@ class PageRequest:
         return value.filename, value.file.read()
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """Read from the store."""
+        """What a function of a connection reads from the store."""
         return self.context.store.read(function)
 
     def write(self, function: Callable[[Connection], T]) -> T:

@@ -84,7 +84,7 @@ class CasePlots:
             return styled_by_attributes(Drawing().one(label, draw, size))
 
     def close(self) -> None:
-        """Stop drawing ahead."""
+        """Stop drawing pictures ahead of being asked."""
         self._ahead.shutdown(cancel_futures=True)
 
     def _drawn(self, case: Case) -> CasePicture:
@@ -119,7 +119,7 @@ def assessment_of(case: Case) -> Assessment:
 
 
 def styled_by_attributes(svg: Markup) -> Markup:
-    """The same picture with attributes in place of inline styles, which a strict content security policy forbids."""
+    """A picture with attributes in place of inline styles, which a strict content security policy forbids."""
     return Markup(STYLE.sub(_attributes, svg))  # safe: only moves what is there, and quotes stay quotes
 
 

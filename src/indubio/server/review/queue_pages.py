@@ -96,13 +96,13 @@ class QueueView:
 
     @property
     def filters(self) -> Filters:
-        """The same as the store takes it."""
+        """The choice as the store filters by it."""
         reason = "" if self.reason == CONTROL else self.reason
         return Filters(machine=self.machine, reason=reason, since=self.since, until=self.until, machines=self.machines)
 
     @property
     def query(self) -> dict[str, str]:
-        """The same as the address has it."""
+        """The choice as an address has it."""
         times = {name: getattr(self, name) for name in ("since", "until")}
         said: dict[str, str | None] = {
             "order": self.order if self.order != "age" else None,

@@ -5,8 +5,8 @@
     writer          group commit: everything that waits becomes durable in one transaction
     statements      statements for the driver itself, where time counts
     audit_trail     the trail: entries that are only added; `trail_export` writes runs of them
-    row_seals       hashes over whole rows, which entries carry; `old_rows` seals those from before
-    verification    looks for tampering: `expected_rows`, `expected_seals` and `version_files` are what it compares with
+    row_seals       what entries have of the rows that they wrote: their columns, or a hash over them
+    verification    looks for tampering: `expected_seals` and `version_files` are what it compares with
     anchors         heads of the trail, kept elsewhere; `time_stamps` has them stamped
     clock           the time
     cases, reviews, versions, keys, sessions, jobs, alarms, drift_states, live_machines, outbox

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, insert, select, text
 from indubio.server.plant import MachinePattern
 from indubio.server.store.audit_trail import Head, append
 from indubio.server.store.cases import of_machines
-from indubio.server.store.row_seals import seals_of
+from indubio.server.store.row_seals import rows_in_entry
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, alarm_events, alarm_windows, alarms
 
@@ -69,12 +69,7 @@ def record_alarm(connection: Connection, event: AlarmEvent, end: Head | None = N
     ((number,),) = _add_event.found(connection, row)
     ringing = {"machine": event.machine, "ringing": event.kind == "raised", "since": moment}
     _keep_ringing.run(connection, [ringing])
-    body = {
-        "machine": event.machine,
-        "anomalies": event.anomalies,
-        "of": event.of,
-        "rows": seals_of({alarm_events: [row | {"id": number}], alarms: [ringing]}),
-    }
+    body = {"rows": rows_in_entry({alarm_events: [row | {"id": number}], alarms: [ringing]})}
     return append(connection, f"alarm {event.kind}", body, at=event.at, end=end)
 
 

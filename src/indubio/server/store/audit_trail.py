@@ -18,7 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 from indubio.errors import StoreError
 from indubio.server.store.canonical_json import canonical, digest
 from indubio.server.store.clock import now
-from indubio.server.store.row_seals import Touched, sealed_rows
+from indubio.server.store.row_seals import Touched, touched_rows
 from indubio.server.store.statements import PreparedStatement
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit, audit_head
 
@@ -109,16 +109,16 @@ def append(
     Args:
         connection: to write with.
         kind: what happened.
-        body: what exactly.
+        body: what exactly, beside the rows.
         actor: who did it.
         at: when; None is now.
-        rows: primary keys of the rows that were written, changed or removed, by table. The entry seals each of them
-            with all of its columns as the database has it now: write first, then append.
+        rows: primary keys of the rows that were written, changed or removed, by table. The entry has each of
+            them, or its seal, with all of its columns as the database has it now: write first, then append.
         end: of the trail, where this transaction has read it by `locked_head` or moved it; None reads it.
     """
     at, end = at or now(), end or locked_head(connection)
     if rows is not None:
-        body = {**body, "rows": sealed_rows(connection, rows)}
+        body = {**body, "rows": touched_rows(connection, rows)}
     seq, moment, text = end.seq + 1, (at - EPOCH) // MICROSECOND, canonical(body).decode()
     seal = sealed(end.hash, seq, moment, kind, actor, text)
     entry = {"seq": seq, "at": moment, "kind": kind, "actor": actor, "body": text, "hash": seal}

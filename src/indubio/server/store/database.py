@@ -50,7 +50,6 @@ class Database:
         from alembic.config import Config
         from alembic.util import CommandError
 
-        from indubio.server.store.old_rows import has_old_rows, seal_old_rows
         from indubio.server.store.schema_version import check_version
 
         config = Config()
@@ -61,10 +60,7 @@ class Database:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": MIGRATION_LOCK})
                 config.attributes["connection"] = connection
                 check_version(connection, config)
-                old = has_old_rows(connection)
                 command.upgrade(config, "head")
-                if old:
-                    seal_old_rows(connection)
         except CommandError as error:
             raise StoreError(f"{self.shown}: made by another version of indubio ({error}). Update indubio.") from None
 
@@ -97,7 +93,7 @@ class Database:
             return function(connection)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the database."""
         self._engine.dispose()
 
     @cached_property

@@ -67,8 +67,7 @@ def add_job(connection: Connection, kind: str, model: str, parameters: dict[str,
         "at": at,
     }
     number = int(connection.execute(insert(jobs).returning(jobs.c.id), columns).scalar_one())
-    body = {"job": number, "kind": kind, "model": model, "parameters": parameters}
-    append(connection, "job started", body, actor=by, at=at, rows={jobs: [number]})
+    append(connection, "job started", {}, actor=by, at=at, rows={jobs: [number]})
     return number
 
 
@@ -85,8 +84,7 @@ def finish_job(connection: Connection, job_id: int, status: JobStatus, message: 
     if status is JobStatus.DONE:
         values["progress"] = 1.0
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
-    body = {"job": job_id, "status": status, "message": message, "result": result}
-    append(connection, "job ended", body, at=at, rows={jobs: [job_id]})
+    append(connection, "job ended", {}, at=at, rows={jobs: [job_id]})
 
 
 def interrupt_jobs(connection: Connection) -> int:

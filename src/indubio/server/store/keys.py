@@ -73,15 +73,13 @@ def add_key(connection: Connection, name: str, role: Role, *, sites: Iterable[st
         raise ConfigError(f"a key's name must be 1 to {LONGEST_NAME} printable characters, not system or local.")
     if name.startswith(PERSON):
         raise ConfigError(f"a key's name must not begin with {PERSON!r}: people who log in without a key are named so.")
-    listed = sites_plain(sites)
     if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
         raise ConflictError(f"there is a key named {name!r} already, perhaps a revoked one. Choose another name.")
     secret = PREFIX + secrets.token_urlsafe(32)
     at = now()
-    body = {"name": name, "role": role, "hash": hashed(secret)}
-    columns = body | {"at": at, "sites": sites_text(listed)}
+    columns = {"name": name, "role": role, "hash": hashed(secret), "at": at, "sites": sites_text(sites_plain(sites))}
     number = connection.execute(insert(keys).returning(keys.c.id), columns).scalar_one()
-    append(connection, "key added", body | {"sites": listed}, actor=actor, at=at, rows={keys: [number]})
+    append(connection, "key added", {}, actor=actor, at=at, rows={keys: [number]})
     return secret
 
 
@@ -93,7 +91,7 @@ def revoke_key(connection: Connection, name: str, *, actor: str) -> None:
     at = now()
     connection.execute(update(keys).where(keys.c.id == there.id).values(revoked=at))
     ended = ended_sessions(connection, sessions.c.key_id == there.id)
-    append(connection, "key revoked", {"name": name}, actor=actor, at=at, rows={keys: [there.id], sessions: ended})
+    append(connection, "key revoked", {}, actor=actor, at=at, rows={keys: [there.id], sessions: ended})
 
 
 def all_keys(connection: Connection) -> list[ApiKey]:

@@ -50,15 +50,6 @@ class Review:
     at: datetime
     audit: int
 
-    def body(self, reference: str) -> dict[str, Any]:
-        """What the audit entry says."""
-        return review_body(reference, self.label, self.comment, self.withdraws)
-
-
-def review_body(reference: str, label: str | None, comment: str, withdraws: int | None) -> dict[str, Any]:
-    """What the audit entry of a review says."""
-    return {"case": reference, "label": label, "comment": comment, "withdraws": withdraws}
-
 
 def claim(
     connection: Connection,
@@ -247,8 +238,7 @@ def _added(
         "audit": audit,
     }
     number = connection.execute(insert(reviews).returning(reviews.c.id), columns).scalar_one()
-    body = review_body(case.reference, label, comment, withdraws)
-    append(connection, kind, body, actor=reviewer, at=at, rows={reviews: [number]})
+    append(connection, kind, {"case": case.reference}, actor=reviewer, at=at, rows={reviews: [number]})
     return Review(id=number, **columns)  # type: ignore[arg-type]
 
 

@@ -1,6 +1,9 @@
-"""Seals over whole rows: an audit entry names every row that it wrote, each with a hash over all of its columns.
+"""Rows in the trail: an audit entry has every row that it wrote, with all of its columns or a hash over them.
 
-The columns are those of the table, so one that is added later is sealed by itself. A value that is the column's default
+Rows that are small and no secret are written out, so that the tables of them are what the trail says and nothing else.
+Of the others, inputs of cases for example, the entry has the seal.
+
+The columns are those of the table, so a new one is sealed by itself. A value that is the column's default
 (NULL, or what the database fills in) is left out of the seal: the seals of rows that are older than a column still fit.
 Three things change without an entry, and are put back to what they were at first before a row is sealed: the status of
 a case, which follows from its reviews, how far a running job is, and the attempts to deliver an event.
@@ -42,12 +45,13 @@ SEALED_TABLES = (
     *(model_versions, activations, keys, people, sessions, jobs, alarms, alarm_events, drift_states, cases, reviews),
     *(live_machines, outbox),
 )
+WRITTEN_OUT = {model_versions, activations, keys, people, jobs, alarms, alarm_events, reviews}
 SETTLED = ("waiting", "decided")  # the status of a case
 AT_ONCE = 500
 
 
-def row_seal(table: Table, row: Row) -> str:
-    """sha256 over all columns of a row that have another value than their default.
+def row_columns(table: Table, row: Row) -> dict[str, Any]:
+    """The columns of a row that have another value than their default, as JSON has them.
 
     Args:
         table: the row is of.
@@ -61,7 +65,22 @@ def row_seal(table: Table, row: Row) -> str:
         columns |= {"progress": 0.0, "message": ""}
     elif table is outbox:
         columns |= {"attempts": 0, "due": columns["at"], "error": ""}
-    return digest([str(table.name), {name: value for name, value in columns.items() if value != defaults[name]}])
+    return {name: value for name, value in columns.items() if value != defaults[name]}
+
+
+def seal_of(table_name: str, columns: Row) -> str:
+    """sha256 over what `row_columns` gives of a row."""
+    return digest([table_name, columns])
+
+
+def row_seal(table: Table, row: Row) -> str:
+    """The seal of a row as it is written, or as `raw_rows` reads it."""
+    return seal_of(str(table.name), row_columns(table, row))
+
+
+def row_in_entry(table: Table, row: Row) -> dict[str, Any] | str:
+    """What an entry has of a row: its columns, or its seal."""
+    return row_columns(table, row) if table in WRITTEN_OUT else row_seal(table, row)
 
 
 def row_key(table: Table, row: Row) -> str:
@@ -69,31 +88,33 @@ def row_key(table: Table, row: Row) -> str:
     return canonical([_plain(row[column.name]) for column in table.primary_key]).decode()
 
 
-def seals_of(written: Mapping[Table, Iterable[Row]]) -> dict[str, dict[str, str]]:
-    """The seals of rows as they are written: table -> key -> seal."""
+def rows_in_entry(written: Mapping[Table, Iterable[Row]]) -> dict[str, dict[str, Any]]:
+    """What an entry has of rows as they are written: table -> key -> columns or seal."""
     return {
-        str(table.name): {row_key(table, row): row_seal(table, row) for row in rows} for table, rows in written.items()
+        str(table.name): {row_key(table, row): row_in_entry(table, row) for row in rows}
+        for table, rows in written.items()
     }
 
 
-def sealed_rows(connection: Connection, touched: Touched) -> dict[str, dict[str, str | None]]:
-    """The seals of some rows as the database has them now: table -> key -> seal, None for one that is gone.
+def touched_rows(connection: Connection, touched: Touched) -> dict[str, dict[str, Any]]:
+    """What an entry has of rows as the database has them now: table -> key -> columns or seal, None if it is gone.
 
     Args:
         connection: to read with.
         touched: primary keys by table; tuples where a key has several columns.
     """
-    result: dict[str, dict[str, str | None]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for table, chosen in touched.items():
         columns = list(table.primary_key)
         wanted = [key if isinstance(key, tuple) else (key,) for key in chosen]
         names = [column.name for column in columns]
-        seals: dict[str, str | None] = {row_key(table, dict(zip(names, key, strict=True))): None for key in wanted}
+        rows: dict[str, Any] = {row_key(table, dict(zip(names, key, strict=True))): None for key in wanted}
         for start in range(0, len(wanted), AT_ONCE):
             among = tuple_(*columns).in_(wanted[start : start + AT_ONCE])
-            seals |= {row_key(table, row): row_seal(table, row) for row in _rows(connection, _raw(table).where(among))}
-        if seals:
-            result[str(table.name)] = seals
+            there = _rows(connection, _raw(table).where(among))
+            rows |= {row_key(table, row): row_in_entry(table, row) for row in there}
+        if rows:
+            result[str(table.name)] = rows
     return result
 
 

@@ -173,7 +173,7 @@ def _known(connection: Connection, name: str, person: Person) -> int:
             english("there is a key named {name!r}, from before such names were kept for people.", name=name)
         )
     at = now()
-    body = {"name": name, "issuer": person.issuer, "subject": person.subject}
-    number = connection.execute(insert(people).returning(people.c.id), body | {"at": at}).scalar_one()
-    append(connection, "person added", body, actor=name, at=at, rows={people: [number]})
+    columns = {"name": name, "issuer": person.issuer, "subject": person.subject, "at": at}
+    number = connection.execute(insert(people).returning(people.c.id), columns).scalar_one()
+    append(connection, "person added", {}, actor=name, at=at, rows={people: [number]})
     return int(number)

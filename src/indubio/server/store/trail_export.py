@@ -18,7 +18,7 @@ from indubio.server.store.audit_trail import START, AuditEntry, Head, entries
 from indubio.server.store.tables import EPOCH, MICROSECOND, audit
 from indubio.server.store.verification import MOST_FINDINGS, chain_findings
 
-UNFINISHED = "the export has no closing line: it was cut off, or an earlier version wrote it."
+UNFINISHED = "the export has no closing line: it was cut off."
 
 
 class _Before(msgspec.Struct, forbid_unknown_fields=True):

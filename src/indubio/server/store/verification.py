@@ -6,7 +6,6 @@ changed label, a removed case or an activation that nobody did shows too. Whatev
 is, so that nothing that somebody put there ends the verification.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,22 +14,14 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from indubio.server.store.audit_trail import FIELDS, START, Head, sealed
-from indubio.server.store.canonical_json import digest
-from indubio.server.store.expected_rows import ExpectedRows
 from indubio.server.store.expected_seals import ExpectedSeals
-from indubio.server.store.old_rows import SEALED, together_findings
-from indubio.server.store.reviews import Review, counting, review_body, verdict_of_people
+from indubio.server.store.reviews import Review, counting, verdict_of_people
 from indubio.server.store.row_seals import any_text, raw_rows, row_seal
 from indubio.server.store.tables import audit_head, cases, reviews
 from indubio.server.store.trail_entries import ENTRY_FAULTS, entry_fault, raw_entries
 from indubio.server.store.version_files import file_findings
 
 MOST_FINDINGS = 20
-OLD_SEAL = (  # the columns of a case that were sealed before whole rows were
-    *("reference", "at", "model", "version", "sha256", "rule", "machine", "external_id", "verdict", "reason"),
-    *("prediction", "probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty"),
-    *("p_value", "notes", "input_hash", "overflow"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +84,7 @@ def verify(connection: Connection, anchors: Iterable[Head] = (), *, files: bool 
 class _Walk:
     def __init__(self, connection: Connection, anchors: dict[int, list[str]]) -> None:
         self._connection, self._anchors = connection, anchors
-        self._rows, self._seals = ExpectedRows(), ExpectedSeals()
+        self._expected = ExpectedSeals()
         self.last = Head(seq=0, hash=START)
         self.verdicts = self.cases = self.reviews = self.proven = 0
 
@@ -125,23 +116,12 @@ class _Walk:
         elif anchored:
             self.proven = seq
         try:
-            yield from self._content(entry, msgspec.json.decode(entry["body"]))
+            said = msgspec.json.decode(entry["body"])
+            yield from self._expected.note(seq, entry["kind"], said)
+            if entry["kind"] == "verdicts":
+                yield from self._stored_cases(seq, said)
         except ENTRY_FAULTS as error:
             yield f"entry {seq} cannot be read: {type(error).__name__} ({error})."
-
-    def _content(self, entry: dict[str, Any], said: dict[str, Any]) -> Iterator[str]:
-        seq, kind = entry["seq"], entry["kind"]
-        if kind == SEALED:
-            if not self._seals.empty:
-                yield f"entry {seq} seals rows of an old database, and this is none: changed rows were sealed anew."
-                return
-            yield from together_findings(self._connection, said)
-        self._rows.note(seq, entry["at"], kind, entry["actor"], said)
-        self._seals.note(seq, said)
-        if kind == "verdicts":
-            yield from self._stored_cases(seq, said)
-        elif kind in ("reviewed", "commented", "undone"):
-            yield from self._stored_reviews(entry, said)
 
     def _stored_cases(self, seq: int, said: dict[str, Any]) -> Iterator[str]:
         records = said["records"]
@@ -150,25 +130,10 @@ class _Walk:
         for row in raw_rows(self._connection, cases, cases.c.audit == seq):
             self.cases += 1
             record = expected.pop(row["reference"], None)
-            if record is None or not _as_sealed(row, record):
+            if record is None or record["row"] != row_seal(cases, row):
                 yield f"case {row['id']} was changed: it is not as entry {seq} sealed it."
-            elif type(row["input"]) is not bytes or hashlib.sha256(row["input"]).hexdigest() != row["input_hash"]:
-                yield f"the input of case {row['id']} was changed."
         for reference in expected:
             yield f"case {reference} of entry {seq} was removed."
-
-    def _stored_reviews(self, entry: dict[str, Any], said: dict[str, Any]) -> Iterator[str]:
-        there = list(raw_rows(self._connection, reviews, reviews.c.audit == entry["seq"]))
-        self.reviews += len(there)
-        if len(there) != 1:
-            yield f"entry {entry['seq']} has {len(there)} reviews instead of one."
-        for row in there:
-            case = select(cases.c.reference).where(cases.c.id == row["case_id"])
-            reference = self._connection.execute(case).scalar_one_or_none()
-            body = review_body(reference or "", row["label"], row["comment"], row["withdraws"])
-            words = {name: said.get(name) for name in body}
-            if (body, row["reviewer"], row["at"]) != (words, entry["actor"], entry["at"]):
-                yield f"review {row['id']} was changed: it is not as entry {entry['seq']} has it."
 
     def _head(self) -> Iterator[str]:
         heads = list(raw_rows(self._connection, audit_head))
@@ -182,11 +147,12 @@ class _Walk:
                 )
 
     def _uncovered(self) -> Iterator[str]:
-        for table, seen in ((cases, self.cases), (reviews, self.reviews)):
-            count = self._connection.execute(select(func.count()).select_from(table)).scalar_one()
-            if count != seen:
-                yield f"{count - seen} of {count} {table.name} are covered by no entry."
-        for compare in (self._status(), self._rows.findings(self._connection), self._seals.findings(self._connection)):
+        stored, self.reviews = (
+            self._connection.execute(select(func.count()).select_from(table)).scalar_one() for table in (cases, reviews)
+        )
+        if stored != self.cases:
+            yield f"{stored - self.cases} of {stored} cases are covered by no entry."
+        for compare in (self._status(), self._expected.findings(self._connection)):
             try:
                 yield from compare
             except ENTRY_FAULTS as error:
@@ -210,12 +176,3 @@ def chain_findings(last: Head, entry: dict[str, Any]) -> Iterator[str]:
         yield f"entry {last.seq} is followed by entry {seq}: entries were removed or moved."
     if sealed(last.hash, *(entry[name] for name in FIELDS)) != entry["hash"]:
         yield f"entry {seq} does not match its hash: it, or the one before it, was changed."
-
-
-def _as_sealed(row: dict[str, Any], record: dict[str, Any]) -> bool:
-    if "row" in record:
-        return bool(record["row"] == row_seal(cases, row))
-    kept = {name: row[name] for name in OLD_SEAL if name != "novelty" or row[name] is not None}
-    for name in ("prediction", "overflow"):
-        kept[name] = bool(kept[name]) if kept[name] in (0, 1) else str(kept[name])
-    return bool(record["seal"] == digest(kept))

@@ -94,9 +94,7 @@ def add_version(
         "evaluation": None if evaluation is None else json.dumps(evaluation),
     }
     number = connection.execute(insert(model_versions).returning(model_versions.c.id), columns | texts).scalar_one()
-    sealed = ("name", "version", "sha256", "rule", "rule_content", "origin", "parent", "evaluation")
-    body = {key: columns[key] for key in sealed}
-    append(connection, "version added", body, actor=by, at=added.at, rows={model_versions: [number]})
+    append(connection, "version added", {}, actor=by, at=added.at, rows={model_versions: [number]})
     return added
 
 
@@ -120,8 +118,7 @@ def activate(connection: Connection, name: str, version: int, *, by: str, note: 
     version_of(connection, name, version)
     done = VersionActivation(name=name, version=version, at=now(), by=by, note=note)
     number = connection.execute(insert(activations).returning(activations.c.id), done.__dict__).scalar_one()
-    body = {"name": name, "version": version, "note": note}
-    append(connection, "activated", body, actor=by, at=done.at, rows={activations: [number]})
+    append(connection, "activated", {}, actor=by, at=done.at, rows={activations: [number]})
     return done
 
 

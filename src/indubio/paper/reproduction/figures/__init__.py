@@ -1,7 +1,7 @@
 """The paper's figures, made of a folder of results. Nothing is trained but the toy of the illustrations.
 
 ```
-results = Results.of(Store("results"), grid(["odds"]), choice="oracle")
+results = Results(store=CellStore("results"), cells=tuple(grid(["odds"])))
 FIGURES["gss-curves"](results)             a matplotlib Figure; None where the cells do not have what it shows
 CAPTIONS["gss-curves"]                     what it shows, in words
 write_figures(store, cells, "figures")     all of them as SVG, PDF and PNG
@@ -27,6 +27,7 @@ from indubio.paper.reproduction.figures.preprocessing import strath_pipeline
 from indubio.paper.reproduction.figures.results import Results
 from indubio.paper.reproduction.figures.toy import uncertainty_plane
 from indubio.paper.reproduction.figures.training_size import gain_by_training_size
+from indubio.paper.reproduction.judgements import PAPERS_LEVEL
 from indubio.probability import Level
 
 __all__ = ["CAPTIONS", "FIGURES", "Results", "write_figures"]
@@ -76,7 +77,7 @@ def write_figures(
     cells: Iterable[Cell],
     folder: str | Path,
     *,
-    level: Level | None = None,
+    level: Level = PAPERS_LEVEL,
     choice: Choice = "oracle",
     names: Sequence[str] | None = None,
     formats: Iterable[str] = FORMATS,
@@ -87,12 +88,12 @@ def write_figures(
         store: the folder of results.
         cells: of one protocol; those that are not done are left out.
         folder: where to; made if it is not there.
-        level: the reading of the customised scaling; None takes the protocol's.
+        level: the reading of the customised scaling.
         choice: how the conversion is chosen: "oracle" or "fixed".
         names: of `FIGURES`; None takes all.
         formats: "svg", "pdf", "png".
     """
-    results, formats = Results.of(store, cells, level=level, choice=choice), list(formats)
+    results, formats = Results(store=store, cells=tuple(cells), level=level, choice=choice), list(formats)
     written = {}
     for name in chosen_names(names, FIGURES):
         figure = FIGURES[name](results)

@@ -18,8 +18,7 @@ from indubio.paper.reproduction.cell_store import CellStore, Record
 from indubio.paper.reproduction.cells import NO_SENSORS, Cell
 from indubio.paper.reproduction.choice import Choice, Key, chosen_conversions, fixed_conversion
 from indubio.paper.reproduction.figures.look import COLLECTIONS, GENERATED, conversion_name
-from indubio.paper.reproduction.judgements import curve, uncertainty
-from indubio.paper.reproduction.result_tables import LEVEL_OF
+from indubio.paper.reproduction.judgements import PAPERS_LEVEL, curve, uncertainty
 from indubio.probability import Level
 from indubio.report.rejection_plots import NAMES
 from indubio.uncertainty import Uncertainty, mean_nll
@@ -75,12 +74,12 @@ class FigurePart:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Results:
-    """Cells of one protocol, and how the conversion is chosen; `of` takes the protocol's reading of the scaling.
+    """Cells of one protocol, and how the conversion is chosen.
 
     Args:
         store: the folder of results.
-        cells: what to draw; left out are cells that are not done or whose raw scores are not here, and baselines,
-            whose place is the tables.
+        cells: what to draw; left out are cells that are not done or whose raw scores are not here, and models
+            that are not the paper's.
         level: the reading of the customised scaling.
         choice: "oracle" takes the conversion with the best mean W on the test labels for every task, model,
             uncertainty and metric; "fixed" takes ECDF with the scaling.
@@ -88,7 +87,7 @@ class Results:
 
     store: CellStore
     cells: tuple[Cell, ...]
-    level: Level
+    level: Level = PAPERS_LEVEL
     choice: Choice = "oracle"
     _examples: dict[Any, CellExamples] = field(default_factory=dict, repr=False)
 
@@ -97,15 +96,6 @@ class Results:
             found = sorted({getattr(cell, word) for cell in self.cells})
             if len(found) > 1:
                 raise ConfigError(f"a figure is of one {word}, got cells of {quoted(found)}. Draw them apart.")
-
-    @classmethod
-    def of(
-        cls, store: CellStore, cells: Iterable[Cell], *, level: Level | None = None, choice: Choice = "oracle"
-    ) -> "Results":
-        """The results of some cells; `level` None takes the reading of their protocol."""
-        cells = tuple(cells)
-        protocol = cells[0].protocol if cells else "text"
-        return cls(store=store, cells=cells, level=level or LEVEL_OF[protocol], choice=choice)
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
