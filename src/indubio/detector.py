@@ -26,7 +26,7 @@ from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
 from indubio.inputs.data_findings import data_findings
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.examples import Examples
-from indubio.inputs.rows import Rows
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.spectra import chosen_spectra
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer

@@ -2,9 +2,9 @@
 
 from indubio.inputs.examples import Examples
 from indubio.inputs.images import ImageFiles, Images
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.preparation import Intake, Missing, Prepared, Unseen
 from indubio.inputs.recordings import Long, Wide, array_windows, read_windows, stream_windows
-from indubio.inputs.rows import Rows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra

@@ -17,7 +17,7 @@ from indubio.errors import DataError, ShapeError
 from indubio.inputs.schema import Schema
 
 if TYPE_CHECKING:
-    from indubio.inputs.rows import Rows
+    from indubio.inputs.numeric_rows import Rows
     from indubio.inputs.windows import WindowReport
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from indubio.errors import DataError, MissingExtraError, ShapeError
 from indubio.inputs.examples import Examples, Which
-from indubio.inputs.rows import Rows, in_order_of
+from indubio.inputs.numeric_rows import Rows, in_order_of
 from indubio.inputs.schema import Schema
 from indubio.io.remote import RemotePath, is_remote, local_path
 from indubio.io.sources import SURE_ENDINGS as TABLES

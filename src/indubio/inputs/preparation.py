@@ -14,9 +14,9 @@ from indubio.inputs.checks import require_finite
 from indubio.inputs.examples import Examples
 from indubio.inputs.missing import filled, medians
 from indubio.inputs.notes import joined_notes, named_flags
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.pauses import pause_notes
 from indubio.inputs.quality import QualityLimits, fit_quality, quality_flags
-from indubio.inputs.rows import Rows
 from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
 from indubio.inputs.spectra import FittedSpectra, Spectra
 from indubio.texts import english

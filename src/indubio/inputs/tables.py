@@ -13,8 +13,8 @@ from jaxtyping import Bool, Shaped
 from indubio.errors import ConfigError, DataError, quoted
 from indubio.inputs.examples import Examples, Which
 from indubio.inputs.labels import AnomalyValues, anomaly_labels, partial_labels
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.row_places import RowPlaces
-from indubio.inputs.rows import Rows
 from indubio.inputs.schema import Categories, Schema
 from indubio.inputs.spoilt_numbers import refuse_spoilt, spoilt_number
 from indubio.io.arrow_columns import Place, is_number, is_text

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import ShapeError
 from indubio.inputs.examples import Examples, Which, all_or_none
+from indubio.inputs.numeric_rows import Rows, in_order_of
 from indubio.inputs.pauses import duration, longest_pauses
-from indubio.inputs.rows import Rows, in_order_of
 from indubio.inputs.schema import Schema
 from indubio.settings import AtLeastOne, Positive, Settings
 
