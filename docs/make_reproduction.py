@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, POSTERIORS, cells
+from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, cells
 from indubio.collections import DATASETS
 from indubio.paper.reproduction import CellStore, experiments, published
 from indubio.paper.reproduction.claims import Claim, claims
@@ -200,16 +200,14 @@ def grouped(summaries: Iterable[CellSummary], by: Callable[[CellSummary], str]) 
 
 
 def posteriors_table(summaries: Sequence[CellSummary]) -> str:
-    """All posteriors on ODDS, the paper's five first: on the tasks and seeds that were run with every one of them."""
-    scripts, text = ("odds", "authors", "-"), ("odds", "text", "-")
-    done = [*of(summaries, scripts), *(one for one in of(summaries, text) if one.model == DEFAULT)]
-    done = [one for one in {(one.series, one.seed): one for one in done}.values() if one.task != LARGEST]
-    runs = {model: {(one.task, one.seed) for one in done if one.model == model} for model in (*MODELS, *POSTERIORS)}
-    common = set.intersection(*(of_model for of_model in runs.values() if of_model))
-    header, rows = model_rows([one for one in done if (one.task, one.seed) in common])
-    seeds = Counter(task for task, _ in common)
-    said = "; ".join(f"{task}: {count}" for task, count in sorted(seeds.items()))
-    return markdown(header, rows) + f"\nSeeds of each task that were run with all of them: {said}.\n"
+    """All posteriors on ODDS, the paper's five first, on the tasks that were run with every one of them."""
+    by_scripts, by_text = of(summaries, ("odds", "authors", "-")), of(summaries, ("odds", "text", "-"))
+    runs = [*by_scripts, *(one for one in by_text if one.model == DEFAULT)]
+    done = [one for one in runs if one.task != LARGEST]
+    seeds = Counter(one.series for one in done)
+    header, rows = model_rows(done)
+    fewest = {name: min(count for (model, _), count in seeds.items() if model == name) for name, *_ in rows}
+    return markdown((*header, "seeds"), [(*row, str(fewest[row[0]])) for row in rows])
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -46,7 +46,7 @@ CHANGES: dict[tuple[CollectionName, Protocol, str], dict[str, tuple[str, ...]]] 
     },
 }
 # The other posteriors of docs/posteriors.md, by the scripts' settings.
-POSTERIORS = ("BAE-SGHMC", *OTHER_MODELS, *FOR_USE)
+POSTERIORS = ("BAE-SGHMC", *OTHER_MODELS, *(name for name in FOR_USE if name != DEFAULT))
 
 
 def cells() -> list[Cell]:

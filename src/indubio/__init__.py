@@ -16,9 +16,10 @@ What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
       v
     assessment      one array per statement
 
-    pipeline        these as one chain: Inputs -> Scorer -> Calibrated -> Decider -> Assessment
-    detector        Detector: makes a chain by training autoencoders
-    ensemble        EnsembleDetector: makes one of refits of any other detector
+    pipeline        these as one chain: Preparation -> Scorer -> Calibrated -> Decider -> Assessment
+    fitting         makes the chain, one way for all: rows in memory, streams, updates, refits of other detectors
+    detector        Detector: scikit-learn's face of draws of autoencoders
+    ensemble        EnsembleDetector: scikit-learn's face of refits of any other detector
 
 What makes a detector:
 
@@ -26,7 +27,6 @@ What makes a detector:
     networks        autoencoders and their likelihoods, as specifications
     engine          trains and scores them, from arrays to arrays: the compiled core, or torch
     training        epochs, batches, learning rates, early stopping
-    fitting         draws in parts, on workers, and from streams larger than memory
     workers         processes or a cluster
 
 What is done with one:

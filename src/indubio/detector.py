@@ -1,61 +1,36 @@
 """Detector: Bayesian autoencoders as a scikit-learn outlier detector.
 
-    rows -> Inputs -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
+    rows -> Preparation -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
 
-`fit` makes these one after the other; `pipeline` has them, and what every detector does with them.
+`fitting.fitted_chain` makes these one after the other; `pipeline` has them, and what every detector does with them.
 """
 
-import dataclasses
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 
-from indubio.calibration import Calibration, CrossFit, HoldOut, Plan, TrainScores
-from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
-from indubio.drift import DriftReference
-from indubio.engine import require_device
-from indubio.errors import ConfigError, DataWarning
-from indubio.fitting.folds import fit_orders, fit_parts
-from indubio.fitting.kept_rows import KeptRows
-from indubio.fitting.on_workers import Order
-from indubio.fitting.streams import ScaledRows, Split, survey
-from indubio.fitting.trimming import FARTHEST, Trimming, held_out_scores, refuse_groups
-from indubio.inputs import Missing, Robust, Scaling, Spectra, Unseen
-from indubio.inputs.data_findings import data_findings
+from indubio.calibration import Calibration
+from indubio.decision import ANOMALY_THRESHOLD, Referral
+from indubio.errors import ConfigError
+from indubio.fitting.defaults import DEFAULTS, default_of
+from indubio.fitting.fit_settings import DetectorSettings
+from indubio.fitting.fitted_chain import fit_chain, scores_by_others
+from indubio.fitting.posterior_fit import PosteriorFit
+from indubio.fitting.trimming import Trimming
+from indubio.fitting.updates import autoencoder_scorer, updated_chain
+from indubio.inputs import Missing, Scaling, Spectra, Unseen
 from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.examples import Examples
-from indubio.inputs.numeric_rows import Rows
-from indubio.inputs.spectra import chosen_spectra
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Dense, Likelihood
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.calibrated import needed_groups
-from indubio.pipeline.chain import Chain
-from indubio.pipeline.estimator import ChainEstimator, ChainSettings
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs, TrainingExamples, examples_of
-from indubio.pipeline.scorer import scores_of
-from indubio.posteriors import Draws, Posterior, Prototypes, RandomFeatures, Training
-from indubio.probability import Conversion, Odds
-from indubio.scores import SCORES, DrawScore, ScoreName, scored_by
+from indubio.inputs.training_examples import TrainingExamples
+from indubio.networks import Architecture, Likelihood
+from indubio.pipeline.estimator import ChainEstimator
+from indubio.pipeline.kept_rows import KeptRows
+from indubio.posteriors import Draws, Posterior, Training
+from indubio.probability import Conversion
+from indubio.scores import DrawScore, ScoreName
 from indubio.settings import Settings
-from indubio.texts import english
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
-
-SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
-WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
-
-DEFAULT_POSTERIOR: Posterior = Prototypes()  # docs/default.md: what was measured, and tried
-_DEFAULTS: dict[str, Settings] = {
-    "posterior": DEFAULT_POSTERIOR,
-    "likelihood": DEFAULT_POSTERIOR.LIKELIHOOD,
-    "training": Training(),
-    "conversion": Odds(),
-    "scaling": DEFAULT_POSTERIOR.SCALING,
-    "referral": Budget(),
-}
 
 
 class Detector(ChainEstimator):
@@ -122,7 +97,7 @@ class Detector(ChainEstimator):
         training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
-        intake_: what is done to rows before the network: filling in, scaling.
+        preparation_: what is done to rows before the network: filling in, scaling.
         reading_: how the files were read that it was fitted on; after `read_by`.
         findings_: what was odd about the training data, as the warning of `fit` says it.
         input_shape_: shape of one example.
@@ -150,7 +125,7 @@ class Detector(ChainEstimator):
         True
     """
 
-    DEFAULTS = _DEFAULTS
+    DEFAULTS = DEFAULTS
 
     def __init__(
         self,
@@ -219,9 +194,8 @@ class Detector(ChainEstimator):
             workers: train folds and members of ensembles side by side on these; the result is the same. None trains
                 here.
         """
-        if isinstance(X, ExampleStream):
-            return self._fit_stream(X, groups, progress, workers)._with_warning()
-        return self._fit(X, groups, progress, workers=workers)._with_warning()
+        method = PosteriorFit(settings=self.settings_in_use(), report=progress, workers=workers)
+        return self._keep(fit_chain(method, X, groups, type(self).__name__, report=progress))._with_warning()
 
     def update(
         self,
@@ -255,169 +229,11 @@ class Detector(ChainEstimator):
             epochs: passes over the rows where it starts warm, which needs fewer; None is the setting.
             progress: called with a `Progress` after every epoch.
         """
-        start = self.draws_
-        if training_data is None:
-            return self._extended(confirmed, groups, epochs, progress)._with_warning()
-        if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
-            raise ConfigError(
-                "a stream cannot be put together with other examples. Write the confirmed ones to a file beside the "
-                "training files, and fit again on all of them."
-            )
-        self._tell_other_count(len(training_data), len(confirmed))
-        new = Detector(**self.get_params(deep=False))
-        data = Examples.joined([examples_of(one, type(self).__name__) for one in (training_data, confirmed)])
-        new._fit(data, groups, progress, start=start, warm_epochs=epochs, confirmed=len(confirmed))
-        return new._with_warning()
-
-    def _tell_other_count(self, training: int, confirmed: int) -> None:
-        """Warn of training data that cannot be what `fit` was given.
-
-        A detector that was updated counts those that were confirmed before, which are among the confirmed ones again.
-        """
-        known = self.n_training_
-        if training > known or training + confirmed < known:
-            warnings.warn(
-                f"`training_data` is not what the detector was fitted on, {known} examples with those that were "
-                f"confirmed before: got {training} and {confirmed} confirmed ones. The new detector knows only these.",
-                DataWarning,
-                stacklevel=3,
-            )
-
-    def _extended(self, confirmed: Any, groups: Any, epochs: int | None, progress: Report) -> "Detector":
-        """The detector after examples were added to the sums of its draws."""
-        settings, chain, kept = self.settings_in_use(), self.fitted_chain, self.kept_rows_
-        posterior, drift = settings.posterior, chain.drift_reference
-        if kept is None or drift is None or not isinstance(posterior, RandomFeatures):
-            raise ConfigError(
-                "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
-                "posterior=RandomFeatures(keep_sums=True)."
-            )
-        if epochs is not None:
-            raise ConfigError("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
-        if isinstance(confirmed, ExampleStream):
-            raise ConfigError("examples that are added must be in memory. Read the stream, and add block after block.")
-        rows = chain.inputs.rows(confirmed)
-        if rows.unseen is not None and (rows.unseen != "").any():
-            raise ConfigError(
-                f"{np.count_nonzero(rows.unseen)} of {len(rows)} examples hold categories that the model does not "
-                "know, which need columns of their own: pass `training_data`."
-            )
-        members = chain.inputs.examples(confirmed).group_names(groups)
-        if self.smallest_group is not None:
-            members = needed_groups(members)
-        added = chain.inputs.prepared(rows).values
-        kept = kept.with_trained(added, members)
-        draws = kept.extended(
-            posterior, self.draws_, added, training=settings.training, seed=self.seed, report=progress
+        settings, chain = self.settings_in_use(), self.fitted_chain
+        chain = updated_chain(
+            settings, chain, confirmed, training_data=training_data, groups=groups, epochs=epochs, report=progress
         )
-        scores = scored_by(self.anomaly_score, draws, kept.plan.draws)
-        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(kept.values)
-        plan = settings.plan_of_scores(kept.plan)
-        plan = plan if settings.trimming is None else settings.trimming.calibrated(plan, nll)
-        new = Detector(**self.get_params(deep=False))
-        n_training = chain.n_training + len(rows)
-        known = chain.familiarity
-        return new._keep(new._chain(chain.inputs, scorer, nll, plan, kept.group_names, drift, known, n_training))
-
-    def _fit(
-        self,
-        X: Any,
-        groups: Any,
-        progress: Report,
-        start: Draws | None = None,
-        warm_epochs: int | None = None,
-        workers: Workers | None = None,
-        confirmed: int = 0,
-    ) -> Self:
-        settings = self.settings_in_use()
-        examples = TrainingExamples.of(X, type(self).__name__)
-        rows = examples.rows
-        like_new = len(rows) - confirmed
-        members = examples.given.group_names(groups)
-        machines = examples.machines
-        within = machines if self.smallest_group is None else needed_groups(members)
-        plan = settings.calibration_for(like_new, rows.values.shape[1:]).plan(
-            like_new, settings.posterior.count, self.seed, None if within is None else within[:like_new]
-        )
-        settings.check_score(min(plan.draws))
-        plan = plan.with_added(like_new, confirmed)
-        if settings.trimming is not None:
-            halves = settings.trimming.halves(plan, like_new, self.seed)
-            plan = settings.trimming.trained(plan, halves, self._judging_nll(examples, halves, progress, workers))
-        inputs = self._inputs(examples, plan, settings)
-        scaled = inputs.prepared(rows).values  # refuses what no histogram could hold either
-        drift = DriftReference.fit(inputs.followed(rows)[:like_new], inputs.value_schema.encoded_names, seed=self.seed)
-        warm = start is not None and start.autoencoder.network.input_shape == inputs.value_shape and not plan.unseen
-        training = settings.training
-        if warm_epochs is not None:
-            if not (warm and settings.posterior.warm_start):
-                raise ConfigError(
-                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
-                    "it out, or fit with calibration=TrainScores()."
-                )
-            training = training.replaced(epochs=warm_epochs)
-        draws = fit_parts(
-            settings.posterior,
-            settings.autoencoder_for(inputs.input_shape, plan, self.device),
-            scaled,
-            plan,
-            training=training,
-            seed=self.seed,
-            report=progress,
-            start=start if warm else None,
-            workers=workers,
-        )
-        kept = None if draws.sums is None else KeptRows.of(scaled, plan, members)
-        scores = scored_by(self.anomaly_score, draws, plan.draws)
-        scorer, nll = AutoencoderScorer(scores=scores, typical=None, kept=kept).with_typical(scaled)
-        plan = settings.plan_of_scores(plan)
-        if settings.trimming is not None:
-            plan = settings.trimming.calibrated(plan, nll)
-        known = self._familiarity(inputs, scaled[plan.trained], None if machines is None else machines[plan.trained])
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, known, len(rows)))
-
-    def _familiarity(
-        self,
-        inputs: Inputs,
-        scaled: Float[np.ndarray, "examples ..."],
-        machines: Shaped[np.ndarray, " examples"] | None = None,
-    ) -> Familiarity:
-        values, windows = inputs.in_units_of_the_range(scaled), len(inputs.input_shape) == 2
-        return Familiarity.fit(values, in_order=windows, seed=self.seed, groups=machines)
-
-    def _inputs(self, examples: TrainingExamples, plan: Plan, settings: "DetectorSettings") -> Inputs:
-        """What is learned of the rows that some draw is trained on, before any is."""
-        return Inputs.fit(
-            examples,
-            plan.trained,
-            scaling=settings.scaling,
-            missing=self.missing,
-            unseen=self.unseen,
-            margin=self.range_margin,
-            spectra=settings.spectra_for(examples.rows.values.shape[1:]),
-            detector=type(self).__name__,
-        )
-
-    def _judging_nll(
-        self, examples: TrainingExamples, plan: Plan, progress: Report, workers: Workers | None
-    ) -> Float[np.ndarray, "draws examples"]:
-        """The NLL of all rows under draws that are trained by a plan to judge them, and then forgotten."""
-        settings = self.settings_in_use().judging
-        inputs = self._inputs(examples, plan, settings)
-        values = inputs.prepared(examples.rows).values
-        if not settings.scaling.bounded:
-            values = np.clip(values, -FARTHEST, FARTHEST)
-        draws = fit_parts(
-            settings.posterior,
-            settings.autoencoder_for(inputs.input_shape, plan, self.device),
-            values,
-            plan,
-            training=settings.training,
-            seed=self.seed,
-            report=lambda told: progress(dataclasses.replace(told, stage=english("looking for suspects"))),
-            workers=workers,
-        )
-        return scores_of(AutoencoderScorer(scores=draws, typical=None), values)
+        return Detector(**self.get_params(deep=False))._keep(chain)._with_warning()
 
     def held_out_scores(
         self, X: Any, *, progress: Report = silent, workers: Workers | None = None
@@ -431,108 +247,8 @@ class Detector(ChainEstimator):
         """
         if isinstance(X, ExampleStream):
             raise ConfigError("examples that are streamed are too many to be scored one against the others.")
-        examples, folds = TrainingExamples.of(X, type(self).__name__), SUSPECT_FOLDS
-        draws = max(folds, self.settings_in_use().posterior.count)
-        plan = CrossFit(folds=folds).plan(len(examples.rows), draws, self.seed)
-        left = np.setdiff1d(np.arange(len(examples.rows)), np.concatenate([fold.calibrated for fold in plan.parts]))
-        first = dataclasses.replace(
-            plan.parts[0],
-            trained=np.setdiff1d(plan.parts[0].trained, left),
-            calibrated=np.sort(np.concatenate([plan.parts[0].calibrated, left])),
-        )
-        plan = dataclasses.replace(plan, parts=(first, *plan.parts[1:]))
-        nll = self._judging_nll(examples, plan, progress, workers)
-        scores = np.empty(len(examples.rows))
-        for fold, own in zip(plan.parts, held_out_scores(plan, nll), strict=True):
-            scores[fold.calibrated] = own
-        return scores
-
-    def _fit_stream(self, stream: ExampleStream, groups: Any, progress: Report, workers: Workers | None) -> Self:
-        settings, outline = self.settings_in_use(), stream.outline
-        if groups is not None:
-            raise ConfigError("streamed examples have their groups in a column: name it in the roles of the table.")
-        if not stream.fits and self.trimming is not None:
-            raise ConfigError(
-                "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
-                "buffer hold them all."
-            )
-        if stream.fits:
-            return self._fit(stream.read(), None, progress, workers=workers)
-        calibration = settings.calibration_for(outline.examples, outline.shape, one_fold=True)
-        known = survey(
-            stream,
-            outline,
-            Split.of(calibration, stream, outline.examples, self.seed),
-            scaling=settings.scaling,
-            missing=self.missing,
-            unseen=self.unseen,
-            margin=self.range_margin,
-            spectra=settings.spectra_for(outline.shape),
-            report=progress,
-        )
-        inputs = Inputs(
-            schema=outline.schema,
-            intake=known.intake,
-            input_shape=outline.shape,
-            names=outline.schema.encoded_names,
-            findings=data_findings(
-                known.sample,
-                outline.schema,
-                by_range=settings.scaling.by_range,
-                quality=known.intake.quality,
-                examples=outline.examples,
-            ),
-            detector=type(self).__name__,
-        )
-        drift = DriftReference.fit(
-            inputs.followed(Rows(values=known.sample)), inputs.value_schema.encoded_names, seed=self.seed
-        )
-        order, rows = Order(posterior=settings.posterior, trained=None, seed=self.seed), ScaledRows(known, self.seed)
-        draws = fit_orders(
-            [order],
-            settings.autoencoder_of(outline.shape, len(rows), self.device),
-            rows,
-            training=settings.training,
-            report=progress,
-            workers=workers,
-        )
-        scores = scored_by(self.anomaly_score, draws, (draws.count,))
-        scorer, _ = AutoencoderScorer(scores=scores, typical=None).with_typical(known.intake.scaled(known.sample))
-        nll, plan, members = known.reference_scores(scores, progress)
-        if draws.sums is not None:
-            scorer = dataclasses.replace(scorer, kept=known.kept(rows, members, draws.count, progress))
-        familiarity = self._familiarity(inputs, known.intake.scaled(known.sample))
-        return self._keep(self._chain(inputs, scorer, nll, plan, members, drift, familiarity, outline.examples))
-
-    def _chain(
-        self,
-        inputs: Inputs,
-        scorer: AutoencoderScorer,
-        nll: Float[np.ndarray, "draws examples"],
-        plan: Plan,
-        groups: Shaped[np.ndarray, " examples"] | None,
-        drift: DriftReference,
-        familiarity: Familiarity | None,
-        n_training: int,
-    ) -> Chain:
-        settings = self.settings_in_use()
-        return Chain.fit(
-            inputs,
-            scorer,
-            nll,
-            plan,
-            conversion=settings.conversion,
-            rule=settings.referral,
-            false_alarms=settings.false_alarms,
-            anomaly_threshold=self.anomaly_threshold,
-            groups=groups,
-            smallest_group=self.smallest_group,
-            drift_reference=drift,
-            familiarity=familiarity,
-            novelty_limit=self.novelty_limit,
-            n_training=n_training,
-            remembered=not settings.posterior.TRAINED,
-        )
+        method = PosteriorFit(settings=self.settings_in_use(), report=progress, workers=workers)
+        return scores_by_others(method, TrainingExamples.of(X, type(self).__name__))
 
     @property
     def calibration_(self) -> Calibration:
@@ -545,174 +261,38 @@ class Detector(ChainEstimator):
     @property
     def draws_(self) -> Draws:
         """The posterior draws."""
-        return self._scorer.draws
+        return autoencoder_scorer(self.fitted_chain).draws
 
     @property
     def scores_(self) -> Draws | DrawScore:
         """What gives the scores: the draws, or what makes another score than the NLL of them."""
-        return self._scorer.scores
+        return autoencoder_scorer(self.fitted_chain).scores
 
     @property
     def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
         """Mean score of every value over the training examples, per draw; None for models saved without."""
-        return self._scorer.typical
+        return autoencoder_scorer(self.fitted_chain).typical
 
     @property
     def kept_rows_(self) -> KeptRows | None:
         """Rows to calibrate again with, with `RandomFeatures(keep_sums=True)`; None otherwise."""
-        return self._scorer.kept
-
-    @property
-    def _scorer(self) -> AutoencoderScorer:
-        scorer = self.fitted_chain.scorer
-        assert isinstance(scorer, AutoencoderScorer)
-        return scorer
+        return autoencoder_scorer(self.fitted_chain).kept
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.scores_.nll_apart(self.fitted_chain.inputs.prepared(X).values)[1]
+        return self.scores_.nll_apart(self.fitted_chain.preparation.prepared(X).values)[1]
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
-        return self.draws_.reconstruction(self.fitted_chain.inputs.prepared(X).values)
+        return self.draws_.reconstruction(self.fitted_chain.preparation.prepared(X).values)
 
     def _default(self, name: str) -> Settings | None:
-        """What None stands for; scaling and likelihood are those that suit the posterior."""
-        posterior = self.posterior if isinstance(self.posterior, Posterior) else DEFAULT_POSTERIOR
-        return {"scaling": posterior.SCALING, "likelihood": posterior.LIKELIHOOD}.get(name) or super()._default(name)
+        """What None stands for, of this parameter."""
+        return default_of(name, self.posterior)
 
-    def settings_in_use(self) -> "DetectorSettings":
+    def settings_in_use(self) -> DetectorSettings:
         """The settings with the defaults put in, checked."""
-        settings = DetectorSettings(
-            **self._with_defaults(),
-            architecture=self.architecture,
-            calibration=self.calibration,
-            spectra=self.spectra,
-            trimming=self.trimming,
-            anomaly_score=self.anomaly_score,
-        )
-        self._check_scalars()
-        require_device(self.device)
-        if settings.architecture is not None:
-            settings.posterior.check_architecture(settings.architecture)
-        if self.training is not None and not settings.posterior.TRAINED:
-            raise ConfigError(
-                f"`training` is for posteriors that are trained, and {type(settings.posterior).__name__} is computed: "
-                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
-            )
-        if settings.likelihood.unit_interval and not settings.scaling.bounded:
-            raise ConfigError(
-                f"{type(settings.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
-            )
-        settings.check_score(settings.posterior.count)
-        refuse_groups(settings.trimming, self.smallest_group)
-        network, scaling = self.architecture, settings.scaling
-        place, inner = (
-            ("architecture.network", network.network) if isinstance(network, Coalition) else ("architecture", network)
-        )
-        if network is not None and network.unit_interval and not scaling.unit_interval:
-            raise ConfigError(
-                f'`{place}.last_activation` must be "none" with {type(scaling).__name__}, whose values are not '
-                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
-            )
-        if isinstance(inner, BlockArchitecture) and settings.likelihood.unit_interval and not inner.unit_interval:
-            raise ConfigError(
-                f'`{place}.last_activation` must be "sigmoid" with {type(settings.likelihood).__name__}, which is for '
-                f"reconstructions within [0, 1], got {inner.last_activation!r}."
-            )
+        settings = self._settings(DetectorSettings)
+        settings.check_training(self.training)
+        settings.check()
         return settings
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DetectorSettings(ChainSettings):
-    """A detector's settings with the defaults put in, and checked."""
-
-    posterior: Posterior
-    architecture: Architecture | None
-    calibration: Calibration | None
-    trimming: Trimming | None
-    likelihood: Likelihood
-    training: Training
-    scaling: Scaling
-    spectra: Spectra | Literal[False] | None
-    anomaly_score: ScoreName | None
-
-    @property
-    def draw_score(self) -> type[DrawScore] | None:
-        """What makes the scores; None where the draws do."""
-        return None if self.anomaly_score is None or self.anomaly_score == "nll" else SCORES[self.anomaly_score]
-
-    def check_score(self, draws: int) -> None:
-        """Refuse a score that so few draws, or the likelihood, cannot have."""
-        if self.draw_score is not None:
-            self.draw_score.check(str(self.anomaly_score), draws, self.likelihood)
-
-    def plan_of_scores(self, plan: Plan) -> Plan:
-        """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
-        return plan.one_each() if self.draw_score is not None and self.draw_score.TOGETHER else plan
-
-    def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
-        """What makes features of examples of this shape; None takes them as they are."""
-        return chosen_spectra(self.spectra, self.posterior.SPECTRA, input_shape)
-
-    def value_shape_for(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of what the network gets of examples of this shape."""
-        spectra = self.spectra_for(input_shape)
-        return input_shape if spectra is None else (spectra.of_shape(*input_shape).count,)
-
-    def architecture_for(self, input_shape: tuple[int, ...], rows: int) -> Architecture:
-        """The architecture asked for, or the one that suits the posterior, examples of this shape and so many rows."""
-        if self.architecture is not None:
-            return self.architecture
-        shape = self.value_shape_for(input_shape)
-        usual = self.posterior.architecture_for(shape, rows)
-        if isinstance(usual, Dense) and shape != input_shape:
-            usual = usual.replaced(widths=tuple(min(int(factor * shape[0]), WIDEST) for factor in usual.expansions))
-        return usual if self.scaling.unit_interval else usual.unbounded
-
-    @property
-    def judging(self) -> "DetectorSettings":
-        """The same for judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
-        if self.likelihood.unit_interval:
-            return self
-        network = None if self.architecture is None else self.architecture.unbounded
-        return self.replaced(scaling=Robust(), architecture=network)
-
-    def autoencoder_for(self, input_shape: tuple[int, ...], plan: Plan, device: str = "cpu") -> Autoencoder:
-        """What is fitted on the examples of a plan, of this shape, and where."""
-        return self.autoencoder_of(input_shape, min(len(fold.trained) for fold in plan.parts), device)
-
-    def autoencoder_of(self, input_shape: tuple[int, ...], rows: int, device: str = "cpu") -> Autoencoder:
-        """What is fitted on so many examples of this shape, and where."""
-        architecture = self.architecture_for(input_shape, rows)
-        network = architecture.build(
-            self.value_shape_for(input_shape),
-            code_noise=self.posterior.code_noise,
-            output_noise=self.likelihood.output_noise,
-        )
-        return Autoencoder(network, self.likelihood, device, architecture)
-
-    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
-        """The calibration asked for, or the one that suits so many examples of this shape.
-
-        Cross-fitting from the posterior's `FEW` rows on, since every row then trains and calibrates; held-out rows from
-        its `MANY` rows on, where a quarter of them can be spared and the stricter promise is free; a single draw always
-        holds out. With fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for
-        the measurements.
-        Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
-
-        Args:
-            examples: N.
-            input_shape: of one example.
-            one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
-        """
-        if self.calibration is not None:
-            return self.calibration
-        if examples < self.posterior.FEW:
-            return TrainScores()
-        windows = len(input_shape) == 2
-        folds = self.posterior.count // (1 if self.draw_score is None else self.draw_score.FEWEST)  # at most
-        if one_fold or examples >= self.posterior.MANY or folds < 2:
-            return HoldOut(rows="last") if windows else HoldOut()
-        usual = CrossFit(rows="in order") if windows else CrossFit()
-        return usual if self.draw_score is None or folds >= usual.folds else usual.replaced(folds=folds)

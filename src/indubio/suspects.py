@@ -16,9 +16,10 @@ from jaxtyping import Bool
 
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, quoted
+from indubio.inputs.arrays import examples_of
 from indubio.inputs.examples import Examples
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.io.sniffing import dict_rows
-from indubio.pipeline.inputs import TrainingExamples, examples_of
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 

@@ -6,7 +6,7 @@ import pytest
 
 from indubio.errors import DataError, ShapeError
 from indubio.inputs import Examples, Images, Rows
-from indubio.pipeline.inputs import examples_of
+from indubio.inputs.arrays import examples_of
 from tests.small_examples import SIGNALS, table, windows
 
 NUMBERS = np.random.default_rng(0).normal(size=(9, 4))

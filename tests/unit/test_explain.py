@@ -12,9 +12,9 @@ from indubio import AtMost, Detector, Deterministic, NoReferral, Training
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts
 from indubio.inputs import Table
+from indubio.inputs.arrays import examples_of
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
-from indubio.pipeline.inputs import examples_of
 from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS
@@ -140,7 +140,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, e
         np.testing.assert_array_equal(found.verdict, plain.verdict)
         np.testing.assert_allclose(found.nll, plain.nll, rtol=1e-4)
         np.testing.assert_array_equal(found.why.places, np.flatnonzero(plain.verdict != "INLIER"))
-        again = detector.contributions(detector.chain_.inputs.examples(data).select(found.why.places))
+        again = detector.contributions(detector.chain_.preparation.examples(data).select(found.why.places))
         np.testing.assert_allclose(found.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
 
 

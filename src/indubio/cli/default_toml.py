@@ -8,7 +8,8 @@ import tomlkit
 
 from indubio.calibration import HoldOut
 from indubio.configuration import FAMILIES, to_plain
-from indubio.detector import _DEFAULTS, Detector
+from indubio.detector import Detector
+from indubio.fitting.defaults import DEFAULTS
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import Spectra
 from indubio.networks import Dense
@@ -39,7 +40,7 @@ def default_toml() -> str:
     notes = argument_notes(Detector)
     for name, value in scalars.items():
         lines += [*_comment(notes.get(name, "")), f"{name} = {tomlkit.item(value).as_string()}"]
-    for name, settings in {**_DEFAULTS, **EXAMPLES}.items():
+    for name, settings in {**DEFAULTS, **EXAMPLES}.items():
         lines += ["", *_section(name, settings)]
     return "\n".join([*lines, "", *_data_section(), ""])
 

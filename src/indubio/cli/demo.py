@@ -26,8 +26,9 @@ def demo(
 
     from indubio.cli.progress import fit_bar
     from indubio.cli.terminal import terminal
-    from indubio.detector import DEFAULT_POSTERIOR, Detector
+    from indubio.detector import Detector
     from indubio.evaluation import evaluate
+    from indubio.fitting.defaults import DEFAULT_POSTERIOR
 
     console = terminal()
     data = load_breast_cancer()

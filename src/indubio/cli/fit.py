@@ -266,8 +266,8 @@ def fit(
     from indubio.cli.standard_input import named_source
     from indubio.cli.unused_columns import tell_unused
     from indubio.configuration import to_plain
-    from indubio.detector import DEFAULT_POSTERIOR
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
+    from indubio.fitting.defaults import DEFAULT_POSTERIOR
     from indubio.inputs.images import are_images
     from indubio.io.sinks import sink
     from indubio.judge import refuse_output_names
@@ -539,7 +539,7 @@ def _tell(
         "model": str(out),
         "examples": detector.n_training_,
         "shape": list(detector.input_shape_),
-        "features": list(detector.chain_.inputs.value_shape),
+        "features": list(detector.chain_.preparation.value_shape),
         "draws": detector.draws_.count,
         "referral_threshold": detector.referral_threshold_,
         "calibration_examples": detector.n_reference_,
@@ -556,7 +556,7 @@ def _tell(
         return
     console = terminal()
     what = seen.word
-    size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
+    size, spectra = " x ".join(map(str, detector.input_shape_)), detector.preparation_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
         f"{'' if spectra is None else f', {spectra.count} features each'}"

@@ -33,7 +33,7 @@ def beside_windows(
     """
     if judge.windowing is None:
         raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
-    if points and points_by == "contribution" and judge.detector.intake_.spectra is not None:
+    if points and points_by == "contribution" and judge.detector.preparation_.spectra is not None:
         raise ConfigError(
             "--points-by contribution needs a model whose windows are scored as they are: spectra have no score per "
             "time step. Take --points-by score."

@@ -1,53 +1,29 @@
 """EnsembleDetector: the uncertainty of any detector, from refits of it.
 
-    rows -> Inputs -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
+    rows -> Preparation -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
          -> Calibrated -> Decider -> Assessment, as for every detector: see `pipeline`
 
 The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic
 uncertainty for a model that has none of its own.
 """
 
-import dataclasses
-import warnings
 from typing import Any, Literal, Self
 
-import numpy as np
-from jaxtyping import Bool, Float, Int
-from sklearn.base import clone
-
-from indubio.calibration import Calibration, Plan, TrainScores
+from indubio.calibration import Calibration
 from indubio.decision import ANOMALY_THRESHOLD, Budget, Referral
-from indubio.drift import DriftReference
-from indubio.ensemble.contained_randomness import own_randomness, seed_globals
-from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
-from indubio.ensemble.member_scores import Score, can_fit, kept_training_scores, score_of
-from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
-from indubio.fitting.trimming import FARTHEST, Trimming, refuse_groups
-from indubio.inputs import MinMax, Missing, Robust, Rows, Scaling, Spectra, Unseen
-from indubio.inputs.spectra import chosen_spectra
-from indubio.pipeline.chain import Chain
-from indubio.pipeline.estimator import ChainEstimator, ChainSettings
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs, TrainingExamples
-from indubio.probability import TIE_TOLERANCE, Conversion, Odds
-from indubio.settings import AtLeastOne, Fraction, NotNegativeInt
+from indubio.ensemble.member_scorer import MemberScorer
+from indubio.ensemble.member_scores import Score, can_fit
+from indubio.ensemble.refits import EnsembleSettings, RefitsOfBase
+from indubio.fitting.fitted_chain import fit_chain
+from indubio.fitting.trimming import Trimming
+from indubio.inputs import Missing, Scaling, Spectra, Unseen
+from indubio.pipeline.estimator import ChainEstimator
+from indubio.probability import Conversion, Odds
 from indubio.texts import english
 
 Bootstrap = bool | Literal["subsample"]
 
-COMPANY, ALONE = 200, 8  # rows that are scored together, and those of them that are scored alone too
 DISTINCT = 0.632  # 1 - 1/e: the share of the rows that a bootstrap sample holds at least once
-OWN = (
-    "members",
-    "bootstrap",
-    "share",
-    "one_by_one",
-    "calibration",
-    "scaling",
-    "spectra",
-    "trimming",
-    "seed",
-)  # without a default to put in
 
 
 class EnsembleDetector(ChainEstimator):
@@ -170,95 +146,8 @@ class EnsembleDetector(ChainEstimator):
             y: ignored; scikit-learn's pipelines pass it.
             groups: the group of each example, within which p-values hold; None takes the group column of a `Table`.
         """
-        settings = self.settings_in_use()
-        examples = TrainingExamples.of(X, type(self).__name__)
-        given = examples.rows
-        groups_of_rows = examples.given.group_names(groups)
-        machines = examples.machines
-        within = machines if self.smallest_group is None else groups_of_rows
-        plan = (settings.calibration or TrainScores()).plan(len(given), self.members, self.seed, within)
-        if settings.trimming is not None:
-            halves = settings.trimming.halves(plan, len(given), self.seed)
-            rows = _flat_rows(self._inputs(examples, plan, self.scaling and Robust()), given)
-            rows = rows if self.scaling is None else np.clip(rows, -FARTHEST, FARTHEST)
-            judges = dataclasses.replace(self._member_scorer(settings, halves, rows), one_by_one=False)
-            plan = settings.trimming.trained(plan, halves, judges.scores(rows))
-        inputs = self._inputs(examples, plan, self.scaling)
-        rows = _flat_rows(inputs, given)
-        drift = DriftReference.fit(inputs.followed(given), inputs.value_schema.encoded_names, seed=self.seed)
-        scorer = self._member_scorer(settings, plan, rows)
-        if self.one_by_one is None:
-            scorer = dataclasses.replace(scorer, one_by_one=self._company_matters(scorer, rows))
-        kept = kept_training_scores(scorer.members[0]) if settings.plain and self.scored_by is None else None
-        whole = kept is not None and not plan.unseen and settings.trimming is None
-        scores = kept[None] if kept is not None and whole else scorer.scores(rows)
-        plan = plan.of_draws(len(scores))
-        if settings.trimming is not None:
-            plan = settings.trimming.calibrated(plan, scores)
-        return self._keep(
-            Chain.fit(
-                inputs,
-                dataclasses.replace(scorer, count=len(scores)),
-                scores,
-                plan,
-                conversion=settings.conversion,
-                rule=settings.referral,
-                false_alarms=settings.false_alarms,
-                anomaly_threshold=self.anomaly_threshold,
-                groups=groups_of_rows,
-                smallest_group=self.smallest_group,
-                drift_reference=drift,
-                familiarity=Familiarity.fit(
-                    inputs.in_units_of_the_range(inputs.prepared(given).values[plan.trained]),
-                    in_order=len(inputs.input_shape) == 2,
-                    seed=self.seed,
-                    groups=None if machines is None else machines[plan.trained],
-                ),
-                novelty_limit=self.novelty_limit,
-                n_training=len(given),
-                origin=_origins(scores),
-                seen=None if settings.plain else _seen(self._trained(settings, plan), len(given)),
-            )
-        )._with_warning()
-
-    def _inputs(self, examples: TrainingExamples, plan: Plan, scaling: Scaling | None) -> Inputs:
-        """What is learned of the rows that some member is fitted on, before any is."""
-        return Inputs.fit(
-            examples,
-            plan.trained,
-            scaling=scaling or MinMax(),
-            missing=self.missing,
-            unseen=self.unseen,
-            margin=self.range_margin,
-            spectra=chosen_spectra(self.spectra, False, examples.rows.values.shape[1:]),
-            scaled=scaling is not None,
-            detector=type(self).__name__,
-        )
-
-    def _member_scorer(
-        self, settings: "EnsembleSettings", plan: Plan, rows: Float[np.ndarray, "examples features"]
-    ) -> MemberScorer:
-        """A refit for each draw of a plan, on a resample of its fold's rows."""
-        streams = np.random.SeedSequence(self.seed).spawn(sum(plan.draws))
-        seeds = [int(stream.generate_state(1)[0]) for stream in streams]
-        trained = self._trained(settings, plan)
-        members = [self._fitted_member(rows[own], seed) for own, seed in zip(trained, seeds, strict=True)]
-        return MemberScorer(
-            members=members,
-            seeds=seeds,
-            scored_by=self.scored_by,
-            one_by_one=bool(self.one_by_one),
-            count=len(members),
-        )
-
-    def _trained(self, settings: "EnsembleSettings", plan: Plan) -> list[Int[np.ndarray, " resample"]]:
-        """The rows that each member is fitted on: a resample of its fold's."""
-        streams = np.random.SeedSequence(self.seed).spawn(sum(plan.draws))
-        folds = [plan.parts[place].trained for place in plan.part_of_draw]
-        return [
-            rows[settings.resample(len(rows), np.random.default_rng(stream))]
-            for rows, stream in zip(folds, streams, strict=True)
-        ]
+        method = RefitsOfBase(settings=self.settings_in_use())
+        return self._keep(fit_chain(method, X, groups, type(self).__name__))._with_warning()
 
     @property
     def members_(self) -> list[Any]:
@@ -283,23 +172,8 @@ class EnsembleDetector(ChainEstimator):
 
     def settings_in_use(self) -> "EnsembleSettings":
         """The settings with the defaults put in, checked."""
-        own = {name: getattr(self, name) for name in OWN}
-        settings = EnsembleSettings(**self._with_defaults(), **own)
-        self._check_scalars()
-        if self.scored_by is not None and not callable(self.scored_by):
-            raise ConfigError(
-                f"`scored_by` must be a function of the fitted model and the rows, got {self.scored_by!r}."
-            )
-        refuse_groups(settings.trimming, self.smallest_group)
-        if settings.trimming is not None and not can_fit(self.base):
-            raise ConfigError("`base` is not refitted, since it has no `fit`, so `trimming` has nothing to do.")
-        if isinstance(self.base, type):
-            raise ConfigError(f"`base` must be a detector, not a class: make it {self.base.__name__}().")
-        if not can_fit(self.base) and not settings.plain:
-            raise ConfigError(
-                "`base` is not refitted, since it has no `fit`, so every member would be the same: set `members=1` and "
-                "`bootstrap=False`."
-            )
+        settings = self._settings(EnsembleSettings)
+        settings.check()
         return settings
 
     @property
@@ -314,87 +188,3 @@ class EnsembleDetector(ChainEstimator):
         if self.bootstrap:
             return english("each refitted on a bootstrap sample")
         return english("fitted on all training rows")
-
-    def _fitted_member(self, rows: Float[np.ndarray, "examples features"], seed: int) -> Any:
-        """A copy of the base, fitted; the base itself where it needs no fit."""
-        if not can_fit(self.base):
-            return self.base
-        if self.scored_by is None:
-            score_of(self.base)
-        with own_randomness(seed):
-            model = clone(self.base, safe=False)
-            if self.members > 1:
-                if hasattr(model, "get_params"):
-                    model.set_params(**{name: seed for name in model.get_params() if _is_random_state(name)})
-                seed_globals(seed)  # after the clone: making one of PyOD's networks seeds them all alike
-            try:
-                model.fit(rows)
-            except IndubioError:
-                raise
-            except ValueError as error:
-                raise DataError(f"{type(model).__name__} refused the training rows: {error}") from error
-        return model
-
-    def _company_matters(self, scorer: MemberScorer, rows: Float[np.ndarray, "examples features"]) -> bool:
-        """Whether a row's score depends on the rows it is scored with; tried with the first member and some rows."""
-        first, some = dataclasses.replace(scorer, members=scorer.members[:1], seeds=scorer.seeds[:1]), rows[:COMPANY]
-        together = dataclasses.replace(first, one_by_one=False).scores(some)
-        alone = dataclasses.replace(first, one_by_one=True).scores(some[:ALONE])
-        bound = TIE_TOLERANCE * spread_of_scores(together)[:, None]
-        if (np.abs(alone - together[:, :ALONE]) <= bound).all():
-            return False
-        warnings.warn(
-            f"{type(self.base).__name__} scores a row differently in other company, so every row is scored alone, "
-            "which is slow. Pass one_by_one=True to choose it, or False to let a row's score depend on its batch.",
-            PerformanceWarning,
-            stacklevel=3,
-        )
-        return True
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class EnsembleSettings(ChainSettings):
-    """The settings of an ensemble with the defaults put in, and checked."""
-
-    members: AtLeastOne
-    bootstrap: bool | Literal["subsample"]
-    share: Fraction
-    one_by_one: bool | None
-    calibration: Calibration | None
-    scaling: Scaling | None
-    spectra: Spectra | Literal[False] | None
-    trimming: Trimming | None
-    seed: NotNegativeInt
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is the base as it is: a single one, fitted on all rows."""
-        return self.members == 1 and self.bootstrap is False
-
-    def resample(self, examples: int, generator: np.random.Generator) -> Int[np.ndarray, " resample"]:
-        """Places of the rows that a member is fitted on."""
-        if self.bootstrap == "subsample":
-            return generator.choice(examples, size=max(1, round(self.share * examples)), replace=False)
-        return generator.integers(examples, size=examples) if self.bootstrap else np.arange(examples)
-
-
-def _flat_rows(inputs: Inputs, given: Rows) -> Float[np.ndarray, "examples features"]:
-    values = inputs.prepared(given).values
-    return np.asarray(values.reshape(len(values), -1))
-
-
-def _seen(trained: list[Int[np.ndarray, " resample"]], examples: int) -> Bool[np.ndarray, "draws examples"]:
-    """Which members were fitted on which examples."""
-    return np.stack([np.isin(np.arange(examples), rows) for rows in trained])
-
-
-def _origins(training_scores: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " draws"]:
-    """A little below the smallest training score of each draw, so that ties are relative to the spread of the scores.
-
-    Scores may be shifted or pass through 0, and nothing that is made of them may depend on it.
-    """
-    return np.asarray(training_scores.min(axis=1) - spread_of_scores(training_scores))
-
-
-def _is_random_state(name: str) -> bool:
-    return name == "random_state" or name.endswith("__random_state")

@@ -14,12 +14,12 @@ from jaxtyping import Float
 
 from indubio.assessment import Assessment
 from indubio.conformal import conformal_of
-from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
+from indubio.errors import DataError, MissingExtraError, ModelFileError
 from indubio.export.file_digest import check_digest
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.preparation import Beside
+from indubio.inputs.prepared import Beside
 from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.decider import Decider, assessment
 from indubio.uncertainty import Uncertainty
@@ -64,8 +64,9 @@ class OnnxModel:
     def assess(self, X: Any, *, groups: Any = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
         about = self.metadata
-        examples = X if isinstance(X, Examples) else Rows(values=_array(X), names=about.schema.encoded_names)
-        rows, beside = self._rows(examples), Beside.of(examples, groups)
+        known = about.preparation
+        examples = X if isinstance(X, Examples) else Rows(values=_array(X), names=known.schema.encoded_names)
+        rows, beside = known.rows(examples), Beside.of(examples, groups)
         found = self._run(rows.values)
         scored = Scored(
             nll=found["nll"],
@@ -83,7 +84,7 @@ class OnnxModel:
             n_reference=about.n_reference,
             novelty_limit=about.novelty_limit,
         )
-        inspected = about.intake.inspect(rows)
+        inspected = known.inspect(rows)
         return assessment(scored, decider.decision(scored, inspected, beside.days), inspected, beside)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
@@ -93,14 +94,6 @@ class OnnxModel:
             "referral_threshold": np.array(self.referral_threshold),
         }
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
-
-    def _rows(self, examples: Examples) -> Rows:
-        rows = examples.rows(self.metadata.schema)
-        if rows.values.shape[1:] != self.metadata.input_shape:
-            raise ShapeError(
-                f"this model was fitted on examples of shape {self.metadata.input_shape}, got {rows.values.shape[1:]}."
-            )
-        return rows
 
 
 def _content(path: Path) -> bytes:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from indubio.calibration import Plan
 from indubio.fitting.on_workers import Order, fit_spread, joined
@@ -17,44 +16,6 @@ from indubio.workers import Workers
 PART = 8  # marks the random streams of the parts; 0 to 2 are those of the training, 7 is the split's
 
 
-def fit_parts(
-    posterior: Posterior,
-    autoencoder: Autoencoder,
-    rows: Float[np.ndarray, "n ..."],
-    plan: Plan,
-    *,
-    training: Training,
-    seed: int,
-    report: Report = silent,
-    start: Draws | None = None,
-    workers: Workers | None = None,
-) -> Draws:
-    """The draws of a plan: one fit of the posterior per part, on the part's rows.
-
-    Args:
-        posterior: gives the draws.
-        autoencoder: what is trained.
-        rows: all rows, of which the plan says who sees which.
-        plan: the parts.
-        training: how.
-        seed: of everything random; a plan of one part uses it as it is.
-        report: told after every epoch.
-        start: draws to start from, for a plan of one part.
-        workers: train parts, and members of ensembles, side by side on these; the draws are the same. None trains here,
-            as does a warm start.
-    """
-    assert start is None or len(plan.parts) == 1
-    return fit_orders(
-        orders_of(posterior, plan, seed),
-        autoencoder,
-        rows,
-        training=training,
-        report=report,
-        start=start,
-        workers=workers,
-    )
-
-
 def fit_orders(
     orders: Sequence[Order],
     autoencoder: Autoencoder,
@@ -65,7 +26,19 @@ def fit_orders(
     start: Draws | None = None,
     workers: Workers | None = None,
 ) -> Draws:
-    """The draws of some fits, here or by workers; see `fit_parts`."""
+    """The draws of some fits as one.
+
+    Args:
+        orders: the fits, one for each part of a plan.
+        autoencoder: what is trained.
+        rows: all rows, of which an order says who sees which.
+        training: how.
+        report: told after every epoch.
+        start: draws to start from, for a single fit.
+        workers: train parts, and members of ensembles, side by side on these; the draws are the same. None trains here,
+            as does a warm start.
+    """
+    assert start is None or len(orders) == 1
     if workers is not None and start is None:
         return _told(fit_spread(orders, autoencoder, rows, training=training, workers=workers, report=report))
     fitted = [

@@ -3,8 +3,8 @@
 A member's weights follow from its seed and its number, and a fold's from its seed and rows, so who trains what changes
 nothing but, on torch, the rounding, as the number of networks side by side does.
 
-Where there are more workers than draws, or rows are streamed, they share the rows of `RandomFeatures` too: each adds up
-spans of them, and the sums are put together here in the order of the rows, as one process does it.
+Where there are more workers than draws, or rows are streamed, they share the rows of a posterior that `AddsUp`: each
+adds up spans of them, and the sums are put together here in the order of the rows, as one process does it.
 """
 
 import uuid
@@ -22,13 +22,13 @@ from indubio.errors import ConfigError, WorkersError
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
+from indubio.posteriors.adds_up import AddsUp
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import Posterior, SeparateDraws
-from indubio.posteriors.random_features import RandomFeatures
 from indubio.training.loop import Progress, Report, Training
 from indubio.training.mixing import Mixing
 from indubio.training.network_fits import FitContext
-from indubio.training.normal_equations import KeptSums, NormalEquations, spans
+from indubio.training.normal_equations import KeptSums
 from indubio.training.rows import TrainingRows
 from indubio.workers import Workers
 
@@ -140,11 +140,9 @@ def _tasks(order: Order, rows: TrainingRows, slots: int) -> list[_Task]:
         return [_Task(order=order)]
     parts: list[tuple[range, ...] | None] = [None]
     groups = max(1, min(posterior.count, slots))
-    if isinstance(posterior, RandomFeatures):
-        whole = spans(len(rows))
-        if not isinstance(
-            rows, np.ndarray
-        ):  # every task reads the stream: better few rows for all draws than the reverse
+    if isinstance(posterior, AddsUp):
+        whole = posterior.spans(len(rows))
+        if not isinstance(rows, np.ndarray):  # every task reads it: better few rows for all draws than the reverse
             groups = max(1, min(posterior.count, -(-slots // len(whole))))
         shares = min(len(whole), -(-slots // groups))
         if shares > 1:
@@ -169,7 +167,7 @@ def _put_together(
     for (order, which), own in groupby(done, key=lambda pair: (pair[0].order, pair[0].which)):
         results = [(task, future.result()) for task, future in own]
         posterior = order.posterior
-        if results[0][0].spans is None or which is None or not isinstance(posterior, RandomFeatures):
+        if results[0][0].spans is None or which is None or not isinstance(posterior, AddsUp):
             given = results[0][1]
             yield Draws(autoencoder, **(given | {"weights": autoencoder.named(given["weights"])}))
             continue
@@ -189,13 +187,13 @@ def _forget(key: str) -> None:
     _given.pop(key, None)
 
 
-def _done(key: str, task: _Task) -> dict[str, Any] | list[list[NormalEquations]]:
+def _done(key: str, task: _Task) -> dict[str, Any] | list[Sequence[Any]]:
     """What a worker gives back: sums, or the arrays of the draws, since the autoencoder is where they go."""
     autoencoder, rows, training = _given[key]
     order = task.order
     context = FitContext(autoencoder=autoencoder, rows=order.rows_of(rows), training=training, seed=order.seed)
     posterior = order.posterior
-    if task.spans is not None and task.which is not None and isinstance(posterior, RandomFeatures):
+    if task.spans is not None and task.which is not None and isinstance(posterior, AddsUp):
         return list(posterior.sums(context, task.which, task.spans))
     if task.which is not None and isinstance(posterior, SeparateDraws):
         draws = posterior.some_draws(context, task.which)

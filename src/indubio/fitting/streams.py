@@ -19,7 +19,7 @@ What needs more than that comes from samples of examples, chosen by random numbe
   about drift holds as it is, with the sample for a reference.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -28,19 +28,23 @@ from jaxtyping import Bool, Float, Shaped, UInt64
 
 from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
 from indubio.calibration.calibration import SPLIT
+from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
-from indubio.fitting.kept_rows import KeptRows
-from indubio.inputs import Intake, Missing, Scaling, Spectra, Unseen
+from indubio.fitting.fit_settings import FitSettings
+from indubio.fitting.training_data import TrainingScores, familiarity_of
+from indubio.inputs import Rows, Schema
 from indubio.inputs.checks import require_finite
-from indubio.inputs.example_streams import ExampleStream, Outline, StreamBlock, drawn, named_errors
+from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
-from indubio.inputs.quality import fit_quality
+from indubio.inputs.preparation import Preparation
+from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
-from indubio.posteriors import Draws
-from indubio.posteriors.random_features import first_rows
-from indubio.scores import DrawScore
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.familiarity import Familiarity
+from indubio.pipeline.kept_rows import KeptRows
 from indubio.texts import english
 from indubio.training.loop import Progress, Report
+from indubio.training.normal_equations import first_rows
 from indubio.training.rows import StreamedRows
 
 REFERENCE = 2**18
@@ -118,132 +122,205 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Surveyed:
-    """A stream, and what was learned of it before any network saw it.
+class StreamSurvey:
+    """What the second pass finds, and a third where windows become features.
 
     Args:
         stream: the examples.
-        outline: names, number and shape.
         split: what they are for.
-        intake: what is done to examples before the network.
         sample: some training examples, as they came in.
+        known: ranges, means and deviations of all of them.
         trained: how many examples train.
+        report: told which file is read.
     """
 
     stream: ExampleStream
-    outline: Outline
     split: Split
-    intake: Intake
     sample: Float[np.ndarray, "sampled ..."]
+    known: ColumnSummary
     trained: int
+    report: Report
+    machines: None = None
 
-    def scaled(self, block: StreamBlock, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
-        """The chosen examples of a block as the network gets them."""
-        return self.intake.scaled(block.data.rows(self.outline.schema).values[chosen])
+    @classmethod
+    def of(cls, stream: ExampleStream, split: Split, report: Report, *, missing_allowed: bool) -> "StreamSurvey":
+        """The second pass; a value that is not allowed is refused here."""
+        outline = stream.outline
+        share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
+        known = ColumnSummary.of(np.empty((0, *outline.shape)))
+        sample, trained = [], 0
+        for block in told_blocks(stream, report, english("reading")):
+            with named_errors(block):
+                rows = block.data.rows(outline.schema)
+                require_finite(rows.values, rows.names, missing_allowed=missing_allowed, place=rows.place)
+            training = split.is_trained(block.places)
+            trained += int(np.count_nonzero(training))
+            sample.append(rows.values[training & (split.number(block.places, SAMPLED) < share)])
+            known = known.joined(ColumnSummary.of(rows.values[training]))
+        sampled = np.concatenate(sample)
+        if not len(sampled):
+            raise _no_examples("what is left to train on")
+        return cls(stream=stream, split=split, sample=sampled, known=known, trained=trained, report=report)
 
-    def reference_scores(
-        self, scores_by: Draws | DrawScore, report: Report
-    ) -> tuple[Float[np.ndarray, "draws examples"], Plan, Shaped[np.ndarray, " examples"] | None]:
-        """Scores of the reference examples, the plan that compares with them, and their groups."""
+    @property
+    def rate(self) -> float | None:
+        """Samples per second of windows, where it is known."""
+        windowing = self.stream.reading.windowing
+        return None if windowing is None else windowing.rate
+
+    @property
+    def schema(self) -> Schema:
+        """Names, kinds, ranges and categories of the columns."""
+        return self.stream.outline.schema
+
+    @property
+    def named(self) -> bool:
+        """Columns of files have names."""
+        return True
+
+    @property
+    def examples(self) -> int:
+        """How many there are, of which the sample is a part."""
+        return self.stream.outline.examples
+
+    def medians(self) -> Float[np.ndarray, " columns"]:
+        """Those of the sample."""
+        sample, columns = self.sample, self.schema.encoded_columns
+        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.known.smallest)
+        if absent.any():
+            name = columns[int(np.argmax(absent))]
+            raise DataError(
+                f'column "{name}" is missing from nearly all examples: none '
+                f"of {len(sample)} chosen at random has it, so its median is not known. Leave the column out."
+            )
+        return medians(sample, columns)
+
+    def quality(self) -> QualityLimits | None:
+        """What the sensors of windows do: ranges of all, shares of the sample."""
+        if self.sample.ndim != 3:
+            return None
+        return replace(fit_quality(self.sample), smallest=self.known.smallest, largest=self.known.largest)
+
+    def summary(
+        self, features: Callable[[np.ndarray], np.ndarray] | None
+    ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
+        """Ranges, means and deviations of the features of all training examples, and the features of the sample."""
+        if features is None:
+            return self.known, self.sample
+        summary: ColumnSummary | None = None
+        for block in told_blocks(self.stream, self.report, english("reading")):
+            values = features(block.data.rows(self.schema).values[self.split.is_trained(block.places)])
+            summary = summary or ColumnSummary.of(np.empty((0, *values.shape[1:])))
+            summary = summary.joined(ColumnSummary.of(values))
+        assert summary is not None
+        return summary, features(self.sample)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamedData:
+    """Streamed examples that were surveyed.
+
+    Args:
+        survey: what was found of them.
+        preparation: what is done to every example before it is scored.
+        plan: how many draws there are; all are trained on the same rows.
+        rows: the training examples, as they are scored.
+    """
+
+    survey: StreamSurvey
+    preparation: Preparation
+    plan: Plan
+    rows: "ScaledRows"
+
+    @classmethod
+    def of(
+        cls, settings: FitSettings, stream: ExampleStream, draws: int, detector: str, report: Report
+    ) -> "StreamedData":
+        """The second pass.
+
+        Args:
+            settings: of the fit.
+            stream: the examples.
+            draws: M.
+            detector: whose, for messages.
+            report: told which file is read.
+        """
+        outline = stream.outline
+        calibration = settings.calibration_for(outline.examples, outline.shape, one_fold=True)
+        split = Split.of(calibration, stream, outline.examples, settings.seed)
+        survey = StreamSurvey.of(stream, split, report, missing_allowed=settings.missing != "error")
+        preparation = Preparation.fit(survey, settings.preparation_for(outline.shape), detector)
+        none = np.arange(0)
+        return cls(
+            survey=survey,
+            preparation=preparation,
+            plan=Plan(parts=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
+            rows=ScaledRows(stream, split, preparation, survey.trained, settings.seed),
+        )
+
+    @property
+    def count(self) -> int:
+        """How many examples there are."""
+        return self.survey.examples
+
+    @property
+    def rows_per_draw(self) -> int:
+        """All rows train every draw."""
+        return len(self.rows)
+
+    def drift_reference(self, seed: int) -> DriftReference:
+        """The distributions of the sample."""
+        followed = self.preparation.followed(Rows(values=self.survey.sample))
+        return DriftReference.fit(followed, self.preparation.value_schema.encoded_names, seed=seed)
+
+    def familiarity(self, seed: int) -> Familiarity:
+        """What is familiar of the sample."""
+        return familiarity_of(self.preparation, self._sample, seed)
+
+    def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
+        """The scores of the reference examples, and the scorer, knowing what the sample usually scores."""
+        scorer, _ = scorer.with_typical(self._sample)
         scores: list[np.ndarray] = []
         groups: list[np.ndarray] = []
-        for values, group in self._reference(report):
-            scores.append(scores_by.nll(values))
+        for values, group in self._reference():
+            scores.append(scorer.scores.nll(values))
             if group is not None:
                 groups.append(group)
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
-        everything = np.arange(nll.shape[1])
-        part = Fold(draws=scores_by.count, trained=everything[:0], calibrated=everything)
-        plan = Plan(parts=(part,), unseen=self.split.unseen)
-        return nll, plan, np.concatenate(groups) if groups else None
-
-    def kept(
-        self, rows: "ScaledRows", groups: Shaped[np.ndarray, " examples"] | None, draws: int, report: Report
-    ) -> KeptRows:
-        """The reference examples, and the first training examples, for a detector that keeps its sums.
-
-        Args:
-            rows: the training examples.
-            groups: of the reference examples.
-            draws: M.
-            report: told of the pass over the stream.
-        """
-        first, others = first_rows(rows), np.concatenate([values for values, _ in self._reference(report)])
-        places, trained = np.arange(len(first) + len(others)), len(first)
-        part = Fold(draws=draws, trained=places[:trained], calibrated=places[trained:])
-        return KeptRows.of(
-            np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
-            Plan(parts=(part,), unseen=self.split.unseen),
-            None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
+        part = replace(self.plan.parts[0], calibrated=np.arange(nll.shape[1]))
+        return TrainingScores(
+            scorer=scorer,
+            nll=nll,
+            plan=replace(self.plan, parts=(part,)),
+            groups=np.concatenate(groups) if groups else None,
         )
 
-    def _reference(
-        self, report: Report
-    ) -> Iterator[tuple[Float[np.ndarray, "chosen ..."], Shaped[np.ndarray, " chosen"] | None]]:
+    def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
+        """The reference examples, and the first training examples."""
+        first, others = first_rows(self.rows, measured), np.concatenate([values for values, _ in self._reference()])
+        places, trained = np.arange(len(first) + len(others)), len(first)
+        part = replace(self.plan.parts[0], trained=places[:trained], calibrated=places[trained:])
+        return KeptRows.of(
+            np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
+            replace(self.plan, parts=(part,)),
+            None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
+            measured,
+        )
+
+    @property
+    def _sample(self) -> Float[np.ndarray, "sampled ..."]:
+        return self.preparation.scaled(self.survey.sample)
+
+    def _reference(self) -> Iterator[tuple[Float[np.ndarray, "chosen ..."], Shaped[np.ndarray, " chosen"] | None]]:
         """The reference examples as the network gets them, and their groups, block by block."""
-        for block in told_blocks(self.stream, report, english("calibrating")):
-            chosen = self.split.is_reference(block.places)
+        survey = self.survey
+        for block in told_blocks(survey.stream, survey.report, english("calibrating")):
+            chosen = survey.split.is_reference(block.places)
             if chosen.any():
                 group = block.data.groups
-                yield self.scaled(block, chosen), None if group is None else group[chosen]
-
-
-def survey(
-    stream: ExampleStream,
-    outline: Outline,
-    split: Split,
-    *,
-    scaling: Scaling,
-    missing: Missing,
-    unseen: Unseen,
-    margin: float | None,
-    report: Report,
-    spectra: Spectra | None = None,
-) -> Surveyed:
-    """The second pass: ranges, means and deviations, and a sample."""
-    share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
-    known = ColumnSummary.of(np.empty((0, *outline.shape)))
-    sample, trained = [], 0
-    for block in told_blocks(stream, report, english("reading")):
-        with named_errors(block):
-            rows = block.data.rows(outline.schema)
-            values = rows.values
-            require_finite(values, rows.names, missing_allowed=missing != "error", place=rows.place)
-        training = split.is_trained(block.places)
-        trained += int(np.count_nonzero(training))
-        sample.append(values[training & (split.number(block.places, SAMPLED) < share)])
-        known = known.joined(ColumnSummary.of(values[training]))
-    sampled = np.concatenate(sample)
-    if not len(sampled):
-        raise _no_examples("what is left to train on")
-    middles = None if missing == "error" else _sample_medians(sampled, known.smallest, outline)
-    quality = fit_quality(sampled) if sampled.ndim == 3 else None
-    intake = Intake(
-        scaling=scaling.of_summary(known, sampled),
-        medians=middles,
-        missing=missing,
-        unseen=unseen,
-        quality=None if quality is None else replace(quality, smallest=known.smallest, largest=known.largest),
-        margin=margin,
-    )
-    found = Surveyed(stream=stream, outline=outline, split=split, intake=intake, sample=sampled, trained=trained)
-    return found if spectra is None else _with_spectra(found, spectra, scaling, report)
-
-
-def _with_spectra(known: Surveyed, spectra: Spectra, scaling: Scaling, report: Report) -> Surveyed:
-    """The same for features of windows: floors from the sample, ranges, means and deviations by one more pass."""
-    windowing = known.stream.reading.windowing
-    fitted = spectra.fit(known.intake.features(known.sample), None if windowing is None else windowing.rate)
-    intake = replace(known.intake, spectra=fitted)
-    summary = ColumnSummary.of(np.empty((0, fitted.count)))
-    for block in told_blocks(known.stream, report, english("reading")):
-        values = block.data.rows(known.outline.schema).values
-        summary = summary.joined(ColumnSummary.of(intake.features(values[known.split.is_trained(block.places)])))
-    fitted = replace(fitted, smallest=summary.smallest, largest=summary.largest)
-    features = scaling.of_summary(summary, intake.features(known.sample))
-    return replace(known, intake=replace(intake, spectra=fitted, scaling=features))
+                yield self.rows.scaled(block, chosen), None if group is None else group[chosen]
 
 
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:
@@ -261,23 +338,28 @@ class ScaledRows(StreamedRows):
     Within a stretch examples go by their place: a buffer that holds them all gives what an array would.
     """
 
-    def __init__(self, surveyed: Surveyed, seed: int) -> None:
-        self._surveyed, self._seed = surveyed, seed
+    def __init__(self, stream: ExampleStream, split: Split, preparation: Preparation, trained: int, seed: int) -> None:
+        self._stream, self.split, self._preparation = stream, split, preparation
+        self._trained, self._seed = trained, seed
         self.dtype = np.dtype(np.float32)
 
     def __len__(self) -> int:
-        return self._surveyed.trained
+        return self._trained
+
+    def scaled(self, block: StreamBlock, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
+        """The chosen examples of a block as the network gets them."""
+        return self._preparation.scaled(block.data.rows(self._stream.outline.schema).values[chosen])
 
     def stretches(self, epoch: int, batch: int) -> Iterator[Float[np.ndarray, "n ..."]]:
         """All training examples, a buffer at a time."""
-        buffer = self._surveyed.stream.buffered(self._surveyed.outline.shape)
+        buffer = self._stream.buffered(self._stream.outline.shape)
         size = len(self) if len(self) <= buffer else max(1, buffer // batch) * batch
         random = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(ORDER, epoch)))
         waiting: list[tuple[int, np.ndarray]] = []
         room = size
-        for block in self._surveyed.stream.blocks(random):
-            chosen = self._surveyed.split.is_trained(block.places)
-            places, values = block.places[chosen], self._surveyed.scaled(block, chosen)
+        for block in self._stream.blocks(random):
+            chosen = self.split.is_trained(block.places)
+            places, values = block.places[chosen], self.scaled(block, chosen)
             while len(values):
                 waiting.append((int(places[0]), values[:room]))
                 places, values = places[room:], values[room:]
@@ -290,32 +372,17 @@ class ScaledRows(StreamedRows):
 
     def held_out(self, share: float) -> tuple["ScaledRows", Float[np.ndarray, "n2 ..."]]:
         """The rows without some of them, by which it is decided when to stop."""
-        known = self._surveyed
-        most = min(SAMPLE, max(1, SAMPLE_VALUES // prod(known.outline.shape)))
-        split = replace(known.split, stopping=min(share, most / known.trained))
-        found = [known.scaled(block, split.is_stopping(block.places)) for block in known.stream.blocks()]
-        held = np.concatenate(found)
-        if not 0 < len(held) < known.trained:
-            raise _no_examples(f"`held_out` {share} of {known.trained}")
-        others = replace(known, split=split, trained=known.trained - len(held))
-        return ScaledRows(others, self._seed), held
+        most = min(SAMPLE, max(1, SAMPLE_VALUES // prod(self._stream.outline.shape)))
+        split = replace(self.split, stopping=min(share, most / self._trained))
+        stopping = [self.scaled(block, split.is_stopping(block.places)) for block in self._stream.blocks()]
+        held = np.concatenate(stopping)
+        if not 0 < len(held) < self._trained:
+            raise _no_examples(f"`held_out` {share} of {self._trained}")
+        return ScaledRows(self._stream, split, self._preparation, self._trained - len(held), self._seed), held
 
     def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
         pieces.sort(key=lambda piece: piece[0])
         return np.concatenate([values for _, values in pieces])
-
-
-def _sample_medians(
-    sample: Float[np.ndarray, "sampled ..."], smallest: Float[np.ndarray, " features"], outline: Outline
-) -> Float[np.ndarray, " features"]:
-    absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(smallest)
-    if absent.any():
-        name = outline.schema.encoded_columns[int(np.argmax(absent))]
-        raise DataError(
-            f'column "{name}" is missing from nearly all examples: none '
-            f"of {len(sample)} chosen at random has it, so its median is not known. Leave the column out."
-        )
-    return medians(sample, outline.schema.encoded_columns)
 
 
 def _no_examples(what: str) -> ConfigError:

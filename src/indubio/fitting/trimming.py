@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
 from indubio.calibration import Fold, Plan
-from indubio.errors import ConfigError, DataError
+from indubio.errors import DataError
 from indubio.settings import Fraction, Settings
 from indubio.uncertainty import mean_nll
 
@@ -127,14 +127,6 @@ class Trimming(Settings):
 def _highest(scores: Sequence[Float[np.ndarray, " rows"]], count: int) -> list[Int[np.ndarray, " highest"]]:
     """Places of the highest scores of each fold: as many in each, for all folds must have as many rows."""
     return [np.argsort(own, kind="stable")[len(own) - count :] for own in scores]
-
-
-def refuse_groups(trimming: Trimming | None, smallest_group: int | None) -> None:
-    """Refuse to drop from the reference where each group needs as many rows of it in every fold."""
-    if trimming is not None and trimming.reference == "drop" and smallest_group is not None:
-        raise ConfigError(
-            'with `smallest_group` the rows that calibrate cannot be trimmed: pass Trimming(reference="keep").'
-        )
 
 
 def surplus(scores: Float[np.ndarray, " rows"]) -> int:

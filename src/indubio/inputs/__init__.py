@@ -3,7 +3,8 @@
 from indubio.inputs.examples import Examples
 from indubio.inputs.images import ImageFiles, Images
 from indubio.inputs.numeric_rows import Rows
-from indubio.inputs.preparation import Intake, Missing, Prepared, Unseen
+from indubio.inputs.preparation import Missing, Preparation, PreparationSettings, Unseen
+from indubio.inputs.prepared import Prepared
 from indubio.inputs.recordings import Long, Wide, array_windows, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
@@ -21,10 +22,11 @@ __all__ = [
     "FittedSpectra",
     "ImageFiles",
     "Images",
-    "Intake",
     "Long",
     "MinMax",
     "Missing",
+    "Preparation",
+    "PreparationSettings",
     "Prepared",
     "Robust",
     "Roles",

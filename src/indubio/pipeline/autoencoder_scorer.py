@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
-from indubio.fitting.kept_rows import KeptRows
+from indubio.pipeline.kept_rows import KeptRows
 from indubio.pipeline.scorer import SCORES_AT_ONCE, Scores, ValueScores
 from indubio.posteriors import Draws
 from indubio.scores import DrawScore

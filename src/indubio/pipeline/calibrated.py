@@ -13,7 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference, conformal_of
 from indubio.errors import CalibrationWarning, ConfigError
-from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
+from indubio.pipeline.scalars import ChainSettings
+from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.probability.agreement import agreeing
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.judgement import Rarity, judged
@@ -92,23 +93,19 @@ class Calibrated:
         cls,
         nll: Float[np.ndarray, "draws examples"],
         plan: Plan,
+        settings: ChainSettings,
         *,
-        conversion: Conversion,
         groups: Shaped[np.ndarray, " examples"] | None = None,
-        smallest_group: int | None = None,
         origin: Float[np.ndarray, " draws"] | None = None,
-        false_alarms: float | None = None,
     ) -> "Calibrated":
         """Learn from the scores of the training rows what follows from a score.
 
         Args:
             nll: of all training rows, under every draw.
             plan: says which of them count, for each part of the draws.
-            conversion: from scores to probabilities.
+            settings: of the detector.
             groups: the group of each training row, to give p-values by.
-            smallest_group: groups with so many reference examples for every draw have CDFs of their own.
             origin: where the scores of each draw begin.
-            false_alarms: the rate that verdicts are given for.
         """
         compared = _above(origin, nll)
         own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
@@ -119,12 +116,12 @@ class Calibrated:
             groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
             dropped=plan.dropped,
         )
-        fitted = conversion.fit(np.concatenate(own))
+        fitted = settings.conversion.fit(np.concatenate(own))
         _warn_of_high_level(fitted)
         by_group = None
-        if smallest_group is not None:
+        if settings.smallest_group is not None:
             members = [needed_groups(groups)[part.calibrated] for part in plan.parts]
-            by_group = GroupConversions.fit(conversion, own, members, smallest_group)
+            by_group = GroupConversions.fit(settings.conversion, own, members, settings.smallest_group)
         return cls(
             conversion=fitted,
             reference=reference,
@@ -132,7 +129,7 @@ class Calibrated:
             n_reference=reference.examples,
             by_group=by_group,
             origin=origin,
-            false_alarms=false_alarms,
+            false_alarms=settings.false_alarms,
         )
 
     def scored(
@@ -310,5 +307,5 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
             f"{(1 + level) / 2:.1%} of them is called an anomaly. Look at these few, or choose "
             'level="mean_of_cdf" in the conversion, which does not mind them.',
             CalibrationWarning,
-            stacklevel=5,
+            stacklevel=6,  # of `fit`
         )

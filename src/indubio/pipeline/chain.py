@@ -1,6 +1,6 @@
 """Chain: what a fitted detector is, one object after the other.
 
-examples -> Inputs -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
+examples -> Preparation -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
                                                   per value -> Explainer -> what made the scores, where that is asked
 
 A chain never changes: another rule, or what labels teach, makes another chain of the same links and a new one.
@@ -12,21 +12,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 
 from indubio.assessment import Assessment
-from indubio.calibration import Plan
-from indubio.decision import Labelled, Referral, predictions
+from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Contributions
-from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs import Prepared, Rows
+from indubio.inputs.preparation import Preparation
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision, assessment
 from indubio.pipeline.explainer import Explainer
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty, disagreement
@@ -37,7 +35,7 @@ class Chain:
     """From examples to verdicts.
 
     Args:
-        inputs: examples -> prepared rows.
+        preparation: examples -> prepared rows.
         scorer: prepared rows -> scores under every draw.
         calibrated: scores -> probabilities and uncertainties.
         decider: these -> verdicts.
@@ -50,7 +48,7 @@ class Chain:
             saved, so None for a model that was loaded.
     """
 
-    inputs: Inputs
+    preparation: Preparation
     scorer: Scorer
     calibrated: Calibrated
     decider: Decider
@@ -59,75 +57,6 @@ class Chain:
     drift_reference: DriftReference | None
     n_training: int
     training_scores: Float[np.ndarray, " examples"] | None = None
-
-    @classmethod
-    def fit(
-        cls,
-        inputs: Inputs,
-        scorer: Scorer,
-        nll: Float[np.ndarray, "draws examples"],
-        plan: Plan,
-        *,
-        conversion: Conversion,
-        rule: Referral,
-        anomaly_threshold: float,
-        groups: Shaped[np.ndarray, " examples"] | None,
-        smallest_group: int | None,
-        drift_reference: DriftReference,
-        familiarity: Familiarity | None,
-        novelty_limit: float | None,
-        n_training: int,
-        false_alarms: float,
-        origin: Float[np.ndarray, " draws"] | None = None,
-        remembered: bool = False,
-        seen: Bool[np.ndarray, "draws examples"] | None = None,
-    ) -> "Chain":
-        """The links that follow from the scores of the training examples, and all of them together.
-
-        `seen` says which draws saw which examples, where they did not see all that the plan lets them.
-        """
-        if smallest_group is not None:
-            refuse_ranks(rule)
-        calibrated = Calibrated.fit(
-            nll,
-            plan,
-            conversion=conversion,
-            groups=groups,
-            smallest_group=smallest_group,
-            origin=origin,
-            false_alarms=false_alarms,
-        )
-        assert calibrated.reference is not None
-        good = calibrated.reference_uncertainty(nll, plan, groups, remembered=remembered)
-        if rule.by == "disagreement":
-            rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
-            good = replace(good, disagreement=disagreement(nll[:, rows]))
-        threshold = rule.anomaly_threshold(anomaly_threshold)
-        usual = usual_alarms(conversion, threshold, false_alarms)
-        inputs = inputs.calibrated(
-            predictions(good.probability, threshold),
-            usual,
-            examples=n_training,
-            smallest_p=1 / (calibrated.reference.fewest + 1) if calibrated.reference.unseen else None,
-        )
-        return cls(
-            inputs=inputs,
-            scorer=scorer,
-            calibrated=calibrated,
-            decider=Decider(
-                rule=rule,
-                referral_threshold=rule.fit(good),
-                anomaly_threshold=threshold,
-                reference=calibrated.reference,
-                n_reference=calibrated.n_reference,
-                novelty_limit=novelty_limit,
-            ),
-            familiarity=familiarity,
-            good=good,
-            drift_reference=drift_reference.with_scores(calibrated.reference.fewest_at_once),
-            n_training=n_training,
-            training_scores=unseen_scores(nll, plan.seen(nll.shape[1]) if seen is None else seen),
-        )
 
     def assess(self, X: Any, groups: Any = None, *, explain: bool = False) -> Assessment:
         """Verdict, probability and uncertainties of every example; scores of all draws exist for a block at a time.
@@ -138,7 +67,7 @@ class Chain:
             explain: whether to tell what made the scores of those that are not accepted as inliers.
         """
         explainer = self.explainer if explain else None
-        prepared = self.inputs.prepared(X, groups)
+        prepared = self.preparation.prepared(X, groups)
         inspected, over_batch = prepared.inspected, self.decider.rule.OVER_BATCH
         scored, decisions, why = [], [], []
         for block, nll, values in self._blocks(prepared, apart=explain):
@@ -167,7 +96,7 @@ class Chain:
     def contributions(self, X: Any) -> Contributions:
         """What made the score of every example, whatever its verdict."""
         why, explainer = [], self.explainer
-        for block, _, values in self._blocks(self.inputs.prepared(X), apart=True):
+        for block, _, values in self._blocks(self.preparation.prepared(X), apart=True):
             assert values is not None
             why.append(explainer.contributions(values, np.arange(block.start, block.stop)))
         return Contributions.joined(why)
@@ -177,9 +106,10 @@ class Chain:
         """Tells what made a score; refused where examples are scored as a whole."""
         if self.scorer.typical is None:
             raise ConfigError(
-                f"{self.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
+                f"{self.preparation.detector} has no contributions: only an autoencoder's score is a sum over the "
+                "values."
             )
-        return Explainer(typical=self.scorer.typical.astype(np.float64), inputs=self.inputs)
+        return Explainer(typical=self.scorer.typical.astype(np.float64), preparation=self.preparation)
 
     def monitored(
         self,
@@ -193,7 +123,7 @@ class Chain:
         if self.drift_reference is None:
             return None
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
-        return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
+        return monitor.updated(self.preparation.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "Chain":
         """The same with other verdicts."""
@@ -219,7 +149,7 @@ class Chain:
             )
         good, labelled = self.good, None
         if X is not None:
-            prepared = self.inputs.prepared(X, groups)
+            prepared = self.preparation.prepared(X, groups)
             asked = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
             scored = asked.scored(prepared)
             if y is None:
@@ -246,14 +176,14 @@ class Chain:
             anomaly_threshold: an anomaly has at least this mean probability.
         """
         plain = replace(self, calibrated=replace(self.calibrated, correction=None))
-        prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
+        prepared, like_new = self.preparation.prepared(X, groups[0]), self.preparation.prepared(recent, groups[1])
         before = plain.scored(prepared).uncertainty.probability
         correction = Correction.fit(
-            self.inputs.in_units_of_the_range(prepared.values),
+            self.preparation.in_units_of_the_range(prepared.values),
             before,
             checked_labels(y, len(before)),
             spread,
-            recent=self.inputs.in_units_of_the_range(like_new.values),
+            recent=self.preparation.in_units_of_the_range(like_new.values),
             recent_probability=plain.scored(like_new).uncertainty.probability,
         )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
@@ -263,8 +193,8 @@ class Chain:
 
     def ready(self) -> None:
         """Make what the first example would have to wait for."""
-        blank = np.zeros((1, *self.inputs.input_shape))
-        self.assess(Rows(values=blank, names=self.inputs.schema.encoded_names), [""])
+        blank = np.zeros((1, *self.preparation.input_shape))
+        self.assess(Rows(values=blank, names=self.preparation.schema.encoded_names), [""])
 
     def _blocks(self, prepared: Prepared, *, apart: bool = False) -> Iterator[tuple[slice, Scores, ValueScores | None]]:
         """Scores of all examples, block by block, and where each block is."""
@@ -278,7 +208,7 @@ class Chain:
         """What the scores of a block of the examples say."""
         moved, novelty, groups = None, None, prepared.beside.groups
         if self.calibrated.correction is not None or self.familiarity is not None:
-            values = self.inputs.in_units_of_the_range(prepared.values[block])
+            values = self.preparation.in_units_of_the_range(prepared.values[block])
             if self.calibrated.correction is not None:
                 moved = self.calibrated.correction.log_odds(values)
             if self.familiarity is not None:

@@ -10,10 +10,10 @@ A fitted detector is never changed: `refer_by`, `learn` and `update` give a new 
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -27,28 +27,21 @@ from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataWarning
 from indubio.explain import Contributions
-from indubio.inputs import Intake, Missing, Schema, Unseen
+from indubio.inputs import Missing, Preparation, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
-from indubio.pipeline.scalars import Scalars
+from indubio.pipeline.scalars import ChainSettings
 from indubio.pipeline.scorer import scores_of
 from indubio.probability import Conversion, Correction, FittedConversion, GroupConversions
 from indubio.probability.even_odds import FALSE_ALARMS
-from indubio.settings import Fraction, Settings
 from indubio.uncertainty import Uncertainty, disagreement
 
 SPREAD = 2.0  # of what labels may do to the log-odds: from 1/2 to 7/8, one standard deviation
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChainSettings(Settings):
-    """What every detector is set to, the defaults put in, and checked."""
-
-    conversion: Conversion
-    referral: Referral
-    false_alarms: Fraction
+SettingsT = TypeVar("SettingsT", bound=ChainSettings)
 
 
 class _Parameters(Protocol):
@@ -58,20 +51,7 @@ class _Parameters(Protocol):
 class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     """Base of the detectors.
 
-    A subclass takes the parameters below among its own. Its `fit` makes a chain and hands it to `_keep`.
-
-    Args:
-        conversion: from scores to probabilities.
-        referral: which verdicts go to a person.
-        missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
-            too, and refers every such example with the reason `bad_input`.
-        unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
-        false_alarms: the share of good examples that may be called anomalies; None is 0.1.
-        anomaly_threshold: an anomaly has at least this mean probability.
-        smallest_group: give groups with at least so many calibration examples for every draw probabilities and verdicts
-            of their own; None judges all by the same.
-        range_margin: refer examples with a value further outside its training range than this many ranges.
-        novelty_limit: refer examples whose novelty is above this.
+    A subclass takes the parameters of `ChainSettings` among its own. Its `fit` makes a chain and hands it to `_keep`.
 
     Attributes:
         chain_: all that was learned; the attributes below are parts of it, None where there is none.
@@ -141,7 +121,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
         chain = self.fitted_chain
-        return scores_of(chain.scorer, chain.inputs.prepared(X).values)
+        return scores_of(chain.scorer, chain.preparation.prepared(X).values)
 
     def disagreement(self, X: Any, temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
         """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""
@@ -158,7 +138,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
         chain = self.fitted_chain
-        return -chain.scored(chain.inputs.prepared(X)).uncertainty.probability
+        return -chain.scored(chain.preparation.prepared(X)).uncertainty.probability
 
     def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
         """A new detector with another referral rule, without training again; this one stays as it is.
@@ -203,7 +183,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def read_by(self, reading: Reading) -> Self:
         """A new detector that also knows how the files were read that it was fitted on."""
         chain = self._in_use()
-        return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
+        return self.of_chain(replace(chain, preparation=replace(chain.preparation, reading=reading)))
 
     def _with_rule_of(self, chain: Chain) -> Self:
         """A new detector of this chain, with its rule among the settings."""
@@ -239,27 +219,27 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     @property
     def schema_(self) -> Schema:
         """Names, kinds, ranges and categories of the training columns."""
-        return self.fitted_chain.inputs.schema
+        return self.fitted_chain.preparation.schema
 
     @property
-    def intake_(self) -> Intake:
-        """What is done to rows before they are scored: filling in, scaling."""
-        return self.fitted_chain.inputs.intake
+    def preparation_(self) -> Preparation:
+        """What is done to examples before they are scored: matched by name, checked, filled in, scaled."""
+        return self.fitted_chain.preparation
 
     @property
     def input_shape_(self) -> tuple[int, ...]:
         """Shape of one example."""
-        return self.fitted_chain.inputs.input_shape
+        return self.fitted_chain.preparation.input_shape
 
     @property
     def n_features_in_(self) -> int:
         """Features of a table, or the length of a window."""
-        return self.fitted_chain.inputs.input_shape[0]
+        return self.fitted_chain.preparation.input_shape[0]
 
     @property
     def feature_names_in_(self) -> Shaped[np.ndarray, " features"]:
         """Column names; scikit-learn asks whether there is this attribute, so there is none without names."""
-        names = self.fitted_chain.inputs.names
+        names = self.fitted_chain.preparation.names
         if names is None:
             raise AttributeError("the training data had no names of features.")
         return np.array(names, dtype=object)
@@ -267,12 +247,12 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     @property
     def reading_(self) -> Reading | None:
         """How the files were read that it was fitted on; None where it was not fitted on files, see `read_by`."""
-        return self.fitted_chain.inputs.reading
+        return self.fitted_chain.preparation.reading
 
     @property
     def findings_(self) -> tuple[DataFinding, ...]:
         """What was odd about the training data: mostly nothing."""
-        return self.fitted_chain.inputs.findings
+        return self.fitted_chain.preparation.findings
 
     @property
     def conversion_(self) -> FittedConversion:
@@ -311,7 +291,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
-        """Mean score of every training example by the draws that have not seen it: `fitting.unseen_scores`.
+        """Mean score of every training example by the draws that have not seen it.
 
         None for a model that was loaded. With `TrainScores` every draw has seen all of them, and scores them too low.
         """
@@ -402,16 +382,10 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         rate = next(given)
         return found | {"conversion": conversion.at_rate(rate), "false_alarms": rate}
 
-    def _check_scalars(self) -> None:
-        Scalars(
-            missing=self.missing,
-            unseen=self.unseen,
-            false_alarms=self.false_alarms,
-            anomaly_threshold=self.anomaly_threshold,
-            range_margin=self.range_margin,
-            novelty_limit=self.novelty_limit,
-            smallest_group=self.smallest_group,
-        )
+    def _settings(self, kind: type[SettingsT]) -> SettingsT:
+        """The parameters as one object, with the defaults put in."""
+        given = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return kind(**given | self._with_defaults())
 
 
 @cache

@@ -1,10 +1,11 @@
-"""The parameters of a detector that are plain values, and the rules they keep."""
+"""The parameters that every detector has, and the rules they keep."""
 
 from dataclasses import dataclass
 
-from indubio.decision import ANOMALY_THRESHOLD
+from indubio.decision import ANOMALY_THRESHOLD, Referral
 from indubio.inputs import Missing, Unseen
-from indubio.settings import AtLeastTwo, Fraction, NotNegative, Positive, Settings, Share
+from indubio.probability import Conversion
+from indubio.settings import AtLeastTwo, Fraction, NotNegative, NotNegativeInt, Positive, Settings, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,3 +19,13 @@ class Scalars(Settings):
     range_margin: NotNegative | None = None
     novelty_limit: Positive | None = None
     smallest_group: AtLeastTwo | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSettings(Scalars):
+    """What every detector is set to, with the defaults put in, and checked."""
+
+    conversion: Conversion
+    referral: Referral
+    false_alarms: Fraction
+    seed: NotNegativeInt = 0

@@ -168,7 +168,7 @@ def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8
         most: show so many features.
         ax: where to draw.
     """
-    examples = detector.fitted_chain.inputs.examples(X)
+    examples = detector.fitted_chain.preparation.examples(X)
     if not -len(examples) <= example < len(examples):
         raise ConfigError(f"`example` must be one of the {len(examples)} examples, got {example}.")
     made = detector.contributions(examples.select([example]))

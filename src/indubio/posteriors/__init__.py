@@ -1,5 +1,6 @@
 """Stage 3, the posteriors: training rows -> M draws. One file per method, one training loop for all."""
 
+from indubio.posteriors.adds_up import AddsUp
 from indubio.posteriors.anchored_ensemble import AnchoredEnsemble
 from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.bayesian_vae import BayesianVAE
@@ -42,6 +43,7 @@ __all__ = [
     "SGHMC",
     "SWAG",
     "VAE",
+    "AddsUp",
     "AnchoredEnsemble",
     "BayesByBackprop",
     "BayesianVAE",

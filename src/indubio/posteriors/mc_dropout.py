@@ -8,7 +8,7 @@ has one mask for all rows, drawn at the end of fit, or else one row's score woul
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -43,6 +43,8 @@ class MCDropout(TrainedPosterior):
         >>> [mask.shape[2] for mask in draws.masks], len(draws.weights["encoder.0.weight"])
         ([12, 12, 1, 12, 12], 1)
     """
+
+    masks: ClassVar[bool] = True
 
     draws: AtLeastOne = 100
     dropout: Annotated[float, Field(ge=0, lt=1)] = DROPOUT

@@ -26,6 +26,7 @@ class Posterior(Settings, ABC):
 
     warm_start: ClassVar[bool] = True  # whether draws tell where their training ended
     code_noise: ClassVar[bool] = False  # whether the encoder must give a log variance of the code
+    masks: ClassVar[bool] = False  # whether a draw is a mask over units
     TRAINED: ClassVar[bool] = True  # by epochs, as `Training` says
     CHAINS: ClassVar[bool] = False  # whether its draws are places of chains, which may not have mixed
     COUNT: ClassVar[str | None] = "draws"  # the setting that says how many draws; None where there can be only one

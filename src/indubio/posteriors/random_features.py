@@ -33,11 +33,12 @@ from indubio.training.normal_equations import (
     KeptSums,
     NormalEquations,
     Solution,
+    first_rows,
     in_blocks,
     root_mean_square,
     spans,
 )
-from indubio.training.rows import TrainingRows, whole_blocks
+from indubio.training.rows import whole_blocks
 
 DECODER_NUMBERS = 6  # purpose of the random stream of the decoder's draw
 NOISY_ROWS, MOST_COPIES = 5000, 20  # few rows are copied until there are so many, but not more often than this
@@ -115,15 +116,15 @@ class RandomFeatures(ClosedFormPosterior):
         sums = [self.no_sums(context, draw) for draw in which]
         for part in parts:
             sums = [whole.joined([one]) for whole, one in zip(sums, part, strict=True)]
-        return self._drawn(context, which, sums, first_rows(context.rows))
+        return self._drawn(context, which, sums, first_rows(context.rows, TRIED))
 
-    def extended(self, draws: Draws, context: FitContext, tried: Float[np.ndarray, "n ..."]) -> Draws:
+    def extended(self, draws: Draws, context: FitContext, first: Float[np.ndarray, "n ..."]) -> Draws:
         """The draws with more rows: what fitting all rows at once would give, the new ones in blocks of their own.
 
         Args:
             draws: all of one fit, with their sums.
             context: the new rows alone, and the seed of that fit.
-            tried: the first rows of all, as many as `TRIED`.
+            first: the first rows of all, `measured_rows` of them.
         """
         assert draws.sums is not None
         weight, bias = (draws.weights[f"{ENCODER}.{name}"].astype(np.float64) for name in ("weight", "bias"))
@@ -133,7 +134,16 @@ class RandomFeatures(ClosedFormPosterior):
             known = draws.sums.of_draw(draw, Cosine(weight[draw], bias[draw]))
             blocks = in_blocks(rows.reshape(len(rows), -1), known.blocks)
             sums.append(known.with_rows(blocks, self._noise, context.seed, draw))
-        return self._drawn(context, range(draws.count), sums, tried.reshape(len(tried), -1))
+        return self._drawn(context, range(draws.count), sums, first.reshape(len(first), -1))
+
+    @property
+    def measured_rows(self) -> int:
+        """The first 4,096 rows tell the errors."""
+        return TRIED
+
+    def spans(self, rows: int) -> list[range]:
+        """At most eight spans of blocks of 1,024 rows."""
+        return spans(rows)
 
     def sums(self, context: FitContext, which: range, chosen: Sequence[range]) -> Iterator[list[NormalEquations]]:
         """The sums of each of these draws over each of these spans of blocks, in one pass over the rows."""
@@ -188,16 +198,6 @@ class RandomFeatures(ClosedFormPosterior):
         if self.copies is not None or self.highest_noise == 0:
             return self.copies or 1
         return max(1, min(MOST_COPIES, NOISY_ROWS // rows))
-
-
-def first_rows(rows: TrainingRows) -> Float[np.ndarray, "n values"]:
-    """The first of them, which errors are measured on."""
-    found: list[np.ndarray] = []
-    for piece in whole_blocks(rows, ROWS):
-        found.append(piece[: TRIED - sum(map(len, found))])
-        if sum(map(len, found)) == TRIED:
-            break
-    return np.concatenate(found)
 
 
 def _weights(autoencoder: Autoencoder, solution: Solution, decoder: np.ndarray, tried: np.ndarray) -> Weights:

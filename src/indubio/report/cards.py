@@ -180,7 +180,7 @@ def _values(
 
 
 def _columns(subject: Subject) -> list[Column]:
-    return [column for column in subject.detector.fitted_chain.inputs.value_schema.columns if column.encoded]
+    return [column for column in subject.detector.fitted_chain.preparation.value_schema.columns if column.encoded]
 
 
 def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.ndarray, " own"] | None) -> Value:

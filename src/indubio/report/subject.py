@@ -37,7 +37,7 @@ class Subject:
     @classmethod
     def of(cls, detector: ChainEstimator, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
         """Assess the examples unless that was done, and check that all is of the same examples."""
-        examples = detector.fitted_chain.inputs.examples(X)
+        examples = detector.fitted_chain.preparation.examples(X)
         if found is None:
             found = detector.assess(examples)
         if labels is None:
@@ -101,12 +101,12 @@ class Subject:
     @property
     def signals(self) -> bool:
         """Whether windows are scored as they are, sample by sample, and not by features of theirs."""
-        return len(self.detector.fitted_chain.inputs.value_shape) == 2
+        return len(self.detector.fitted_chain.preparation.value_shape) == 2
 
     def values(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen ..."]:
         """What is scored of some examples, in its own units: their values, or the features of windows."""
-        inputs = self.detector.fitted_chain.inputs
-        return self.raw(places) if inputs.intake.spectra is None else inputs.followed(self.given.select(places))
+        preparation = self.detector.fitted_chain.preparation
+        return self.raw(places) if preparation.spectra is None else preparation.followed(self.given.select(places))
 
     @property
     def explained(self) -> bool:
@@ -121,7 +121,7 @@ class Subject:
     def reconstruction(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "draws chosen ..."]:
         """What every draw takes some of the examples for, in the units of the data."""
         assert isinstance(self.detector, Detector)
-        return self.detector.intake_.scaling.unscaled(self.detector.reconstruction(self.given.select(places)))
+        return self.detector.preparation_.scaling.unscaled(self.detector.reconstruction(self.given.select(places)))
 
     def ids(self, example: int) -> dict[str, str]:
         """The columns that are passed through (ids, times), or where a window came from."""

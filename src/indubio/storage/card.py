@@ -85,7 +85,7 @@ def _rate(detector: Detector) -> list[str]:
 
 
 def _spectra(detector: Detector) -> list[str]:
-    spectra = detector.intake_.spectra
+    spectra = detector.preparation_.spectra
     if spectra is None:
         return []
     rate = "" if spectra.rate is None else f" at {spectra.rate:g} samples a second"
@@ -123,12 +123,12 @@ def _call(settings: dict[str, Any]) -> str:
 def _referral(detector: Detector, rule: dict[str, Any]) -> str:
     if not np.isfinite(detector.referral_threshold_):
         return "nothing for its uncertainty"
-    found = detector.settings_in_use().referral.in_words(detector.referral_threshold_)
-    if found is None:
+    words = detector.settings_in_use().referral.in_words(detector.referral_threshold_)
+    if words is None:
         return ", ".join(
             f"{name.replace('_', ' ')} {value}" for name, value in rule.items() if name != "by" and value is not None
         )
-    return f"{found} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else found
+    return f"{words} (at most {100 * rule['share']:g} % of good examples)" if rule["kind"] == "budget" else words
 
 
 def _values(column: Column) -> str:

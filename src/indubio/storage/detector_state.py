@@ -5,17 +5,15 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped, jaxtyped
+from jaxtyping import Float, jaxtyped
 
 from indubio.configuration import detector_to_plain, parameters_from_plain
 from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.fitting.kept_rows import KeptRows
-from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
-from indubio.inputs.data_findings import DataFinding
-from indubio.inputs.reading import Reading
+from indubio.inputs import FittedSpectra, MinMax
+from indubio.inputs.preparation import Preparation
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
@@ -24,8 +22,8 @@ from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs
-from indubio.posteriors import Draws, MCDropout, RandomFeatures
+from indubio.pipeline.kept_rows import KeptRows
+from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
@@ -37,11 +35,7 @@ from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {
-    "input_shape_": tuple[int, ...],
-    "n_features_in_": int,
-    "feature_names_in_": Shaped[np.ndarray, " columns"],
-    "schema_": Schema,
-    "intake_": Intake,
+    "preparation_": Preparation,
     "conversion_": FittedConversion,
     "n_training_": int,
     "n_reference_": int,
@@ -53,8 +47,6 @@ FITTED: dict[str, Any] = {
     "drift_reference_": DriftReference,
     "group_conversions_": GroupConversions,
     "correction_": Correction,
-    "reading_": Reading,
-    "findings_": tuple[DataFinding, ...],
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
@@ -62,14 +54,10 @@ FITTED: dict[str, Any] = {
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
-# No entry where there is none:
-# where the training data had names, where it was read from files, where it was odd, where something was learned
-# from labels, where groups have probabilities of their own, where examples can be added to sums, where draws are of
-# chains, where the fit tells of itself, and where several draws give one score together
+# No entry where there is none: where something was learned from labels, where groups have probabilities of their own,
+# where examples can be added to sums, where draws are of chains, where the fit tells of itself, and where several draws
+# give one score together.
 OPTIONAL = {
-    "feature_names_in_",
-    "reading_",
-    "findings_",
     "correction_",
     "group_conversions_",
     "sums_",
@@ -114,14 +102,10 @@ def taken_apart(detector: Detector) -> Stored:
 def fitted_attributes(detector: Detector) -> dict[str, Any]:
     """What a model file has of the links of the chain, by name; None for what there is none of."""
     chain = detector.chain_
-    inputs, calibrated = chain.inputs, chain.calibrated
+    preparation, calibrated = chain.preparation, chain.calibrated
     threshold, scores = chain.decider.referral_threshold, detector.scores_
     return {
-        "input_shape_": inputs.input_shape,
-        "n_features_in_": inputs.input_shape[0],
-        "feature_names_in_": None if inputs.names is None else np.array(inputs.names, dtype=object),
-        "schema_": inputs.schema,
-        "intake_": inputs.intake,
+        "preparation_": preparation,
         "conversion_": calibrated.conversion,
         "n_training_": chain.n_training,
         "n_reference_": calibrated.n_reference,
@@ -133,8 +117,6 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "drift_reference_": chain.drift_reference,
         "group_conversions_": calibrated.by_group,
         "correction_": calibrated.correction,
-        "reading_": inputs.reading,
-        "findings_": inputs.findings or None,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
@@ -148,9 +130,9 @@ def with_every_setting(detector: Detector) -> Detector:
     """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
-    inputs = detector.fitted_chain.inputs
+    preparation = detector.fitted_chain.preparation
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
-    named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
+    named["spectra"] = False if preparation.spectra is None else preparation.spectra.spectra
     named["calibration"] = detector.calibration_
     # As it was fitted, whatever was set since.
     named["conversion"] = detector.conversion_.conversion
@@ -169,17 +151,17 @@ def _plain_settings(explicit: Detector) -> dict[str, Any]:
 
 def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     """Refuse draws that these settings would not give back."""
-    rebuilt_one = _autoencoder(explicit, draws.autoencoder.network.input_shape)
+    autoencoder = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(rebuilt_one.network, BlockNetwork | CoalitionNetwork):
-        same = same and rebuilt_one.network == draws.autoencoder.network
+    if isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork):
+        same = same and autoencoder.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
             "the posterior, the architecture or the likelihood was changed after `fit`, so the settings do not belong "
             "to the weights. Fit again before saving."
         )
-    check_arrays(stored.weights, expected_shapes(rebuilt_one, Layout.of(draws)))
+    check_arrays(stored.weights, expected_shapes(autoencoder, Layout.of(draws)))
 
 
 def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
@@ -203,7 +185,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     attributes = _attributes(stored)
     layout = Layout.from_plain(stored.draws)
     _check(detector, attributes, layout)
-    autoencoder = _autoencoder(detector, _value_shape(attributes["input_shape_"], attributes["intake_"].spectra))
+    autoencoder = _autoencoder(detector, attributes["preparation_"].value_shape)
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
@@ -215,43 +197,36 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     return detector.of_chain(_chain(detector, attributes, draws))
 
 
-def _chain(detector: Detector, known: dict[str, Any], draws: Draws) -> Chain:
-    rule, names = detector.settings_in_use().referral, known["feature_names_in_"]
+def _chain(detector: Detector, attributes: dict[str, Any], draws: Draws) -> Chain:
+    rule = detector.settings_in_use().referral
     return Chain(
-        inputs=Inputs(
-            schema=known["schema_"],
-            intake=known["intake_"],
-            input_shape=known["input_shape_"],
-            names=None if names is None else tuple(names),
-            reading=known["reading_"],
-            findings=known["findings_"] or (),
-        ),
+        preparation=attributes["preparation_"],
         scorer=AutoencoderScorer(
-            scores=scored_by(detector.anomaly_score, draws, known["score_parts_"] or (draws.count,)),
-            typical=known["typical_nll_"],
-            kept=known["kept_rows_"],
+            scores=scored_by(detector.anomaly_score, draws, attributes["score_parts_"] or (draws.count,)),
+            typical=attributes["typical_nll_"],
+            kept=attributes["kept_rows_"],
         ),
         calibrated=Calibrated(
-            conversion=known["conversion_"],
-            reference=known["reference_"],
-            largest=known["largest_reference_nll_"],
-            n_reference=known["n_reference_"],
-            by_group=known["group_conversions_"],
-            correction=known["correction_"],
+            conversion=attributes["conversion_"],
+            reference=attributes["reference_"],
+            largest=attributes["largest_reference_nll_"],
+            n_reference=attributes["n_reference_"],
+            by_group=attributes["group_conversions_"],
+            correction=attributes["correction_"],
             false_alarms=detector.false_alarms,
         ),
         decider=Decider(
             rule=rule,
-            referral_threshold=known["referral_threshold_"],
+            referral_threshold=attributes["referral_threshold_"],
             anomaly_threshold=rule.anomaly_threshold(detector.anomaly_threshold),
-            reference=known["reference_"],
-            n_reference=known["n_reference_"],
+            reference=attributes["reference_"],
+            n_reference=attributes["n_reference_"],
             novelty_limit=detector.novelty_limit,
         ),
-        familiarity=known["familiarity_"],
-        good=known["reference_uncertainty_"].uncertainty,
-        drift_reference=known["drift_reference_"],
-        n_training=known["n_training_"],
+        familiarity=attributes["familiarity_"],
+        good=attributes["reference_uncertainty_"].uncertainty,
+        drift_reference=attributes["drift_reference_"],
+        n_training=attributes["n_training_"],
     )
 
 
@@ -260,19 +235,18 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     if not FITTED.keys() - OPTIONAL <= given <= FITTED.keys():
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
-    shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
+    plain = stored.fitted["preparation_"] if isinstance(stored.fitted["preparation_"], dict) else {}
+    shape = rebuilt(tuple[int, ...], plain.get("input_shape"), "preparation_.input_shape", left)
     if len(shape) not in (1, 2, 3) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
         raise ModelFileError(
-            f"`input_shape_` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
+            f"`input_shape` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
         )
-    intake = stored.fitted["intake_"]
-    spectra = intake.get("spectra") if isinstance(intake, dict) else None
-    known = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
+    fitted_spectra = rebuilt(FittedSpectra | None, plain.get("spectra"), "preparation_.spectra", dict(left))
     with jaxtyped(
         "context"
     ):  # within it, all that is annotated with `columns` must have one length, and `features` too
         isinstance(np.broadcast_to(0.0, shape[-1:]), _COLUMNS)
-        isinstance(np.broadcast_to(0.0, _value_shape(shape, known)[-1:]), _FEATURES)
+        isinstance(np.broadcast_to(0.0, _value_shape(shape, fitted_spectra)[-1:]), _FEATURES)
         attributes = {
             name: rebuilt(hint, stored.fitted[name], name, left) if name in given else None
             for name, hint in FITTED.items()
@@ -284,15 +258,17 @@ def _attributes(stored: Stored) -> dict[str, Any]:
 
 def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
-    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], detector.settings_in_use().posterior
+    preparation, posterior = attributes["preparation_"], detector.settings_in_use().posterior
+    shape, scaling = preparation.input_shape, preparation.scaling
     reference: Reference = attributes["reference_"]
-    spectra: FittedSpectra | None = intake.spectra
+    spectra: FittedSpectra | None = preparation.spectra
     values = _value_shape(shape, spectra)
     together, parts = detector.settings_in_use().draw_score, attributes["score_parts_"]
     scores = layout.count if parts is None else len(parts)
     rules = {
-        "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
-        "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
+        "the schema must have as many columns as the examples": len(preparation.schema.encoded_names) == shape[-1],
+        "values must be scaled": not preparation.in_units,
+        "`detector` must be a name of a class": preparation.detector.isidentifier(),
         "`score_parts_` must be all draws, enough in each, where they give one score together": (
             parts is None
             if together is None or not together.TOGETHER
@@ -301,11 +277,11 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the conversion must be of as many draws": attributes["conversion_"].draws == scores,
         "the posterior must give as many draws": posterior.count == layout.count,
         "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
-        "there must be masks where the posterior has dropout": isinstance(posterior, MCDropout) == layout.masks,
-        "there must be medians where missing values are filled in": (intake.medians is None)
-        == (intake.missing == "error"),
-        "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
-        == (intake.scaling.unit is None)
+        "there must be masks where the posterior has dropout": posterior.masks == layout.masks,
+        "there must be medians where missing values are filled in": (preparation.medians is None)
+        == (preparation.missing == "error"),
+        "there must be a center and a unit where the scaling is not to the range": (scaling.center is None)
+        == (scaling.unit is None)
         == isinstance(detector.settings_in_use().scaling, MinMax),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
@@ -326,7 +302,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         "the spectra must be those of the settings": (spectra.spectra if spectra else False) == detector.spectra,
         "the spectra must be of such windows, with ranges and floors above 0": _spectra_fit(spectra, shape),
         "there must be sums and rows to add to where the posterior keeps them": (
-            isinstance(posterior, RandomFeatures) and posterior.keep_sums
+            isinstance(posterior, AddsUp) and posterior.keep_sums
         )
         == (attributes["sums_"] is not None)
         == (attributes["kept_rows_"] is not None),
@@ -368,7 +344,7 @@ def _check_sums(sums: KeptSums | None, autoencoder: Autoencoder, draws: int) -> 
     shapes = {"pairs": (draws, units, units), "targets": (draws, units, values), "squares": (draws, values)}
     counts = (sums.rows, sums.copies, sums.blocks)
     if any(getattr(sums, name).shape != shape for name, shape in shapes.items()) or not all(
-        one.shape == (draws,) and one.min() >= 1 for one in counts
+        count.shape == (draws,) and count.min() >= 1 for count in counts
     ):
         raise ModelFileError("`sums_` must be those of the draws, of at least a row each.")
 

@@ -22,6 +22,7 @@ from jaxtyping import Float, Float64, Int
 
 from indubio.engine import Stream, stream
 from indubio.engine.linear_algebra import back, cholesky, cosine, exponential, gram, product, solved
+from indubio.training.rows import TrainingRows, whole_blocks
 
 ROWS = 1024  # of a block
 SPANS = 8  # of blocks: what workers can share, and no more, since each gives back sums as large as the whole ones
@@ -265,6 +266,16 @@ def noisy(
 def in_blocks(rows: Float[np.ndarray, "n values"], first: int = 0) -> list[tuple[int, Float[np.ndarray, "_ values"]]]:
     """The rows in numbered blocks."""
     return [(first + place, rows[start : start + ROWS]) for place, start in enumerate(range(0, len(rows), ROWS))]
+
+
+def first_rows(rows: TrainingRows, count: int) -> Float[np.ndarray, "n values"]:
+    """So many of the first rows, flattened, as a pass in whole blocks comes by them."""
+    pieces: list[np.ndarray] = []
+    for piece in whole_blocks(rows, ROWS):
+        pieces.append(piece[: count - sum(map(len, pieces))])
+        if sum(map(len, pieces)) == count:
+            break
+    return np.concatenate(pieces)
 
 
 def spans(rows: int) -> list[range]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.detector import DEFAULT_POSTERIOR, Detector
+from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
+from indubio.fitting.defaults import DEFAULT_POSTERIOR
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
 from indubio.tuning.criterion import By, SettingsQuality, described, judged, value_of
 from indubio.tuning.sample import Sample

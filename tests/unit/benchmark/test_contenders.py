@@ -8,11 +8,11 @@ import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
 from indubio import AnchoredEnsemble, Detector
-from indubio import detector as detector_module
 from indubio.benchmark import OURS, PEERS, Contender, contender, contenders
 from indubio.ensemble import EnsembleDetector
 from indubio.ensemble.member_scores import score_of, scores
 from indubio.errors import ConfigError, MissingExtraError
+from indubio.fitting import defaults
 
 GOOD = np.random.default_rng(0).normal(size=(60, 3))
 ROWS = np.array([[0.0, 0.0, 0.0], [8.0, 8.0, 8.0]])
@@ -116,5 +116,5 @@ def test_a_description_follows_the_settings():
 
 def test_a_default_that_changes_is_another_detector(monkeypatch):
     before = Contender.of("a", Detector()).described
-    monkeypatch.setitem(detector_module._DEFAULTS, "posterior", AnchoredEnsemble(members=3))
+    monkeypatch.setitem(defaults.DEFAULTS, "posterior", AnchoredEnsemble(members=3))
     assert Contender.of("a", Detector()).described != before

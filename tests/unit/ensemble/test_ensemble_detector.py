@@ -11,7 +11,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from indubio import NoReferral, UncertaintyThreshold, Verdict, save
+from indubio import ExampleStream, NoReferral, UncertaintyThreshold, Verdict, save
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.errors import ConfigError, DataError, DataWarning, ModelFileError, ShapeError
 from indubio.export import export_onnx
@@ -316,3 +316,14 @@ def test_windows_have_a_report_too():
 def test_a_function_is_named_in_its_report():
     rows = dict(model_rows(Subject.of(plain(distance).fit(TRAINING), ROWS, None, None)))
     assert (rows["Detector"], rows["Draws"]) == ("distance", "1; not refitted")
+
+
+def test_a_stream_that_the_buffer_holds_is_fitted_on_and_a_larger_one_is_refused():
+    examples = table(TRAINING)
+    in_memory, streamed = (
+        EnsembleDetector(IsolationForest(n_estimators=5), members=2).fit(X)
+        for X in (examples, ExampleStream(examples.features))
+    )
+    np.testing.assert_array_equal(streamed.nll(table(ROWS)), in_memory.nll(table(ROWS)))
+    with pytest.raises(ConfigError, match="EnsembleDetector is fitted on examples in memory"):
+        EnsembleDetector(IsolationForest(), members=2).fit(ExampleStream(examples.features, buffer=3))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
 from indubio.errors import ConfigError, DataError, DataWarning
-from indubio.fitting.streams import REFERENCE, ScaledRows, Split, survey
+from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
 from indubio.inputs import Roles, Table, Wide, Windowing, read_table
 from indubio.inputs.example_streams import drawn
 from indubio.inputs.reading import Reading
@@ -86,14 +86,8 @@ def test_the_numbers_of_places_are_uniform_and_independent_of_each_other():
 
 
 def streamed_rows(files: Path, buffer: int, calibration=None) -> ScaledRows:
-    stream, detector = ExampleStream(files, buffer=buffer), Detector()
-    outline = stream.outline
-    split = Split.of(calibration or TrainScores(), stream, outline.examples, 0)
-    scaling = detector.settings_in_use().scaling
-    known = survey(
-        stream, outline, split, scaling=scaling, missing="error", unseen="refer", margin=None, report=lambda _: None
-    )
-    return ScaledRows(known, 0)
+    settings = Detector(calibration=calibration or TrainScores()).settings_in_use()
+    return StreamedData.of(settings, ExampleStream(files, buffer=buffer), 1, "Detector", lambda _: None).rows
 
 
 def test_stretches_are_whole_batches_and_hold_every_training_row_once(files):
@@ -163,7 +157,7 @@ def test_a_small_buffer_gives_a_model_as_good(files):
 
 def test_no_row_that_calibrates_or_stops_is_trained_on(files):
     for calibration in (HoldOut(), HoldOut(rows="last", share=0.1)):
-        split = streamed_rows(files, 500, calibration).held_out(0.2)[0]._surveyed.split
+        split = streamed_rows(files, 500, calibration).held_out(0.2)[0].split
         places = np.concatenate([block.places for block in ExampleStream(files).blocks()])
         trained, stops, reference = (of(places) for of in (split.is_trained, split.is_stopping, split.is_reference))
         assert not (trained & reference).any()
@@ -205,7 +199,7 @@ def test_everything_a_table_may_have_goes_through_a_stream(tmp_path):
     assert detector.schema_.encoded_names == (*NAMES, "colour=blue", "colour=red")
     assert detector.reference_.groups == ("x", "y")
     known = holes[(np.arange(rows) % 10 != 0) & ~np.isnan(holes)]
-    share_below = float((known < detector.intake_.medians[1]).mean())
+    share_below = float((known < detector.preparation_.medians[1]).mean())
     assert abs(share_below - 0.5) < 0.03  # the training rows are three quarters of these, at random
     save(detector, tmp_path / "model")
     found = load(tmp_path / "model").assess(reading.read(tmp_path / "parts"))

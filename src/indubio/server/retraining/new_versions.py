@@ -207,7 +207,7 @@ def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     cases = [case for case in kept if case.id in said and case.reason != Reason.BAD_INPUT]
     if not cases:
         return None
-    takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
+    takes = ModelInput(detector.schema_, detector.input_shape_, detector.preparation_.missing, 1)
     windowing = None if detector.reading_ is None else detector.reading_.windowing
     rate = None if windowing is None else windowing.rate
     return Reviewed(

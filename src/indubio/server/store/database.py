@@ -68,10 +68,10 @@ class Database:
         """Refuse a database whose tables are not those of this version: who only looks on cannot change them."""
         from alembic.script import ScriptDirectory
 
-        found = self.read(lambda c: c.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none())
-        if found != ScriptDirectory(str(MIGRATIONS)).get_current_head():
+        version = self.read(lambda c: c.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none())
+        if version != ScriptDirectory(str(MIGRATIONS)).get_current_head():
             raise StoreError(
-                f"{self.shown}: its tables are those of another version of indubio ({found}). Use that version, or "
+                f"{self.shown}: its tables are those of another version of indubio ({version}). Use that version, or "
                 "start `indubio serve` of this one, which brings them up to date."
             )
 

@@ -24,7 +24,7 @@ def _fault(path: str, sha256: object) -> str | None:
     try:
         folder = Path(path)
         read_stored(folder)
-        found = read_manifest(folder).checksum
+        checksum = read_manifest(folder).checksum
     except (ModelFileError, OSError, ValueError) as error:
         return str(error)
-    return None if found == sha256 else f"{folder} holds another model now."
+    return None if checksum == sha256 else f"{folder} holds another model now."

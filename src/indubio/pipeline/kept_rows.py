@@ -10,12 +10,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Shaped
 
 from indubio.calibration import Fold, Plan
-from indubio.fitting.folds import orders_of
-from indubio.fitting.on_workers import joined
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.random_features import TRIED, RandomFeatures
-from indubio.training.loop import Report, Training
-from indubio.training.network_fits import FitContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,9 +35,11 @@ class KeptRows:
     group: Int[np.ndarray, " kept_rows"] | None = None
 
     @classmethod
-    def of(cls, values: Float[np.ndarray, "n ..."], plan: Plan, groups: Shaped[np.ndarray, " n"] | None) -> "KeptRows":
-        """Those of all rows that are needed."""
-        most = TRIED if len(plan.parts) == 1 else len(values)
+    def of(
+        cls, values: Float[np.ndarray, "n ..."], plan: Plan, groups: Shaped[np.ndarray, " n"] | None, measured: int
+    ) -> "KeptRows":
+        """Those of all rows that are needed, so many of the first that train among them."""
+        most = measured if len(plan.parts) == 1 else len(values)
         needed = [np.concatenate([fold.calibrated, fold.trained[:most]]) for fold in plan.parts]
         kept = np.unique(np.concatenate(needed))
         names, group = (None, None) if groups is None else _numbered(groups[kept])
@@ -71,10 +67,12 @@ class KeptRows:
         """The group of each row."""
         return None if self.groups is None or self.group is None else np.array(self.groups, dtype=object)[self.group]
 
-    def with_trained(self, values: Float[np.ndarray, "n ..."], groups: Shaped[np.ndarray, " n"] | None) -> "KeptRows":
-        """The same and rows that train all draws and calibrate none, as many of them as are needed."""
+    def with_trained(
+        self, values: Float[np.ndarray, "n ..."], groups: Shaped[np.ndarray, " n"] | None, measured: int
+    ) -> "KeptRows":
+        """These and rows that train all draws and calibrate none, as many of them as are needed."""
         if len(self.draws) == 1:
-            values = values[: max(0, TRIED - int(np.count_nonzero(self.trained)))]
+            values = values[: max(0, measured - int(np.count_nonzero(self.trained)))]
         new, names = (len(self.draws), len(values)), self.group_names
         known = None if names is None else np.full(len(values), "", dtype=object)
         if known is not None and groups is not None:
@@ -88,35 +86,6 @@ class KeptRows:
             groups=numbered[0],
             group=numbered[1],
         )
-
-    def extended(
-        self,
-        posterior: RandomFeatures,
-        draws: Draws,
-        added: Float[np.ndarray, "n ..."],
-        *,
-        training: Training,
-        seed: int,
-        report: Report,
-    ) -> Draws:
-        """The draws after rows were added to their sums.
-
-        Args:
-            posterior: that gave the draws.
-            draws: with their sums.
-            added: the new rows; these here have what is needed of them already.
-            training: of the fit.
-            seed: of the fit.
-            report: told after every draw.
-        """
-        plan = self.plan
-        parts = []
-        for order, (which, fold) in zip(orders_of(posterior, plan, seed), plan.slices(), strict=True):
-            context = FitContext(
-                autoencoder=draws.autoencoder, rows=added, training=training, seed=order.seed, report=report
-            )
-            parts.append(posterior.extended(draws.some(which), context, self.values[fold.trained[:TRIED]]))
-        return joined(parts)
 
 
 def _numbered(groups: Shaped[np.ndarray, " n"]) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:

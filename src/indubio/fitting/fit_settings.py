@@ -1,0 +1,177 @@
+"""The settings of a fit, passed whole: those of every fit, and those of a detector with a posterior."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from indubio.calibration import Calibration, Plan, TrainScores
+from indubio.engine import require_device
+from indubio.errors import ConfigError
+from indubio.fitting.defaults import usual_architecture, usual_calibration
+from indubio.fitting.trimming import Trimming
+from indubio.inputs import MinMax, Robust, Scaling, Spectra
+from indubio.inputs.preparation import PreparationSettings
+from indubio.inputs.spectra import chosen_spectra
+from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Likelihood
+from indubio.pipeline.scalars import ChainSettings
+from indubio.posteriors import Posterior, Training
+from indubio.scores import SCORES, DrawScore, ScoreName
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings(ChainSettings):
+    """What every fit is set to, with the defaults put in."""
+
+    calibration: Calibration | None
+    scaling: Scaling | None
+    spectra: Spectra | Literal[False] | None
+    trimming: Trimming | None
+
+    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
+        """The calibration asked for, or the one that suits so many examples of this shape.
+
+        Args:
+            examples: N.
+            input_shape: of one example.
+            one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
+        """
+        del examples, input_shape, one_fold
+        return self.calibration or TrainScores()
+
+    def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
+        """What makes features of examples of this shape; None takes them as they are."""
+        return chosen_spectra(self.spectra, False, input_shape)
+
+    def preparation_for(self, input_shape: tuple[int, ...]) -> PreparationSettings:
+        """What is to be done to examples of this shape before they are scored."""
+        return PreparationSettings(
+            scaling=self.scaling or MinMax(),
+            in_units=self.scaling is None,
+            missing=self.missing,
+            unseen=self.unseen,
+            margin=self.range_margin,
+            spectra=self.spectra_for(input_shape),
+        )
+
+    @property
+    def judging(self) -> Self:
+        """For judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
+        return self if self.scaling is None else self.replaced(scaling=Robust())
+
+    def check(self) -> None:
+        """Refuse settings that contradict each other."""
+        if self.trimming is not None and self.trimming.reference == "drop" and self.smallest_group is not None:
+            raise ConfigError(
+                'with `smallest_group` the rows that calibrate cannot be trimmed: pass Trimming(reference="keep").'
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorSettings(FitSettings):
+    """A detector's settings with the defaults put in."""
+
+    posterior: Posterior
+    architecture: Architecture | None
+    likelihood: Likelihood
+    training: Training
+    scaling: Scaling
+    anomaly_score: ScoreName | None
+    device: str
+
+    @property
+    def draw_score(self) -> type[DrawScore] | None:
+        """What makes the scores; None where the draws do."""
+        return None if self.anomaly_score is None or self.anomaly_score == "nll" else SCORES[self.anomaly_score]
+
+    def check_score(self, draws: int) -> None:
+        """Refuse a score that so few draws, or the likelihood, cannot have."""
+        if self.draw_score is not None:
+            self.draw_score.check(str(self.anomaly_score), draws, self.likelihood)
+
+    def plan_of_scores(self, plan: Plan) -> Plan:
+        """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
+        return plan.one_each() if self.draw_score is not None and self.draw_score.TOGETHER else plan
+
+    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
+        """The calibration asked for, or the one that suits so many examples of this shape.
+
+        Args:
+            examples: N.
+            input_shape: of one example.
+            one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
+        """
+        if self.calibration is not None:
+            return self.calibration
+        return usual_calibration(self.posterior, self.draw_score, examples, input_shape, one_fold=one_fold)
+
+    def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
+        """What makes features of examples of this shape; None takes them as they are."""
+        return chosen_spectra(self.spectra, self.posterior.SPECTRA, input_shape)
+
+    def value_shape_for(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of what the network gets of examples of this shape."""
+        spectra = self.spectra_for(input_shape)
+        return input_shape if spectra is None else (spectra.of_shape(*input_shape).count,)
+
+    def architecture_for(self, input_shape: tuple[int, ...], rows: int) -> Architecture:
+        """The architecture asked for, or the one that suits the posterior, examples of this shape and so many rows."""
+        if self.architecture is not None:
+            return self.architecture
+        shape = self.value_shape_for(input_shape)
+        return usual_architecture(
+            self.posterior, shape, rows, spectra=shape != input_shape, unit_interval=self.scaling.unit_interval
+        )
+
+    def autoencoder_for(self, input_shape: tuple[int, ...], rows: int) -> Autoencoder:
+        """What is fitted on so many examples of this shape, and where."""
+        architecture = self.architecture_for(input_shape, rows)
+        network = architecture.build(
+            self.value_shape_for(input_shape),
+            code_noise=self.posterior.code_noise,
+            output_noise=self.likelihood.output_noise,
+        )
+        return Autoencoder(network, self.likelihood, self.device, architecture)
+
+    @property
+    def judging(self) -> Self:
+        """For judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
+        if self.likelihood.unit_interval:
+            return self
+        network = None if self.architecture is None else self.architecture.unbounded
+        return self.replaced(scaling=Robust(), architecture=network)
+
+    def check(self) -> None:
+        """Refuse settings that contradict each other."""
+        require_device(self.device)
+        if self.architecture is not None:
+            self.posterior.check_architecture(self.architecture)
+        if self.likelihood.unit_interval and not self.scaling.bounded:
+            raise ConfigError(
+                f"{type(self.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
+            )
+        self.check_score(self.posterior.count)
+        super().check()
+        self._check_last_activation()
+
+    def check_training(self, given: Training | None) -> None:
+        """Refuse settings of the training that would be ignored."""
+        if given is not None and not self.posterior.TRAINED:
+            raise ConfigError(
+                f"`training` is for posteriors that are trained, and {type(self.posterior).__name__} is computed: "
+                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
+            )
+
+    def _check_last_activation(self) -> None:
+        network = self.architecture
+        coalition = isinstance(network, Coalition)
+        inner = network.network if isinstance(network, Coalition) else network
+        name = f"`{'architecture.network' if coalition else 'architecture'}.last_activation`"
+        if network is not None and network.unit_interval and not self.scaling.unit_interval:
+            raise ConfigError(
+                f'{name} must be "none" with {type(self.scaling).__name__}, whose values are not '
+                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
+            )
+        if isinstance(inner, BlockArchitecture) and self.likelihood.unit_interval and not inner.unit_interval:
+            raise ConfigError(
+                f'{name} must be "sigmoid" with {type(self.likelihood).__name__}, which is for '
+                f"reconstructions within [0, 1], got {inner.last_activation!r}."
+            )

@@ -1,0 +1,104 @@
+"""PosteriorFit: the draws of a posterior, fitted and scored; what a `Detector` is fitted by."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from indubio.calibration import Plan
+from indubio.errors import ConfigError
+from indubio.fitting.fit_settings import DetectorSettings
+from indubio.fitting.folds import fit_orders, orders_of
+from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.scorer import scores_of
+from indubio.posteriors import AddsUp, Draws
+from indubio.scores import scored_by
+from indubio.texts import english
+from indubio.training.loop import Report, silent
+from indubio.workers import Workers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PosteriorFit:
+    """The draws of a posterior, and how they are fitted.
+
+    Args:
+        settings: of the detector.
+        report: told after every epoch.
+        workers: train folds and members side by side; None trains here.
+        start: draws to start from, where the plan lets them; None starts afresh.
+        epochs: passes over the rows where it starts from these; None is the setting.
+    """
+
+    settings: DetectorSettings
+    report: Report = silent
+    workers: Workers | None = None
+    start: Draws | None = None
+    epochs: int | None = None
+
+    @property
+    def draws(self) -> int:
+        """How many draws the posterior has, M."""
+        return self.settings.posterior.count
+
+    @property
+    def remembers(self) -> bool:
+        """Draws that are computed give rows that they have seen the lowest scores there are."""
+        return not self.settings.posterior.TRAINED
+
+    @property
+    def streams(self) -> bool:
+        """Networks are trained batch by batch, and sums are added up block by block."""
+        return True
+
+    @property
+    def judge(self) -> "PosteriorFit":
+        """The method that judges the training rows themselves."""
+
+        def told(progress: Any) -> None:
+            self.report(replace(progress, stage=english("looking for suspects")))
+
+        return replace(self, settings=self.settings.judging, report=told, start=None, epochs=None)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse a score that so few draws of a fold cannot have."""
+        self.settings.check_score(min(plan.draws))
+
+    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
+        """Negative log-likelihoods of all rows, under draws that are then forgotten."""
+        scorer = AutoencoderScorer(scores=self._fitted(data), typical=None)
+        return scores_of(scorer, data.rows)
+
+    def scores(self, data: TrainingData) -> TrainingScores:
+        """The draws, as what scores, and the scores of what calibrates."""
+        settings, draws = self.settings, self._fitted(data)
+        score = scored_by(settings.anomaly_score, draws, data.plan.draws)
+        found = data.scores(AutoencoderScorer(scores=score, typical=None))
+        scorer, posterior = found.scorer, settings.posterior
+        if draws.sums is not None and isinstance(posterior, AddsUp) and isinstance(scorer, AutoencoderScorer):
+            scorer = replace(scorer, kept=data.kept(found.groups, posterior.measured_rows))
+        return replace(found, scorer=scorer, plan=settings.plan_of_scores(found.plan))
+
+    def _fitted(self, data: TrainingData) -> Draws:
+        settings, start = self.settings, self.start
+        known = start is not None and start.autoencoder.network.input_shape == data.preparation.value_shape
+        warm = known and not data.plan.unseen
+        training = settings.training
+        if self.epochs is not None:
+            if not (warm and settings.posterior.warm_start):
+                raise ConfigError(
+                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
+                    "it out, or fit with calibration=TrainScores()."
+                )
+            training = training.replaced(epochs=self.epochs)
+        return fit_orders(
+            orders_of(settings.posterior, data.plan, settings.seed),
+            settings.autoencoder_for(data.preparation.input_shape, data.rows_per_draw),
+            data.rows,
+            training=training,
+            report=self.report,
+            start=start if warm else None,
+            workers=self.workers,
+        )

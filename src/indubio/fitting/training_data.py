@@ -1,0 +1,178 @@
+"""TrainingData: good examples that were surveyed, with all that a fit asks of them; `RowsInMemory` is one block."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from indubio.calibration import Plan
+from indubio.drift import DriftReference
+from indubio.fitting.fit_settings import FitSettings
+from indubio.inputs.checks import require_finite
+from indubio.inputs.preparation import Preparation
+from indubio.inputs.training_examples import TrainingExamples
+from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.pipeline.familiarity import Familiarity
+from indubio.pipeline.kept_rows import KeptRows
+from indubio.pipeline.scorer import Scorer
+from indubio.training.rows import TrainingRows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingScores:
+    """What a fitted scorer gives the examples that are compared with.
+
+    Args:
+        scorer: that was fitted.
+        nll: of these examples, under every draw.
+        plan: which of them calibrate which draws.
+        groups: theirs; None without.
+        origin: where the scores of each draw begin, for scores of any kind.
+        seen: which draws saw which examples, where they did not see all that the plan lets them.
+    """
+
+    scorer: Scorer
+    nll: Float[np.ndarray, "draws examples"]
+    plan: Plan
+    groups: Shaped[np.ndarray, " examples"] | None
+    origin: Float[np.ndarray, " draws"] | None = None
+    seen: Bool[np.ndarray, "draws examples"] | None = None
+
+
+class TrainingData(Protocol):
+    """Good examples that were surveyed."""
+
+    @property
+    def preparation(self) -> Preparation:
+        """What is done to every example before it is scored."""
+
+    @property
+    def plan(self) -> Plan:
+        """Which examples train which draws, and which calibrate them."""
+
+    @property
+    def count(self) -> int:
+        """How many examples there are."""
+
+    @property
+    def rows(self) -> TrainingRows:
+        """What draws are trained on, as it is scored."""
+
+    @property
+    def rows_per_draw(self) -> int:
+        """How many of these a draw is trained on, at least."""
+
+    def drift_reference(self, seed: int) -> DriftReference:
+        """The distributions that new data is compared with."""
+
+    def familiarity(self, seed: int) -> Familiarity:
+        """What is familiar."""
+
+    def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
+        """The scores of what calibrates, and the scorer, knowing what training examples usually score."""
+
+    def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
+        """Rows for a detector that keeps its sums.
+
+        Args:
+            groups: of the examples that were scored.
+            measured: so many of the first that train are among them.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowsInMemory:
+    """Examples in memory: one block, which is scored whole.
+
+    Args:
+        examples: as they came in.
+        preparation: what is done to every example before it is scored.
+        plan: which of them train which draws, and which calibrate them.
+        rows: all of them, as they are scored.
+        groups: theirs; None without.
+        confirmed: how many at the end were found to be good by a person.
+    """
+
+    examples: TrainingExamples
+    preparation: Preparation
+    plan: Plan
+    rows: Float[np.ndarray, "examples ..."]
+    groups: Shaped[np.ndarray, " examples"] | None = None
+    confirmed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        settings: FitSettings,
+        examples: TrainingExamples,
+        plan: Plan,
+        groups: Shaped[np.ndarray, " examples"] | None = None,
+        confirmed: int = 0,
+    ) -> "RowsInMemory":
+        """The examples, surveyed and prepared.
+
+        Args:
+            settings: of the fit.
+            examples: as they came in.
+            plan: which of them train which draws.
+            groups: theirs; None without.
+            confirmed: how many at the end were found to be good by a person.
+        """
+        given, known = examples.rows, settings.preparation_for(examples.shape)
+        columns, missing_allowed = given.columns_of or given.names, settings.missing != "error"
+        require_finite(given.values, columns, missing_allowed=missing_allowed, place=given.place)
+        preparation = Preparation.fit(examples.select(plan.trained), known, examples.detector)
+        return cls(
+            examples=examples,
+            preparation=preparation,
+            plan=plan,
+            rows=preparation.prepared(given).values,
+            groups=groups,
+            confirmed=confirmed,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many examples there are."""
+        return len(self.rows)
+
+    @property
+    def rows_per_draw(self) -> int:
+        """How many rows a draw is trained on, at least."""
+        return min(len(fold.trained) for fold in self.plan.parts)
+
+    def drift_reference(self, seed: int) -> DriftReference:
+        """The distributions of all examples but those that were confirmed, which were chosen."""
+        like_new = self.preparation.followed(self.examples.rows)[: self.count - self.confirmed]
+        return DriftReference.fit(like_new, self.preparation.value_schema.encoded_names, seed=seed)
+
+    def familiarity(self, seed: int) -> Familiarity:
+        """What is familiar of the rows that some draw is trained on."""
+        trained, machines = self.plan.trained, self.examples.machines
+        machines = None if machines is None else machines[trained]
+        return familiarity_of(self.preparation, self.rows[trained], seed, machines)
+
+    def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
+        """The scores of all rows, and the scorer, knowing what they usually are."""
+        scorer, nll = scorer.with_typical(self.rows)
+        return TrainingScores(scorer=scorer, nll=nll, plan=self.plan, groups=self.groups)
+
+    def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
+        """Those of the rows that an update needs."""
+        return KeptRows.of(self.rows, self.plan, groups, measured)
+
+    def clipped(self, farthest: float) -> "RowsInMemory":
+        """These rows, cut at so many units."""
+        return replace(self, rows=np.clip(self.rows, -farthest, farthest))
+
+
+def familiarity_of(
+    preparation: Preparation,
+    rows: Float[np.ndarray, "examples ..."],
+    seed: int,
+    machines: Shaped[np.ndarray, " examples"] | None = None,
+) -> Familiarity:
+    """What is familiar of such rows, which are prepared; windows of a machine that are neighbours are alike."""
+    values, windows = preparation.in_units_of_the_range(rows), len(preparation.input_shape) == 2
+    return Familiarity.fit(values, in_order=windows, seed=seed, groups=machines)
