@@ -40,8 +40,7 @@ class Assessment:
         var_nll: variance of the draws' scores.
         nll: mean score over the draws; high means anomalous. Use it to rank: it does not saturate as a probability
             does.
-        novelty: how far it is from all that was seen; one good example in a hundred is above 1. NaN where the detector
-            cannot tell.
+        novelty: how far it is from all that was seen; one good example in a hundred is above 1.
         p_value: conformal p-value: how rare a score this high is among good examples. NaN where the detector can give
             none; `promise` says what it promises, or why there is none.
         notes: what was wrong with the example's data, such as "missing: pressure"; "" where nothing was.

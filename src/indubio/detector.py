@@ -260,7 +260,7 @@ class Detector(ChainEstimator):
 
     @property
     def draws_(self) -> Draws:
-        """The posterior draws."""
+        """The draws of the posterior, as they were fitted."""
         return autoencoder_scorer(self.fitted_chain).draws
 
     @property
@@ -270,7 +270,7 @@ class Detector(ChainEstimator):
 
     @property
     def typical_nll_(self) -> Float[np.ndarray, "draws ..."] | None:
-        """Mean score of every value over the training examples, per draw; None for models saved without."""
+        """Mean score of every value over the training examples, per draw: what explanations start from."""
         return autoencoder_scorer(self.fitted_chain).typical
 
     @property

@@ -131,7 +131,7 @@ class Contributions:
 
     @property
     def by_sensor(self) -> Self:
-        """The same with sensors in place of their features; as it is, where there are no such features."""
+        """Contributions of sensors in place of their features; unchanged where there are no such features."""
         if self.sensors is None:
             return self
         return replace(self, names=self.sensor_names, features=self.sensors)

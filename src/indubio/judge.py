@@ -3,6 +3,7 @@
 model folder -> detector, how its files were read, digest -> examples of new files -> Assessment, drift
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,13 +15,14 @@ import pyarrow as pa
 from indubio.assessment import OUTPUT_COLUMNS, Assessment
 from indubio.decision import Referral
 from indubio.detector import Detector
+from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, ModelFileError, quoted
 from indubio.explain import COLUMNS
 from indubio.inputs.examples import Examples
 from indubio.inputs.reading import Reading, opened_for, reading_for
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import FileFormat
-from indubio.storage import load, read_manifest
+from indubio.storage import read_model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,9 +46,9 @@ class Judge:
             sha256: checksum of the manifest that it must have; None takes any.
         """
         folder = Path(path)
-        digest = read_manifest(folder).checksum
-        check_pinned(digest, sha256, str(folder))
-        return cls(detector=load(folder), digest=digest)
+        manifest, detector = read_model(folder)
+        check_pinned(manifest.checksum, sha256, str(folder))
+        return cls(detector=detector, digest=manifest.checksum)
 
     @property
     def known_reading(self) -> Reading | None:
@@ -122,6 +124,16 @@ class Judge:
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
             table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))
         return found, table
+
+    def drift_monitor(self, test: DriftTest, kept: Mapping[str, Any] | None = None) -> DriftMonitor:
+        """What watches new data for drift; `detector.monitored` brings it on.
+
+        Args:
+            test: how strict a new one is.
+            kept: what an earlier one was as plain data, to go on from; None starts anew.
+        """
+        reference = self.detector.drift_reference_
+        return DriftMonitor.fresh(reference, test) if kept is None else DriftMonitor.resumed(reference, kept)
 
 
 def check_pinned(digest: str, wanted: str | None, where: str) -> None:

@@ -42,15 +42,15 @@ def detector_html(detector: ChainEstimator) -> str:
         (
             "Calibrated",
             f"{_kind(detector.conversion_.conversion)} on {detector.n_reference_} examples"
-            + (" that the draws have not seen" if reference is not None and reference.unseen else ""),
+            + (" that the draws have not seen" if reference.unseen else ""),
         ),
         ("Decider", f"anomaly from {detector.decision_threshold:g} on; referral by {_kind(chain.decider.rule)}"),
     ]
     learned = [
-        ("False alarms", "not bound" if rate is None else f"about {percent(rate)} of good examples"),
+        ("False alarms", f"about {percent(rate)} of good examples"),
         (
             "Smallest p-value",
-            "no p-values" if reference is None or not reference.unseen else f"{1 / (reference.fewest + 1):.2g}",
+            "no p-values" if not reference.unseen else f"{1 / (reference.fewest + 1):.2g}",
         ),
         ("Refers above", number(detector.referral_threshold_)),
         ("Corrected by labels", "no" if detector.correction_ is None else "yes"),

@@ -153,16 +153,19 @@ def _settings_within(settings: type[Settings], place: str) -> Iterator[Setting]:
     for field in dataclasses.fields(settings):
         name = f"{place}{field.name}"
         yield Setting(name=name, rule=hints[field.name], note=notes.get(field.name, ""))
-        for inner in _tables(hints[field.name]):
+        tables = list(_tables(hints[field.name]))
+        if kinds := [kind for kind, _ in tables if kind is not None]:
+            yield Setting(name=f"{name}.{KIND}", rule=str, note=f"one of {', '.join(kinds)}.")
+        for _, inner in tables:
             yield from _settings_within(inner, f"{name}.")
 
 
-def _tables(rule: Any) -> Iterator[type[Settings]]:
-    """The classes of settings that an annotation names."""
+def _tables(rule: Any) -> Iterator[tuple[str | None, type[Settings]]]:
+    """The classes of settings that an annotation names, each with its kind where it has one."""
     if isinstance(rule, type) and issubclass(rule, Settings):
-        yield rule
+        yield None, rule
         return
-    families = [mark.choices.values() for mark in getattr(rule, "__metadata__", ()) if isinstance(mark, ByKind)]
+    families = [mark.choices.items() for mark in getattr(rule, "__metadata__", ()) if isinstance(mark, ByKind)]
     if families:
         yield from families[0]
         return

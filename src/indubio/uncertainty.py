@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine.linear_algebra import exponential
+from indubio.engine.linear_algebra import exponential, sum_in_order
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import upper_tie
 
@@ -36,7 +36,6 @@ UNCERTAINTIES: tuple[UncertaintyName, ...] = ("epistemic", "aleatoric", "total",
 ON_DEMAND: tuple[UncertaintyName, ...] = ("disagreement",)  # that an example has only where it is asked for
 
 LARGEST_TOTAL = 0.25  # variance of a fair coin
-FEW = 64  # examples; for fewer, one call that keeps every step is quicker than a loop
 BLOCK = 4096  # examples; a few arrays of so many, in tens of draws, stay in the cache
 DISPLAY_FACTOR = 4  # paper, note on interpretability: the total then ranges over [0, 1]
 
@@ -125,7 +124,7 @@ def epistemic(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " exa
 
 def aleatoric(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
     """E_m[p (1 - p)]: the coin toss that is left when every draw is believed."""
-    return _in_blocks(lambda part: _added(part * (1 - part)) / len(part), p)
+    return _in_blocks(lambda part: sum_in_order(part * (1 - part)) / len(part), p)
 
 
 def total(p: Float[np.ndarray, "draws examples"]) -> Float[np.ndarray, " examples"]:
@@ -200,14 +199,14 @@ def disagreement(nll: Float[np.ndarray, "draws examples"], temperature: float = 
         known = np.isfinite(lowest)
         apart = np.where(known, part - np.where(known, lowest, 0.0), 0.0)  # no draw explains it: they agree
         likely = exponential(-apart / temperature)
-        summed = _added(likely)
-        return np.asarray(np.maximum(1 - summed * summed / (_added(likely * likely) * len(part)), 0.0))
+        summed = sum_in_order(likely)
+        return np.asarray(np.maximum(1 - summed * summed / (sum_in_order(likely * likely) * len(part)), 0.0))
 
     return _in_blocks(of_block, nll)
 
 
 def _mean(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
-    return _in_blocks(lambda part: _added(part) / len(part), values)
+    return _in_blocks(lambda part: sum_in_order(part) / len(part), values)
 
 
 def _variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
@@ -217,17 +216,8 @@ def _variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarr
 def _block_variance(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
     # Deviations from the first draw: draws that agree then have exactly 0, and a large common part cancels early.
     apart = values - values[0]
-    squares: np.ndarray = (apart - _added(apart) / len(apart)) ** 2
-    return _added(squares) / len(apart)
-
-
-def _added(values: Float[np.ndarray, "draws examples ..."]) -> Float[np.ndarray, "examples ..."]:
-    if values.shape[1] <= FEW:
-        return np.asarray(np.add.accumulate(values, axis=0)[-1])
-    added: np.ndarray = values[0].copy()
-    for draw in values[1:]:
-        added += draw
-    return added
+    squares: np.ndarray = (apart - sum_in_order(apart) / len(apart)) ** 2
+    return sum_in_order(squares) / len(apart)
 
 
 def _in_blocks(

@@ -104,7 +104,7 @@ def test_only_a_rule_that_says_so_looks_at_what_else_is_assessed(rule, threshold
 def test_only_a_rule_that_says_so_needs_ranks(rule, threshold):
     found = evidence_of()
     if rule.NEEDS_RANKS:
-        with pytest.raises(DataError, match="scores of its reference examples"):
+        with pytest.raises(DataError, match="scores of the reference examples"):
             rule.refers(replace(found, below=None), threshold)
     else:
         np.testing.assert_array_equal(rule.refers(replace(found, below=None), threshold), rule.refers(found, threshold))

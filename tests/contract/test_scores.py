@@ -305,9 +305,10 @@ def test_a_score_other_than_the_nll_is_not_exported_and_says_so(score, tmp_path)
 def test_the_command_fits_by_a_score(tmp_path):
     table = "a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in ROWS)
     (tmp_path / "good.csv").write_text(table)
-    flags = ("--posterior", "anchored_ensemble", "--draws", "4", "--epochs", "2")
-    run("fit", tmp_path / "good.csv", "-o", tmp_path / "model", *flags, "--score", "epistemic")
+    flags = ("--set", "posterior=anchored_ensemble", "--set", "posterior.members=4", "--set", "training.epochs=2")
+    run("fit", tmp_path / "good.csv", "-o", tmp_path / "model", *flags, "--set", "anomaly_score=epistemic")
     assert load(tmp_path / "model").anomaly_score == "epistemic"
     run("assess", tmp_path / "good.csv", "--model", tmp_path / "model", "--out", tmp_path / "found.csv")
-    failed = run("fit", tmp_path / "good.csv", "-o", tmp_path / "no", *flags, "--score", "aleatoric", code=1)
+    flags = (*flags, "--set", "anomaly_score=aleatoric")
+    failed = run("fit", tmp_path / "good.csv", "-o", tmp_path / "no", *flags, code=1)
     assert "per_example" in failed.stderr

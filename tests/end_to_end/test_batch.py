@@ -50,7 +50,7 @@ def cluster():
 
 def arguments(folder, out, *more):
     files = ("assess", str(folder / "in"), "--model", str(folder / "model"), "--out", str(folder / out))
-    return [*files, "--shard-rows", str(SHARD_ROWS), *map(str, more)]
+    return [*files, "--set", f"shard_rows={SHARD_ROWS}", *map(str, more)]
 
 
 def started(folder, out, *more):
@@ -73,7 +73,7 @@ def wait_for(folder, out, count, driver):
 
 def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_happened_to(folder, cluster):
     out = "killed"
-    first = started(folder, out, "--cluster", cluster.scheduler_address)
+    first = started(folder, out, "--set", f"workers.cluster={cluster.scheduler_address}")
     wait_for(folder, out, 2, first)
     for nanny in list(cluster.workers.values()):
         os.kill(nanny.pid, signal.SIGKILL)
@@ -82,7 +82,7 @@ def test_a_run_whose_workers_and_driver_are_killed_ends_like_one_that_nothing_ha
     first.communicate()
     before = shards_done(folder, out)
     assert before < SHARDS
-    again = started(folder, out, "--cluster", cluster.scheduler_address, "--json")
+    again = started(folder, out, "--set", f"workers.cluster={cluster.scheduler_address}", "--json")
     printed, err = again.communicate(timeout=300)
     assert again.returncode == 4, err  # one file is poison
     summary = json.loads(printed)
@@ -150,8 +150,8 @@ def test_ctrl_c_stops_processes_and_the_next_run_goes_on(folder):
     [
         (("--workers", "1", "--fdr", "0.1"), "--fdr needs all examples in one place"),
         (("--workers", "1", "--fail-on", "drift"), "does not go with workers"),
-        (("--workers", "1", "--cluster", "tcp://localhost:1"), "not both"),
-        (("--cluster", "nowhere.json"), "no such scheduler file"),
+        (("--workers", "1", "--set", "workers.cluster=tcp://localhost:1"), "not both"),
+        (("--set", "workers.cluster=nowhere.json"), "no such scheduler file"),
     ],
 )
 def test_what_does_not_go_with_workers_is_said(folder, more, said):

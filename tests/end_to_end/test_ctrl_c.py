@@ -14,7 +14,7 @@ from indubio import Detector
 from indubio.storage import save
 
 MAIN = "from indubio.cli import main; main()"
-LONG_FIT = ("--posterior", "anchored_ensemble", "--epochs", "5000", "--calibration", "train")
+LONG_FIT = ("--set", "posterior=anchored_ensemble", "--set", "training.epochs=5000", "--set", "calibration=train")
 
 
 @pytest.fixture(scope="module")

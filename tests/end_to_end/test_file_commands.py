@@ -11,8 +11,8 @@ from tests.end_to_end.test_commands import run
 
 NAMES = ("teil", "druck", "größe", "kraft")
 WRITTEN = {
-    "semicolon.csv": "read with ';' and decimal comma; --separator and --decimal to change.",
-    "latin.csv": "read with encoding cp1252; --encoding to change.",
+    "semicolon.csv": "read with ';' and decimal comma; --set file.separator and --set file.decimal to change.",
+    "latin.csv": "read with encoding cp1252; --set file.encoding to change.",
     "excel.csv": "read with ';', decimal comma and encoding utf-16;",
     "packed.csv.gz": None,
     "sheet.xlsx": None,
@@ -89,13 +89,13 @@ def test_a_model_keeps_how_its_files_were_written_as_a_guess(folder, tmp_path):
     assert "'1,234' may be 1.234 or 1234" in run(*arguments, folder / "model", code=1).stderr
     run(*arguments, tmp_path / "model")
     kept_guess = (tmp_path / "found.csv").read_bytes()
-    run(*arguments, folder / "model", "--decimal", ",")
+    run(*arguments, folder / "model", "--set", "file.decimal=,")
     assert (tmp_path / "found.csv").read_bytes() == kept_guess
 
 
 def test_standard_input_takes_the_options(folder, tmp_path):
     text = (folder / "new" / "semicolon.csv").read_text("utf-8")
-    flags = ("--separator", ";", "--decimal", ",")
+    flags = ("--set", "file.separator=;", "--set", "file.decimal=,")
     run("assess", "-", "-m", folder / "model", "-o", tmp_path / "found.csv", *flags, stdin=text)
     assert (tmp_path / "found.csv").read_bytes() == (folder / "plain.csv").read_bytes()
 
@@ -115,8 +115,8 @@ def test_a_title_over_a_sheet_is_refused_with_the_flag_that_leaves_it_out(tmp_pa
     book.save(tmp_path / "titled.xlsx")
     arguments = ("fit", tmp_path / "titled.xlsx", "-o", tmp_path / "model", "--id", "teil")
     told = run(*arguments, code=1).stderr
-    assert told.strip().endswith("Pass --skip-lines 2.")
-    run(*arguments, "--skip-lines", "2")
+    assert told.strip().endswith("Pass --set file.skip_lines=2.")
+    run(*arguments, "--set", "file.skip_lines=2")
 
 
 def test_results_as_excel_and_compressed(folder, tmp_path):

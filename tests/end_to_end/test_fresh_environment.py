@@ -96,7 +96,7 @@ def runs(package, tmp_path_factory) -> dict[str, Run]:
 
     before = listing(package)
     found = {
-        "fit": run("fit", "rows.csv", "--out", "out/model", "--draws", "2"),
+        "fit": run("fit", "rows.csv", "--out", "out/model", "--set", "posterior.draws=2"),
         "assess": run("assess", "rows.csv", "--model", "out/model", "--out", "out/found.csv"),
     }
     # What compiled code writes, Python does not hear of.

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     zeros, others = digits.images[digits.target == 0], digits.images[digits.target != 0]
     saved(folder / "good", zeros[:120])
     saved(folder / "new", np.concatenate([zeros[120:140], others[:20]]))
-    told = run("fit", folder / "good", "-o", folder / "model", "--draws", "3", "--json")
+    told = run("fit", folder / "good", "-o", folder / "model", "--set", "posterior.draws=3", "--json")
     assert json.loads(told.stdout)["shape"] == [8, 8, 1]
     return folder
 
@@ -39,7 +39,7 @@ def test_verdicts_carry_the_names_of_the_files(folder):
 
 
 def test_a_network_for_images_by_commands(folder):
-    chosen = ("--posterior", "mc_dropout", "--draws", "5", "--epochs", "3")
+    chosen = ("--set", "posterior=mc_dropout", "--set", "posterior.draws=5", "--set", "training.epochs=3")
     told = run("fit", folder / "good", "-o", folder / "dropout", *chosen)
     assert "Fitted 5 draws on 120 images of 8 x 8 x 1 values" in told.stdout
     manifest = json.loads(run("inspect", folder / "dropout", "--json").stdout)
@@ -52,7 +52,8 @@ def test_a_network_for_images_by_commands(folder):
 
 
 def test_a_size_is_kept_with_the_model_and_new_images_are_resized_alike(folder, tmp_path):
-    run("fit", folder / "good", "-o", tmp_path / "model", "--draws", "3", "--size", "6x7", "--colour", "rgb")
+    how = ("--set", "images={ size = [6, 7], resize = true, colour = 'rgb', recolour = true }")
+    run("fit", folder / "good", "-o", tmp_path / "model", "--set", "posterior.draws=3", *how)
     manifest = json.loads(run("inspect", tmp_path / "model", "--json").stdout)
     assert manifest["fitted"]["preparation_"]["input_shape"] == [6, 7, 3]
     run("assess", str(folder / "new" / "*.png"), "-m", tmp_path / "model", "-o", tmp_path / "found.csv")
@@ -68,11 +69,20 @@ def test_images_of_another_size_are_an_error_that_names_the_file(folder, tmp_pat
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--size", "8"), "--size must be height x width in pixels, such as 64x64"),
-        (("--colour", "blue"), "colour"),
-        (("--stream",), "images are held in memory"),
-        (("--id", "part", "--longest-gap", "3"), "--id, --longest-gap: for tables and recordings"),
-        (("--spectra",), "--spectra are of windows"),
+        (("--set", "images.size=8"), "--set images.size must be a list"),
+        (("--set", "images.colour=blue"), "--set images.colour"),
+        (
+            ("--set", "stream=true"),
+            "images are held in memory",
+        ),
+        (
+            ("--id", "part", "--set", "file.decimal=,"),
+            "--id, --set file.decimal: for tables and recordings",
+        ),
+        (
+            ("--set", "spectra=true"),
+            "spectra are of windows",
+        ),
     ],
 )
 def test_flags_that_make_no_sense_for_images_are_refused(folder, tmp_path, flags, message):
@@ -81,8 +91,8 @@ def test_flags_that_make_no_sense_for_images_are_refused(folder, tmp_path, flags
 
 def test_flags_of_images_are_refused_for_tables(tmp_path):
     (tmp_path / "rows.csv").write_text("x\n1\n2\n")
-    told = run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--size", "8x8", code=1)
-    assert "--size and --colour are for images" in " ".join(told.stderr.split())
+    told = run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--set", "images.size=[8, 8]", code=1)
+    assert "is for .png, .jpg and .jpeg, and" in " ".join(told.stderr.split())
 
 
 def test_a_report_of_a_folder_of_images(folder):
@@ -92,4 +102,4 @@ def test_a_report_of_a_folder_of_images(folder):
 
 def test_workers_do_not_take_images_and_say_so(folder, tmp_path):
     told = run("assess", folder / "new", "-m", folder / "model", "-o", tmp_path / "out", "--workers", "2", code=2)
-    assert "leave them out for images" in " ".join(told.stderr.replace("│", " ").split())
+    assert "leave --workers out for images" in " ".join(told.stderr.replace("│", " ").split())

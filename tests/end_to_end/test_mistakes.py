@@ -56,17 +56,17 @@ MISTAKES = [
     of("fit infinite.csv -o out", "infinite.csv", "line 5", '"b"'),
     of("fit double.csv -o out", "double.csv", '"a"'),
     of("fit two.parquet -o out", "two.parquet"),
-    of("fit either.csv -o out", "either.csv", '"a"', "--decimal ,", "--thousands ,"),
-    of("fit marks.csv -o out --id serial", "marks.csv", '"a"', "--decimal"),
-    of("fit latin.csv -o out --encoding utf-8", "latin.csv", "--encoding cp1252"),
-    of("fit units.csv -o out", "units.csv", "line 2", '"bar"', "--units-lines 1", "--skip-lines 1"),
-    of("fit units.csv -o out --window 8 --time time", "units.csv", "line 2", '"bar"', "--units-lines 1"),
-    of("fit einheiten.csv -o out --id time", "einheiten.csv", "line 2", '"l/min"', "--units-lines 1"),
-    of("assess units.csv -m model -o out.csv", "units.csv", "line 2", '"bar"', "--units-lines 1"),
-    of("fit logger.csv -o out", "logger.csv", "line 2", "line 3 is the header", "--skip-lines 2"),
-    of("fit good.csv -o out --separator x", "--separator", "'x'"),
-    of("fit good.csv -o out --decimal x", "--decimal", "'x'"),
-    of("fit good.csv -o out --decimal , --thousands ,", "--decimal", "--thousands"),
+    of("fit either.csv -o out", "either.csv", '"a"', "--set file.decimal=,", "--set file.thousands=,"),
+    of("fit marks.csv -o out --id serial", "marks.csv", '"a"', "--set file.decimal"),
+    of("fit latin.csv -o out --set file.encoding=utf-8", "latin.csv", "--set file.encoding=cp1252"),
+    of("fit units.csv -o out", "units.csv", "line 2", '"bar"', "--set file.units_lines=1", "--set file.skip_lines=1"),
+    of("fit units.csv -o out --window 8 --time time", "units.csv", "line 2", '"bar"', "--set file.units_lines=1"),
+    of("fit einheiten.csv -o out --id time", "einheiten.csv", "line 2", '"l/min"', "--set file.units_lines=1"),
+    of("assess units.csv -m model -o out.csv", "units.csv", "line 2", '"bar"', "--set file.units_lines=1"),
+    of("fit logger.csv -o out", "logger.csv", "line 2", "line 3 is the header", "--set file.skip_lines=2"),
+    of("fit good.csv -o out --set file.separator=x", "--set file.separator", "'x'"),
+    of("fit good.csv -o out --set file.decimal=x", "--set file.decimal", "'x'"),
+    of("fit good.csv -o out --set file.decimal=, --set file.thousands=,", "--set file.decimal", "--set file.thousands"),
     # columns and labels
     of("fit good.csv -o out --columns a,colour", '"colour"', '"a", "b", "c"'),
     of("fit good.csv -o out --id serial", '"serial"', '"a", "b", "c"'),
@@ -76,16 +76,22 @@ MISTAKES = [
     of("fit half_labelled.csv -o out --label bad", "half_labelled.csv", "line 5", '"bad"'),
     of("fit good.csv -o out --categorical a --window 8", "--categorical", "--id"),
     # settings
-    of("fit good.csv -o out --posterior ensemble", "posterior", "anchored_ensemble"),
+    of("fit good.csv -o out --set posterior=ensemble", "posterior", "anchored_ensemble"),
     of("fit good.csv -o out --missing mean", "missing", "median"),
-    of("fit good.csv -o out --epochs many", "--epochs"),
-    of("fit good.csv -o out --epochs 5", "--epochs", "--posterior"),
-    of("fit good.csv -o out --draws 0", "--draws", code=USAGE),
-    of("fit good.csv -o out --trim lots", "--trim"),
-    of("fit good.csv -o out --refer 0.1 --costs 1 1 1", "--refer", "--costs"),
-    of("fit good.csv -o out --prevalence 0.1", "--prevalence", "--costs"),
+    of("fit good.csv -o out --set training.epochs=many", "--set training.epochs"),
+    of("fit good.csv -o out --set training.epochs=5", "--set training", "is computed"),
+    of("fit good.csv -o out --set posterior.draws=0", "--set posterior.draws", "at least 1"),
+    of("fit good.csv -o out --set trimming.share=lots", "--set trimming.share"),
+    of("fit good.csv -o out --set trimming.shar=0.1", "trimming.share", "indubio config"),
+    of("fit good.csv -o out --set share=0.1", "referral.share", "indubio config"),
+    of("fit good.csv -o out --set seed", "--set seed=VALUE"),
+    of("fit good.csv -o out --set posterior.members=3", "anchored_ensemble", "--set posterior"),
+    of("fit good.csv -o out --false-alarms 2", "--false-alarms", "less than 1"),
+    of("fit good.csv -o out --config wrong.toml", "wrong.toml", "`false_alarms`", "less than 1"),
+    of("fit good.csv -o out --set referral=cost --set referral.share=0.1", "referral.share", "budget"),
+    of("fit good.csv -o out --set referral.prevalence=0.1", "referral.prevalence", "cost", "budget"),
     of("fit good.csv -o out --widow 8", "--widow", "--window", code=USAGE),
-    of("fit good.csv -o out --size 8x8", "--size", "good.csv"),
+    of("fit good.csv -o out --set images.size=[8,8]", "images", "good.csv"),
     of("fit good.csv -o out --config nowhere.toml", "nowhere.toml"),
     of("fit good.csv -o out --config broken.toml", "broken.toml", "line 1"),
     of("fit good.csv -o out --config unknown.toml", "unknown.toml", "postrior", "posterior"),
@@ -93,7 +99,9 @@ MISTAKES = [
     # recordings
     of("fit recording.csv -o out --window 500 --time time", "500", "--window"),
     of("fit recording.csv -o out --window 8 --time clock", '"clock"', '"time"'),
-    of("fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "--sort", "--group"),
+    of(
+        "fit backwards.csv -o out --window 8 --time time", "backwards.csv", "line 12", "layout.ordered=false", "--group"
+    ),
     of("fit machines.csv -o out --window 8 --time time", "machines.csv", '"machine"', "--group machine"),
     of(
         "fit blocks.csv -o out --window 8 --time time",
@@ -101,16 +109,16 @@ MISTAKES = [
         'column "machine" holds "A", "B"',
         "--group machine",
     ),
-    of("fit american.csv -o out --window 8 --time time", "american.csv", "line 2", "--time-format"),
+    of("fit american.csv -o out --window 8 --time time", "american.csv", "line 2", "--set layout.time_format"),
     of("fit zones.csv -o out --window 8 --time time", "zones.csv", "line 42", "time zone"),
-    of("fit good.csv -o out --time-format %Y", "--time-format", "--window"),
+    of("fit good.csv -o out --set layout.time_format=%Y", "--set layout", "--window"),
     of("fit recording.csv -o out --window 8 --group part", '"part"'),
     of("fit recording.csv -o out --window 8 --rate 10", "--rate", "--time"),
-    of("fit recording.csv -o out --window 8 --tag time --value x", "--time"),
-    of("fit recording.csv -o out --step 4", "--step", "--window"),
-    of("fit recording.csv -o out --rate 4 --gaps hold", "--rate", "--gaps", "--window"),
-    of("fit holes.csv -o out --window 8 --time time", "holes.csv", "line 7", '"x"', "--gaps"),
-    of("fit recording.csv -o out --window 8 --gaps close", "gaps", "hold"),
+    of("fit recording.csv -o out --window 8 --set layout.tag=time --set layout.value=x", "--time"),
+    of("fit recording.csv -o out --step 4", "--window"),
+    of("fit recording.csv -o out --rate 4 --set windowing.gaps=hold", "--window"),
+    of("fit holes.csv -o out --window 8 --time time", "holes.csv", "line 7", '"x"', "--set windowing.gaps"),
+    of("fit recording.csv -o out --window 8 --set windowing.gaps=close", "gaps", "hold"),
     of("fit recording.csv -o out --window 8 --label time --id start", '"start"'),
     # models
     of("assess good.csv -m nowhere -o out.csv", "nowhere"),
@@ -123,8 +131,12 @@ MISTAKES = [
     of("assess word.csv -m model -o out.csv", "word.csv", "line 5", '"b"'),
     of("assess gap.csv -m model -o out.csv", "gap.csv", "line 5", '"b"'),
     of("assess machines.csv -m windows -o out.csv", "--group, --id: of `indubio fit`", "fit again"),
-    of("assess backwards.csv -m windows -o out.csv", "--sort, --group: of `indubio fit`", "fit again"),
-    of("assess holes.csv -m windows -o out.csv", "line 7", "--gaps: of `indubio fit`", "fit again"),
+    of(
+        "assess backwards.csv -m windows -o out.csv",
+        "--set layout.ordered=false, --group: of `indubio fit`",
+        "fit again",
+    ),
+    of("assess holes.csv -m windows -o out.csv", "line 7", "--set windowing.gaps: of `indubio fit`", "fit again"),
     of("assess header.csv -m model -o out.csv", "header.csv", "no rows"),
     of("assess good.csv -m model -o out.csv --pass serial", '"serial"'),
     of("assess good.csv -m model -o out.csv --label bad", '"bad"'),
@@ -202,6 +214,7 @@ def folder(tmp_path_factory) -> Path:
     half.to_csv(folder / "half_labelled.csv", index=False)
     good.drop(columns="c").to_csv(folder / "fewer.csv", index=False)
     (folder / "broken.toml").write_text("posterior = \n")
+    (folder / "wrong.toml").write_text("false_alarms = 2.0\n")
     (folder / "unknown.toml").write_text('postrior = "prototypes"\n')
     recording = pd.DataFrame({"time": np.arange(80.0), "x": random.normal(size=80), "start": 0})
     recording.to_csv(folder / "recording.csv", index=False)
@@ -217,7 +230,7 @@ def folder(tmp_path_factory) -> Path:
     holes = recording.copy()
     holes.loc[5, "x"] = np.nan
     holes.to_csv(folder / "holes.csv", index=False)
-    run("fit", folder / "good.csv", "-o", folder / "model", "--draws", "2")
+    run("fit", folder / "good.csv", "-o", folder / "model", "--set", "posterior.draws=2")
     run("assess", folder / "good.csv", "-m", folder / "model", "-o", folder / "assessed.csv")
     run("fit", folder / "recording.csv", "-o", folder / "windows", "--window", "8", "--time", "time", "--columns", "x")
     pd.read_csv(folder / "assessed.csv").assign(bad=0).to_csv(folder / "one_class.csv", index=False)
@@ -263,8 +276,10 @@ def test_units_that_are_told_of_once_are_known_to_the_model(folder, monkeypatch,
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "400")
     plain, model = ["--id", "time"] if not more else [], f"measured{len(more)}"
-    told = run("fit", "einheiten.csv", "-o", model, "--draws", "2", "--units-lines", "1", *plain, *more).stderr
-    assert "1 line below the header left out; --separator, --decimal and --units-lines to change" in told
+    told = run(
+        "fit", "einheiten.csv", "-o", model, "--set", "posterior.draws=2", "--set", "file.units_lines=1", *plain, *more
+    ).stderr
+    assert "1 line below the header left out; --set file.separator, --set file.decimal and --set" in told
     lines = Path("units.csv").read_text().splitlines()
     Path("bare.csv").write_text("\n".join([lines[0], *lines[2:]]) + "\n")
     verdicts = []
@@ -285,7 +300,7 @@ def test_columns_that_are_not_used_are_told_of(folder, monkeypatch):
     assert '"operator"' in told
     assert "--pass" in told
     pd.read_csv("recording.csv").assign(operator="Ann").drop(columns="start").to_csv("spoken.csv", index=False)
-    cut = ("--window", "8", "--time", "time", "--draws", "2")
+    cut = ("--window", "8", "--time", "time", "--set", "posterior.draws=2")
     told = run("fit", "spoken.csv", "-o", "told", *cut).stderr
     assert '"operator"' in told
     assert "--id" in told
@@ -305,11 +320,21 @@ def test_columns_that_are_not_used_are_told_of_once_by_a_search(folder, monkeypa
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "400")
     pd.read_csv("recording.csv").assign(operator="Ann").drop(columns="start").to_csv("spoken.csv", index=False)
-    Path("cut.toml").write_text('[data]\nlayout = { kind = "wide", time = "time" }\nwindowing = { length = 4 }\n')
+    Path("cut.toml").write_text('layout = { kind = "wide", time = "time" }\nwindowing = { length = 4 }\n')
     common = ("spoken.csv", "--config", "cut.toml", "-o")
     told = next(line for line in run("fit", *common, "cut").stderr.splitlines() if "Not used" in line)
     tuned = run(
-        "tune", *common, "tuned.toml", "--trials", "1", "--draws", "1", "--epochs", "1", "--workers", "1"
+        "tune",
+        *common,
+        "tuned.toml",
+        "--trials",
+        "1",
+        "--set",
+        "search.draws=1",
+        "--set",
+        "training.epochs=1",
+        "--workers",
+        "1",
     ).stderr
     assert tuned.splitlines().count(told) == 1
 
@@ -333,15 +358,15 @@ def test_a_header_of_numbers_is_told_of(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "400")
     lines = Path("good.csv").read_text().splitlines(keepends=True)
     (tmp_path / "bare.csv").write_text("".join(lines[1:]))
-    told = run("fit", tmp_path / "bare.csv", "-o", tmp_path / "bare", "--draws", "2").stderr
+    told = run("fit", tmp_path / "bare.csv", "-o", tmp_path / "bare", "--set", "posterior.draws=2").stderr
     assert "bare.csv: the header holds numbers only" in told
     (tmp_path / "counted.csv").write_text("".join(["0,1,2\n", *lines[1:]]))
-    assert "header" not in run("fit", tmp_path / "counted.csv", "-o", tmp_path / "counted", "--draws", "2").stderr
+    assert "header" not in run("fit", tmp_path / "counted.csv", "-o", tmp_path / "counted").stderr
 
 
 def test_how_times_are_written_is_remembered(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
-    how = ["--window", "8", "--time", "time", "--time-format", "%m/%d/%Y %I:%M:%S %p"]
+    how = ["--window", "8", "--time", "time", "--set", "layout.time_format=%m/%d/%Y %I:%M:%S %p"]
     run("fit", "american.csv", "-o", tmp_path / "model", *how)
     run("assess", "american.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
     assert pd.read_csv(tmp_path / "out.csv")["start"][1].startswith("2026-03-29 00:00:08")
@@ -355,10 +380,10 @@ def test_windows_over_a_pause_are_told_of_with_the_flag(folder, monkeypatch, tmp
     frame.to_csv(tmp_path / "pause.csv", index=False)
     how = ["--window", "8", "--time", "time"]
     told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "model", *how).stdout
-    assert "1 window goes on over a pause, the longest of 501 s: with --longest-gap" in told
+    assert "1 window goes on over a pause, the longest of 501 s: with --set windowing.longest_gap" in told
     told = run("assess", tmp_path / "pause.csv", "-m", "windows", "-o", tmp_path / "found.csv").stderr
     assert "1 window goes on over a pause, the longest of 501 s" in told
-    assert "--longest-gap: of `indubio fit`" in told
+    assert "--set windowing.longest_gap: of `indubio fit`" in told
     assert pd.read_csv(tmp_path / "found.csv")["notes"].fillna("").str.contains("pause: 501 s").sum() == 1
-    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "cut", *how, "--longest-gap", "5").stdout
+    told = run("fit", tmp_path / "pause.csv", "-o", tmp_path / "cut", *how, "--set", "windowing.longest_gap=5").stdout
     assert "windows begin anew after 1 pause" in told

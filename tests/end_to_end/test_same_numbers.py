@@ -228,7 +228,7 @@ def test_a_batch_over_workers_gives_the_same(case: Case) -> None:
     source, out = case.folder / "in", case.folder / "out"
     source.mkdir()
     case.rows.to_parquet(source / "rows.parquet", row_group_size=10)
-    options = ["--workers", "1", "--shard-rows", "40"]
+    options = ["--workers", "1", "--set", "shard_rows=40"]
     run("assess", source, "--model", case.folder / "model", "--out", out, *options)
     parts = sorted(out.glob("*.parquet"))
     assert len(parts) > 1

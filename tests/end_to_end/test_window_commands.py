@@ -29,10 +29,10 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("windows")
     recording(12, 1).to_csv(folder / "good.csv", index=False)
     recording(4, 2, faulty=(2,)).to_csv(folder / "new.csv", index=False)
-    quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--draws", 3)
+    quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--set", "posterior.draws=3")
     told = run(
-        "fit", folder / "good.csv", "-o", folder / "model", *map(str, quick), "--spectra", "--bands", "8",
-        "--sampling-rate", str(RATE), "--json",
+        "fit", folder / "good.csv", "-o", folder / "model", *map(str, quick), "--set", "spectra.bands=8",
+        "--set", f"spectra.rate={RATE}", "--json",
     )  # fmt: skip
     assert json.loads(told.stdout)["features"] == [2 * (16 + 2 + 8 + 8)]
     return folder
@@ -58,7 +58,7 @@ def test_verdicts_of_windows_name_features(folder):
 def test_a_verdict_per_run(folder):
     told = run(
         "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv", "--json",
-        "--per-run", folder / "runs.csv", "--run-share", "0.4",
+        "--per-run", folder / "runs.csv", "--set", "run_share=0.4",
     )  # fmt: skip
     runs = pd.read_csv(folder / "runs.csv")
     assert runs["run"].tolist() == [0, 1, 2, 3]
@@ -94,17 +94,19 @@ def test_a_report_of_a_recording(folder):
 
 
 def test_raw_windows_have_scores_of_their_own_time_steps(folder):
-    quick = ("--window", "32", "--step", "16", "--time", "time", "--group", "run", "--draws", "2")
-    run("fit", folder / "good.csv", "-o", folder / "raw", *quick, "--no-spectra", "--calibration", "train")
+    quick = ("--window", "32", "--step", "16", "--time", "time", "--group", "run", "--set", "posterior.draws=2")
+    run(
+        "fit", folder / "good.csv", "-o", folder / "raw", *quick, "--set", "spectra=false", "--set", "calibration=train"
+    )
     run(
         "assess", folder / "new.csv", "-m", folder / "raw", "-o", folder / "found.csv",
-        "--points", folder / "steps.csv", "--points-by", "contribution",
+        "--points", folder / "steps.csv", "--set", "points_by=contribution",
     )  # fmt: skip
     steps = pd.read_csv(folder / "steps.csv")
     assert len(steps) == 4 * 640
     refused = run(
         "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv",
-        "--points", folder / "steps.csv", "--points-by", "contribution", code=1,
+        "--points", folder / "steps.csv", "--set", "points_by=contribution", code=1,
     )  # fmt: skip
     assert "have no score per time step" in " ".join(refused.stderr.split())
 
@@ -112,10 +114,17 @@ def test_raw_windows_have_scores_of_their_own_time_steps(folder):
 def test_spectra_in_a_configuration(folder):
     (folder / "spectra.toml").write_text(
         'posterior = { kind = "anchored_ensemble", members = 2 }\ntraining = { epochs = 2 }\n'
-        'spectra = { bands = 4, spacing = "log" }\n[data]\nlayout = { kind = "wide", time = "time", group = "run" }\n'
+        'spectra = { bands = 4, spacing = "log" }\nlayout = { kind = "wide", time = "time", group = "run" }\n'
         "windowing = { length = 64 }\n"
     )
-    for flags, bands in (((), 4), (("--bands", "5"), 5), (("--spectra",), 4)):
+    for flags, bands in (
+        ((), 4),
+        (("--set", "spectra.bands=5"), 5),
+        (
+            ("--set", "spectra=true"),
+            4,
+        ),
+    ):
         run("fit", folder / "good.csv", "-o", folder / "c", "--overwrite", "--config", folder / "spectra.toml", *flags)
         settings = json.loads(run("inspect", folder / "c", "--json").stdout)["settings"]["spectra"]
         assert (settings["bands"], settings["spacing"]) == (bands, "log")
@@ -128,7 +137,7 @@ def test_a_coalition_in_a_configuration(folder):
     (folder / "coalition.toml").write_text(
         'posterior = { kind = "anchored_ensemble", members = 2 }\ntraining = { epochs = 20 }\n'
         'architecture = { kind = "coalition", network = { kind = "dense", widths = [32], skips = false } }\n'
-        '[data]\nlayout = { kind = "wide", time = "time", group = "run" }\nwindowing = { length = 64 }\n'
+        'layout = { kind = "wide", time = "time", group = "run" }\nwindowing = { length = 64 }\n'
     )
     run("fit", folder / "good.csv", "-o", folder / "apart", "--config", folder / "coalition.toml")
     shown = run("inspect", folder / "apart").stdout
@@ -141,7 +150,7 @@ def test_a_coalition_in_a_configuration(folder):
 
 def test_rows_have_no_runs_and_workers_give_none(folder):
     recording(1, 3)[["vibration", "pressure"]].to_csv(folder / "rows.csv", index=False)
-    run("fit", folder / "rows.csv", "-o", folder / "rows", "--draws", "2")
+    run("fit", folder / "rows.csv", "-o", folder / "rows", "--set", "posterior.draws=2")
     refused = run(
         "assess",
         folder / "rows.csv",
@@ -154,8 +163,8 @@ def test_rows_have_no_runs_and_workers_give_none(folder):
         code=1,
     )
     assert "are for windows of a recording" in " ".join(refused.stderr.split())
-    refused = run("fit", folder / "rows.csv", "-o", folder / "no", "--spectra", code=1)
-    assert "--spectra are of windows" in " ".join(refused.stderr.split())
+    refused = run("fit", folder / "rows.csv", "-o", folder / "no", "--set", "spectra=true", code=1)
+    assert "spectra are of windows" in " ".join(refused.stderr.split())
     refused = run(
         "assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "out", "--workers", "1",
         "--per-run", folder / "r.csv", code=2,
@@ -192,7 +201,7 @@ def labelled(tmp_path_factory):
         frame["remark"] = "by hand"
         (folder / name).mkdir()
         frame.to_csv(folder / name / f"{name}.csv", index=False)
-    cut = ("--window", "64", "--time", "time", "--group", "run", "--draws", "3")
+    cut = ("--window", "64", "--time", "time", "--group", "run", "--set", "posterior.draws=3")
     told = run(
         "fit", folder / "old", "-o", folder / "model", *cut, "--label", "fault", "--id", "serial", "--suspects", "3"
     )
@@ -206,7 +215,8 @@ def test_windows_with_rows_labelled_bad_are_left_out_of_training(labelled):
     suspects = pd.read_csv(folder / "model-suspects.csv", dtype=str)
     assert set(suspects["serial"]) <= {f"{number:03}" for number in range(12)}
     suspects.assign(bad="1").to_csv(folder / "said.csv", index=False)
-    cut = ("--window", "64", "--time", "time", "--group", "run", "--draws", "3", "--label", "fault", "--id", "serial")
+    cut = ("--window", "64", "--time", "time", "--group", "run", "--label", "fault", "--id", "serial")
+    cut = (*cut, "--set", "posterior.draws=3")
     again = run("fit", folder / "old", "-o", folder / "again", *cut, "--labelled", folder / "said.csv", "--json")
     assert json.loads(again.stdout)["examples"] == 112
 

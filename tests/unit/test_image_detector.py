@@ -135,7 +135,7 @@ def test_copies_and_equal_channels_are_told_and_dark_images_are_not_odd():
     with pytest.warns(UserWarning, match="repeats"):
         detector = quick(training=Training(epochs=1)).fit(grey)
     assert [finding.kind for finding in detector.findings_] == ["repeated"]
-    assert "--colour grey" in detector.findings_[0].flags
+    assert "images.colour=grey" in detector.findings_[0].flags
     dark = np.zeros((60, 9, 9, 1))
     dark[np.arange(60), RNG.integers(0, 9, 60), RNG.integers(0, 9, 60)] = RNG.uniform(1, 255, size=(60, 1))
     assert quick(training=Training(epochs=1)).fit(dark).findings_ == ()

@@ -111,18 +111,19 @@ def test_a_stream_has_no_suspects(file):
 
 
 def test_by_commands_suspects_are_written_labelled_and_left_out(file, tmp_path):
-    common = [file, "--id", "serial", "--draws", "2"]
+    common = [file, "--id", "serial", "--set", "posterior.draws=2"]
     said = run("fit", *common, "--out", tmp_path / "first", "--suspects", "4").stdout
     path = tmp_path / "first-suspects.csv"
     assert "first-suspects.csv" in said.replace("\n", "")
     assert len(pd.read_csv(path)) == 4
     labelled(path, {"0003": "1", "0040": "1", "0077": "1"})
-    run("fit", *common, "--out", tmp_path / "second", "--labelled", path, "--trim", "auto")
+    run("fit", *common, "--out", tmp_path / "second", "--labelled", path, "--set", "trimming=true")
     second = load(tmp_path / "second")
     assert second.n_training_ == 100
     assert second.trimming.share is None
-    run("fit", *common, "--out", tmp_path / "third", "--trim", "0.05")
+    run("fit", *common, "--out", tmp_path / "third", "--set", "trimming.share=0.05")
     assert load(tmp_path / "third").trimming.share == 0.05
-    assert "must be a share" in run("fit", *common, "--out", tmp_path / "no", "--trim", "some", code=1).stderr
-    streamed = run("fit", *common, "--out", tmp_path / "no", "--labelled", path, "--buffer", "10", code=1).stderr
-    assert "--no-stream" in streamed
+    some = run("fit", *common, "--out", tmp_path / "no", "--set", "trimming.share=some", code=1).stderr
+    assert "--set trimming.share" in some
+    streamed = run("fit", *common, "--out", tmp_path / "no", "--labelled", path, "--set", "buffer=10", code=1).stderr
+    assert "--set stream=false" in streamed

@@ -11,12 +11,12 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.special import softmax
 
 from indubio import uncertainty
+from indubio.engine.linear_algebra import FEW
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import TIE_TOLERANCE
 from indubio.uncertainty import (
     BLOCK,
     DISPLAY_FACTOR,
-    FEW,
     ON_DEMAND,
     UNCERTAINTIES,
     Uncertainty,

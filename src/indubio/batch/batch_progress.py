@@ -1,4 +1,4 @@
-"""How far a batch is."""
+"""How far a batch is, and how long the rest will take."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ class Counting:
         self._workers: dict[str, WorkerState] = {}
 
     def add(self, shard: Shard, report: ShardReport) -> None:
-        """One more shard."""
+        """Count one more shard, done or refused."""
         done = report.outcome if isinstance(report.outcome, Done) else None
         self._done += done is not None
         self._refused += done is None
@@ -92,7 +92,7 @@ class Counting:
         )
 
     def advance(self) -> BatchAdvance:
-        """How far it is now."""
+        """How far the batch is now."""
         seconds = time.monotonic() - self._begun
         left = seconds * (self._to_do - self._finished) / self._finished if self._finished else None
         share = 1 - (self._to_do - self._finished) / self._size if self._size else 1.0

@@ -33,7 +33,7 @@ class OutFolder:
         return str(path)
 
     def write(self, name: str, content: bytes) -> None:
-        """A file, in one step."""
+        """Write a file of the folder in one step, whole or not at all."""
         with whole_file(self.target(name)) as file:
             file.write(content)
 
@@ -51,7 +51,7 @@ class OutFolder:
             return None
 
     def size(self, name: str) -> int:
-        """Of a file, in bytes."""
+        """Size of a file of the folder, in bytes."""
         if is_remote(self.url):
             return RemotePath(self.url).below(name).version()[0]
         return (self._path / name).stat().st_size

@@ -272,7 +272,7 @@ def _result(job: Future[T]) -> T | Refused:
 
 
 def _absolute(place: str) -> str:
-    """The same place for workers that were started in another folder."""
+    """A place as workers find it that were started in another folder."""
     return place if is_remote(place) else str(local_path(place).absolute())
 
 

@@ -97,7 +97,7 @@ class OfGroups(Source):
                 yield found.select(list(types))
 
     def refuse_doubtful(self, columns: Sequence[str]) -> None:
-        """As the file does."""
+        """Refuse columns that the whole file would refuse."""
         self.whole.refuse_doubtful(columns)
 
     def number_text(self, column: pa.Array) -> pa.Array:

@@ -51,7 +51,7 @@ class BatchOrder:
 
     @cached_property
     def judge(self) -> Judge:
-        """The model, loaded."""
+        """The model in use, loaded once in each process."""
         with _loading:
             return self.model.loaded()
 

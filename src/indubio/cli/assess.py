@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from indubio.cli.exit_codes import ExitCode
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
-from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.flags import Configures, Gives
+from indubio.cli.options import SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,14 +35,8 @@ class OutFormat(StrEnum):
     XLSX = "xlsx"
 
 
-class PointsBy(StrEnum):
-    """What the score of a time step is made of."""
-
-    SCORE = "score"
-    CONTRIBUTION = "contribution"
-
-
 def assess(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
@@ -72,13 +66,6 @@ def assess(
         ),
     ] = None,
     anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    skip_lines: SkipLines = None,
-    units_lines: UnitsLines = None,
-    sheet: SheetOption = None,
     top: Annotated[int, typer.Option(min=0, help="So many top features of each anomaly and referral; 0 for none.")] = 3,
     fdr: Annotated[
         float | None,
@@ -88,9 +75,6 @@ def assess(
         bool,
         typer.Option("--contributions", help="Also a column per feature: what it adds to the score, and its spread."),
     ] = False,
-    drift_alpha: Annotated[
-        float, typer.Option(min=1e-9, max=0.5, help="Largest probability of ever raising a false alarm of drift.")
-    ] = 0.01,
     drift_state: Annotated[
         Path | None, typer.Option(help="JSON file: go on watching for drift from it, and keep what was seen in it.")
     ] = None,
@@ -98,50 +82,41 @@ def assess(
         Path | None,
         typer.Option(help="Also a verdict per run (group, or file) of a recording: a CSV, Parquet or JSON lines file."),
     ] = None,
-    run_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of a run's windows that must be anomalous for the run to be.")
-    ] = 0.5,
     points: Annotated[
         Path | None,
         typer.Option(help="Also a score per time step of a recording, from the windows that cover it: such a file."),
     ] = None,
-    points_by: Annotated[
-        PointsBy, typer.Option(help="The mean of the windows' scores, or of what the time step adds to each.")
-    ] = PointsBy.SCORE,
     fail_on: Annotated[
         FailOn | None, typer.Option(help=f"Exit with code {ExitCode.FOUND} when there is such a verdict, or drift.")
     ] = None,
-    processes: Annotated[
+    workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Assess shard by shard over so many processes; --out is a folder then."),
-    ] = None,
-    cluster: Cluster = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    shard_rows: Annotated[
-        int | None, typer.Option(min=1, help="With workers: rows of a Parquet file that are one piece of work.")
+        typer.Option("--workers", help="Assess shard by shard over so many processes; --out is a folder then."),
+        Gives("workers.processes"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary on stdout (not with --out -).")] = False,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:AssessSettings")] = None,
 ) -> None:
     """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory.
 
-    With --workers or --cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
+    With --workers, or a cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
     """
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext
     from functools import reduce
     from operator import add
 
+    from indubio.cli.command_settings import AssessSettings
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
-    from indubio.cli.file_options import file_format, tell_files
-    from indubio.cli.flag_names import offered, with_flags
+    from indubio.cli.file_words import tell_files
+    from indubio.cli.flag_names import with_flags
     from indubio.cli.label_words import LabelsSeen
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
     from indubio.errors import DataError
     from indubio.inputs.images import are_images
@@ -150,18 +125,14 @@ def assess(
     from indubio.io.sinks import sink
     from indubio.judge import Judge
 
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
+    settings = settings_told(context, AssessSettings)
     if as_json and out == "-":
         raise typer.BadParameter("--json and --out - would both write to stdout. Give --out a file.")
-    if processes is not None or cluster is not None:
+    if settings.workers is not None:
         if are_images(source):
-            raise typer.BadParameter(
-                "--workers and --cluster are for tables and recordings: leave them out for images."
-            )
+            raise typer.BadParameter("workers are for tables and recordings: leave --workers out for images.")
         from indubio.cli.assess_batch import assess_batch
-        from indubio.workers import Workers
 
-        workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
         refused = {
             "--fdr": fdr,
             "--drift-state": drift_state,
@@ -173,7 +144,7 @@ def assess(
             source,
             model,
             out,
-            workers,
+            settings.workers,
             refused=[name for name, value in refused.items() if value is not None],
             as_json=as_json,
             format=out_format.value if out_format else None,
@@ -182,9 +153,9 @@ def assess(
             anomaly_values=tuple(anomaly) if anomaly else None,
             top=top,
             contributions=contributions,
-            shard_rows=shard_rows,
+            shard_rows=settings.shard_rows,
             sha256=sha256,
-            file_format=asked,
+            file_format=settings.file,
         )
         if outcome.quarantined:
             raise typer.Exit(ExitCode.INCOMPLETE)
@@ -195,17 +166,17 @@ def assess(
     verdicts: Counter[str] = Counter()
     cut: list[WindowReport] = []
     selecting = None if fdr is None else Selecting(fdr)
-    watch = DriftWatch(judge, drift_alpha, drift_state)
+    watch = DriftWatch(judge, settings.drift_alpha, drift_state)
     beside: AbstractContextManager[RecordingFiles | None] = nullcontext()
     if per_run is not None or points is not None:
-        beside = beside_windows(judge, per_run, run_share, points, points_by.value)
+        beside = beside_windows(judge, per_run, settings.run_share, points, settings.points_by)
     with (
         named_source(source) as path,
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        files = judge.opened(path, asked)
-        reading = judge.reading(files, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, asked)
+        files = judge.opened(path, settings.file)
+        reading = judge.reading(files, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, settings.file)
         tell_files(reading.files(files))
         labels = None if reading.label is None else LabelsSeen()
         with counter("assessed") as count:
@@ -238,15 +209,15 @@ def assess(
     if as_json:
         for known in (selecting, recording):
             summary |= {} if known is None else known.summary()
-        typer.echo(json_text(summary | {"out": out, "drift": drift or drifted, "read": "; ".join(read) or None}))
+        typer.echo(json_text(summary | {"out": out, "drift": drift, "read": "; ".join(read) or None}))
     else:
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
-        told = [f"Read: {with_flags('; '.join(read) + '.', offered('assess'))}"] if read else []
+        lines = [f"Read: {with_flags('; '.join(read) + '.', 'assess')}"] if read else []
         chosen = () if selecting is None else selecting.words(drifted=alarm)
         runs = () if recording is None else recording.words()
-        for line in (*told, *chosen, *runs, f"Drift: {drifted}."):
+        for line in (*lines, *chosen, *runs, f"Drift: {drifted}."):
             console.print(line, soft_wrap=True)
     if fail_on is not None and _found(verdicts, alarm, fail_on):
         raise typer.Exit(ExitCode.FOUND)

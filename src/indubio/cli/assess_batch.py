@@ -14,7 +14,7 @@ from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
 from indubio.cli.exit_codes import ExitCode
-from indubio.cli.file_options import tell_files
+from indubio.cli.file_words import tell_files
 from indubio.cli.terminal import terminal
 from indubio.cli.unused_columns import tell_unused
 from indubio.errors import DataError

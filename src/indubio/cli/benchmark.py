@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.flags import Configures
+from indubio.cli.options import SET, Json, WorkersOption
 from indubio.errors import ConfigError, TrainingError, quoted
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ TABLES = "The user's own tables"
 
 
 def benchmark(
+    context: typer.Context,
     collections: Annotated[
         list[str], typer.Argument(help='"odds", "adbench", or folders and files of your own tables; several.')
     ],
@@ -62,13 +64,10 @@ def benchmark(
         Path | None, typer.Option(help="Also write the Markdown page here, its figures into images/ beside it.")
     ] = None,
     remake: Annotated[bool, typer.Option(help="Run nothing: tables and figures from what is there.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; default: one for each core.")] = None,
-    cluster: Cluster = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
+    workers: WorkersOption = None,
     data: Annotated[Path | None, typer.Option(help="Folder with odds/ and adbench/ (default: INDUBIO_DATA).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: Json = False,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:WorkSettings")] = None,
 ) -> None:
     """Compare detectors on many sets: quality, uncertainty, false alarms and cost, with ranks and tests."""
     from indubio.benchmark import (
@@ -80,11 +79,13 @@ def benchmark(
         write_markdown,
         write_results,
     )
+    from indubio.cli.command_settings import WorkSettings
     from indubio.cli.progress import cell_bar
+    from indubio.cli.told_settings import settings_told
     from indubio.grids import run_grid
     from indubio.workers import Workers
 
-    hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
+    hands = settings_told(context, WorkSettings).workers or Workers()
     taking_part = contenders(_listed(detectors), own=_configured(config or []), refits=refits)
     chosen = _chosen(against, [one.name for one in taking_part])
     tables = benchmark_sets(
@@ -115,12 +116,13 @@ def _listed(text: str | None) -> list[str] | None:
 
 def _configured(paths: list[Path]) -> "dict[str, Detector]":
     """Detectors of ours by the names of their files."""
-    from indubio.cli.config_file import detector_of, read_config
+    from indubio.cli.told_settings import in_file
+    from indubio.configuration import Configuration
 
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         raise ConfigError(f"--config: files need different names, got {quoted(stems)}: tables name detectors by them.")
-    return {path.stem: detector_of(read_config(path), path) for path in paths}
+    return {path.stem: in_file(Configuration, path).detector for path in paths}
 
 
 def _chosen(against: str | None, names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""`indubio config`: the default configuration as commented TOML, or a check of one."""
+"""`indubio config`: the settings of a command as commented TOML, or a check of a file of them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,28 @@ import typer
 
 
 def config(
-    check: Annotated[Path | None, typer.Option(help="Check this TOML file instead of printing the default.")] = None,
+    of: Annotated[
+        str, typer.Argument(help="A command, or a table whose kinds to show, such as posterior or referral.")
+    ] = "fit",
+    check: Annotated[
+        Path | None, typer.Option(help="Check this TOML file for the command instead of printing its settings.")
+    ] = None,
 ) -> None:
-    """Print the default configuration as commented TOML, or check one."""
-    from indubio.cli.config_file import detector_of, read_config, reading_of
-    from indubio.cli.default_toml import default_toml
+    """Print the settings of a command with their defaults and what they mean, or check a file of them."""
+    from indubio.cli.default_toml import default_toml, table_toml
+    from indubio.cli.flags import commands_with_settings
+    from indubio.cli.told_settings import in_file
+    from indubio.configuration import FAMILIES
+    from indubio.errors import quoted
 
-    if check is None:
-        typer.echo(default_toml(), nl=False)
+    commands = commands_with_settings()
+    if of in FAMILIES and check is None:
+        typer.echo(table_toml(of), nl=False)
         return
-    given = read_config(check)
-    detector_of(given, check)
-    reading_of(given)
+    if of not in commands:
+        raise typer.BadParameter(f"{of!r} is no command with settings, and no table: {quoted([*commands, *FAMILIES])}.")
+    if check is None:
+        typer.echo(default_toml(commands[of], of), nl=False)
+        return
+    in_file(commands[of], check)
     typer.echo(f"{check}: fine.")

@@ -1,5 +1,6 @@
-"""The default configuration as TOML, with what the docstrings say beside every setting."""
+"""The settings of a command as TOML, each with its default and with what the docstrings say of it."""
 
+import dataclasses
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,18 +8,30 @@ from typing import Any
 import tomlkit
 
 from indubio.calibration import HoldOut
-from indubio.configuration import FAMILIES, to_plain
+from indubio.configuration import FAMILIES, PARAMETERS, Configuration, to_plain
 from indubio.detector import Detector
 from indubio.fitting.defaults import DEFAULTS
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import Spectra
+from indubio.inputs import Roles, Spectra, Wide, Windowing
+from indubio.inputs.images import ImageFiles
 from indubio.networks import Dense
 from indubio.posteriors import POSTERIORS, Training
-from indubio.settings import Settings, argument_notes
+from indubio.settings import KIND, Settings, argument_notes
+from indubio.workers import Workers
 
 WIDTH = 118
 COMPUTED = " and ".join(f"`{kind}`" for kind, posterior in POSTERIORS.items() if not posterior.TRAINED)
-EXAMPLES = {"architecture": Dense(), "calibration": HoldOut(), "spectra": Spectra(), "trimming": Trimming()}
+EXAMPLES = {
+    "architecture": Dense(),
+    "calibration": HoldOut(),
+    "spectra": Spectra(),
+    "trimming": Trimming(),
+    "table": Roles(),
+    "layout": Wide(),
+    "windowing": Windowing(length=60),
+    "images": ImageFiles(),
+    "workers": Workers(),
+}
 LEFT_OUT = {
     "likelihood": f"# Left out, it suits the posterior: this one for {COMPUTED}, `gaussian` for the others.",
     "training": f"# For posteriors that are trained, as {COMPUTED} are not. Left out, it is this.",
@@ -30,24 +43,64 @@ LEFT_OUT = {
     "spectra": f"# For windows only. Left out, {COMPUTED} take spectra, and the others windows as they are;\n"
     "#   `spectra = false` above all tables takes windows as they are.",
     "trimming": "# Left out, all rows are trained on.",
+    "table": "# For rows of a table.",
+    "layout": "# For windows of a recording.",
+    "windowing": "# For windows of a recording; its length must be given.",
+    "images": "# For images.",
+    "workers": "# Left out, everything is done here.",
 }
+OF_LEARNING_RATE = (
+    '# learning_rate may be a table instead: learning_rate = { use = "fixed" }, found by a range test',
+    "# early_stopping = { held_out = 0.2, patience = 10 }",
+    "# denoising = { scale = 0.1, highest = 1.0, by_kurtosis = false }",
+)
 
 
-def default_toml() -> str:
-    """Every setting of the detector with its default, and how files are read."""
-    lines = ["# Settings of `indubio fit --config`. What is left out has the value that stands here.", ""]
-    scalars = {name: value for name, value in Detector().get_params(deep=False).items() if value is not None}
-    notes = argument_notes(Detector)
-    for name, value in scalars.items():
-        lines += [*_comment(notes.get(name, "")), f"{name} = {tomlkit.item(value).as_string()}"]
-    for name, settings in {**DEFAULTS, **EXAMPLES}.items():
-        lines += ["", *_section(name, settings)]
-    return "\n".join([*lines, "", *_data_section(), ""])
+def default_toml(settings: type[Settings], command: str) -> str:
+    """Every setting of a command with its default.
+
+    Args:
+        settings: of the command.
+        command: its name.
+    """
+    lines = [
+        f"# Settings of `indubio {command}`: in a file for --config where it takes one, or each by --set NAME=VALUE.",
+        "# What is left out has the value that stands here.",
+        "",
+    ]
+    notes = argument_notes(Detector) | argument_notes(settings)
+    usual = _usual(settings)
+    tables = {name: value for name, value in usual.items() if isinstance(value, Settings)}
+    for name, value in usual.items():
+        if name not in tables:
+            lines += [*_comment(notes.get(name, "")), _line(name, _plain(value))]
+    for name, value in tables.items():
+        lines += ["", *_section(name, value, notes.get(name, ""), off=name in LEFT_OUT)]
+    return "\n".join([*lines, ""])
+
+
+def table_toml(name: str) -> str:
+    """All kinds of a family of settings, each with its settings and their defaults."""
+    return "\n".join(line for kind, settings in FAMILIES[name].items() for line in (*_kind(name, kind, settings), ""))
 
 
 def written_toml(config: Mapping[str, Any]) -> str:
     """A configuration as TOML; what is None is left out."""
     return tomlkit.dumps(_given(config))
+
+
+def _usual(settings: type[Settings]) -> dict[str, Any]:
+    """The default of each setting; of a table that is chosen by other things, an example."""
+    stands_for = {name: DEFAULTS.get(name) for name in PARAMETERS} if _is_fit(settings) else {}
+    usual = {}
+    for field in dataclasses.fields(settings):
+        default = stands_for.get(field.name) or field.default
+        usual[field.name] = EXAMPLES.get(field.name, default) if default is None else default
+    return usual
+
+
+def _is_fit(settings: type[Settings]) -> bool:
+    return issubclass(settings, Configuration)
 
 
 def _given(value: Any) -> Any:
@@ -56,44 +109,45 @@ def _given(value: Any) -> Any:
     return {name: _given(inner) for name, inner in value.items() if inner is not None}
 
 
-def _section(name: str, settings: Settings) -> Iterator[str]:
+def _section(name: str, settings: Settings, note: str, *, off: bool) -> Iterator[str]:
     kinds = FAMILIES.get(name, {})
-    if name in LEFT_OUT:
-        yield LEFT_OUT[name]
+    yield from [LEFT_OUT[name]] if name in LEFT_OUT else _comment(note)
     if len(kinds) > 1:
-        yield from _comment("kind: " + ", ".join(kinds))
-    off = "# " if name in LEFT_OUT else ""
-    yield f"{off}[{name}]"
+        yield from _comment(f"{KIND}: {', '.join(kinds)}; `indubio config {name}` shows the settings of each")
+    yield f"{'# ' if off else ''}[{name}]"
     notes = argument_notes(type(settings))
-    for key, value in to_plain(settings).items():
+    for key, value in _plain(settings).items():
         yield from _comment(notes.get(key, ""))
-        yield f"# {key} is not set" if value is None else f"{off}{key} = {tomlkit.item(value).as_string()}"
+        yield ("# " if off and value is not None else "") + _line(key, value)
     if isinstance(settings, Training):
-        yield '# learning_rate may be a table instead: learning_rate = { use = "fixed" }, found by a range test'
-        yield "# early_stopping = { held_out = 0.2, patience = 10 }"
-        yield "# denoising = { scale = 0.1, highest = 1.0, by_kurtosis = false }"
+        yield from OF_LEARNING_RATE
 
 
-def _data_section() -> list[str]:
-    return [
-        "# How files are read: the roles of the columns of a table ...",
-        "# [data.table]",
-        '# columns = ["pressure", "flow"]     # default: all that have no other role',
-        '# ids = ["serial"]',
-        '# time = "when"',
-        '# group = "machine"                  # p-values hold within each of its values',
-        '# label = "defect"                   # rows labelled as anomalies are left out of training',
-        '# anomaly_values = ["NOK"]',
-        '# categorical = ["machine"]          # or a table: { machine = ["A", "B"] }',
-        "#",
-        "# ... or windows of a recording, wide (a column per sensor) or long (a row per value).",
-        '# layout = { kind = "wide", time = "time", group = "cycle" }     # time_format = "%m/%d/%Y %I:%M:%S %p"',
-        '# layout = { kind = "long", time = "time", tag = "tag", value = "value", quality = "quality" }',
-        '# windowing = { length = 60, step = 30, rate = 1.0, gaps = "hold", longest_gap = 5.0 }     # under [data]',
-        "#",
-        "# Text files and spreadsheets are looked at, and what they are written in is found out. To say it:",
-        '# file_format = { separator = ";", decimal = ",", encoding = "cp1252" }     # under [data]',
-    ]
+def _kind(name: str, kind: str, settings: type[Settings]) -> Iterator[str]:
+    notes, summary = argument_notes(settings), (settings.__doc__ or "").partition("\n")[0]
+    yield from _comment(summary)
+    yield from (f"[{name}]", f'{KIND} = "{kind}"')
+    for field in dataclasses.fields(settings):
+        yield from _comment(notes.get(field.name, ""))
+        needed = field.default is field.default_factory is dataclasses.MISSING
+        yield f"# {field.name} must be given" if needed else _line(field.name, _plain(_default(field)))
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _plain(value: Any) -> Any:
+    """A setting in TOML's terms."""
+    if isinstance(value, Settings):
+        return to_plain(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _line(name: str, value: Any) -> str:
+    return f"# {name} is not set" if value is None else f"{name} = {tomlkit.item(_given(value)).as_string()}"
 
 
 def _comment(text: str) -> list[str]:

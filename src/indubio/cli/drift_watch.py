@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indubio.drift import DriftMonitor, DriftTest
+from indubio.drift import DriftTest
 from indubio.errors import DataError
 from indubio.io.whole_files import whole_file
 
@@ -24,30 +24,21 @@ class DriftWatch:
     """
 
     def __init__(self, judge: "Judge", alpha: float, path: Path | None) -> None:
-        self._judge, self._test, self._path = judge, DriftTest(alpha=alpha), path
-        self._monitor = self._kept()
+        self._judge, self._path = judge, path
+        try:
+            kept = json.loads(path.read_text()) if path is not None and path.exists() else None
+            self._monitor = judge.drift_monitor(DriftTest(alpha=alpha), kept)
+        except ValueError as error:
+            raise DataError(f"{path}: {error} Give another file to --drift-state.") from None
 
     def see(self, part: "Examples", found: "Assessment") -> None:
         """One more part; rows that are labelled as anomalies are counted, but not tested."""
-        self._monitor = self._judge.detector.monitored(
-            part, found.p_value, self._monitor, test=self._test, known_anomalies=part.labels
-        )
+        self._monitor = self._judge.detector.monitored(part, found.p_value, self._monitor, known_anomalies=part.labels)
 
-    def told(self) -> tuple[str, dict[str, Any] | None, bool]:
-        """In words, as plain data (None where nothing could be tested), and whether there is an alarm."""
-        if self._monitor is None:
-            return "not tested: this model, of an earlier version, keeps no reference", None, False
+    def told(self) -> tuple[str, dict[str, Any], bool]:
+        """In words, as plain data, and whether there is an alarm."""
         if self._path is not None:
             with whole_file(self._path) as file:
                 file.write(json.dumps(self._monitor.to_plain()).encode())
         drift = self._monitor.drift()
         return str(drift), drift.to_plain(), drift.alarm
-
-    def _kept(self) -> DriftMonitor | None:
-        reference = self._judge.detector.drift_reference_
-        if reference is None or self._path is None or not self._path.exists():
-            return None
-        try:
-            return DriftMonitor.resumed(reference, json.loads(self._path.read_text()))
-        except ValueError as error:
-            raise DataError(f"{self._path}: {error} Give another file to --drift-state.") from None

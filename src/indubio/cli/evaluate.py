@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
+from indubio.cli.flags import Configures
+from indubio.cli.options import SET, Json
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "
 
 
 def evaluate(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(help="CSV, Parquet or Excel with a row per example.")],
     label: Annotated[str, typer.Option(help="Column of labels, 1 for an anomaly.")],
     anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
@@ -43,24 +45,19 @@ def evaluate(
             metavar="MISSED ALARM REVIEW",
         ),
     ] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    skip_lines: SkipLines = None,
-    units_lines: UnitsLines = None,
-    sheet: SheetOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: Json = False,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:FileSettings")] = None,
 ) -> None:
     """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
     from indubio import evaluation
-    from indubio.cli.file_options import file_format
+    from indubio.cli.command_settings import FileSettings
     from indubio.cli.label_words import known_labels
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
-    table = _read(source, file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet))
+    table = _read(source, settings_told(context, FileSettings).file)
     table, anomaly = known_labels(table, label, anomaly)
     scores = score or ("nll" if "nll" in table.column_names else None)
     chosen = uncertainty or [name for name in UNCERTAINTY_COLUMNS if name in table.column_names]
@@ -151,10 +148,10 @@ def _costs(
     }
 
 
-def _read(source: Path, wanted: "FileFormat | None") -> "pa.Table":
+def _read(source: Path, wanted: "FileFormat") -> "pa.Table":
     import pyarrow as pa
 
-    from indubio.cli.file_options import tell_files
+    from indubio.cli.file_words import tell_files
     from indubio.io.sources import opened
 
     files = opened(source, wanted)

@@ -25,7 +25,7 @@ class Selecting:
         self._selected = np.zeros(0, dtype=bool)
 
     def hold(self, table: pa.Table, found: Assessment) -> None:
-        """One more table."""
+        """Keep a table with its verdicts until all p-values are there."""
         self._tables.append(table)
         self._p_values.append(found.p_value)
         self._smallest.append(found.smallest_p)
@@ -48,7 +48,7 @@ class Selecting:
         return {"fdr": self._fdr, "selected": chosen, "smallest_p": self._smallest_p()}
 
     def words(self, *, drifted: bool) -> Iterator[str]:
-        """The same for people.
+        """What was selected and what that promises, for people.
 
         Args:
             drifted: whether drift was found; nothing is promised then.

@@ -1,89 +1,25 @@
 """Errors name parameters of Python; on the command line they name flags.
 
-One table says which parameter is which flag. What has no flag is named as it is in the configuration file, or cannot
-go wrong on the command line; a test walks all messages and finds each name in one of the three lists.
+Which parameter is which flag follows from the declarations of the commands, see `flags`.
 """
 
 import re
-from shlex import quote
 
-FLAGS = {
-    "anomaly": "--anomaly",
-    "anomaly_score": "--score",
-    "anomaly_values": "--anomaly",
-    "buffer": "--buffer",
-    "calibration": "--calibration",
-    "categorical": "--categorical",
-    "cluster": "--cluster",
-    "columns": "--columns",
-    "conversion": "--conversion",
-    "costs": "--costs",
-    "decimal": "--decimal",
-    "draws": "--draws",
-    "encoding": "--encoding",
-    "epochs": "--epochs",
-    "false_alarms": "--false-alarms",
-    "fdr": "--fdr",
-    "gaps": "--gaps",
-    "group": "--group",
-    "groups": "--group",
-    "ids": "--id",
-    "ignore": "--ignore",
-    "label": "--label",
-    "language": "--language",
-    "length": "--window",
-    "likelihood": "--likelihood",
-    "longest_gap": "--longest-gap",
-    "missing": "--missing",
-    "most": "--suspects",
-    "novelty_limit": "--novelty-limit",
-    "overwrite": "--overwrite",
-    "posterior": "--posterior",
-    "processes": "--workers",
-    "quality": "--quality",
-    "range_margin": "--range-margin",
-    "rate": "--rate",
-    "scaling": "--scaling",
-    "seed": "--seed",
-    "sensors": "--columns",
-    "separator": "--separator",
-    "sheet": "--sheet",
-    "skip_lines": "--skip-lines",
-    "smallest_group": "--smallest-group",
-    "spectra": "--spectra",
-    "step": "--step",
-    "tag": "--tag",
-    "thousands": "--thousands",
-    "time": "--time",
-    "time_format": "--time-format",
-    "tls_ca": "--tls-ca",
-    "tls_cert": "--tls-cert",
-    "tls_key": "--tls-key",
-    "top": "--top",
-    "trimming": "--trim",
-    "units_lines": "--units-lines",
-    "value": "--value",
-    "workers": "--workers",
+from indubio.cli.flags import flag_of, flags_of, given_by
+
+SWITCHES = {
+    "overwrite=True": "--overwrite",
+    "ordered=False": "--set layout.ordered=false",
+    "spectra=False": "--set spectra=false",
 }
-SWITCHES = {"spectra=False": "--no-spectra", "overwrite=True": "--overwrite", "ordered=False": "--sort"}
 QUOTES = '"'
 _NAMED = re.compile(
     r'`?\b(?P<name>[a-z_]+)=(?P<value>"[^"]+"|True|False|\d+(?=`))`?'
-    r"|`(?:data\.[a-z_]+\.)?(?P<bare>[a-z_]+)(?:\.kind)?`"
+    r"|`(?P<bare>[a-z_]+(?:\.[a-z_]+)*?)(?:\.kind)?`"
 )
 
 
-def offered(command: str) -> frozenset[str]:
-    """The flags that a command has; none for what is no command."""
-    from typer.main import get_command
-
-    from indubio.cli.app import app
-
-    known = getattr(get_command(app), "commands", {}).get(command)
-    return frozenset() if known is None else frozenset(flag for one in known.params for flag in one.opts)
-
-
-def with_flags(message: str, flags: frozenset[str] = frozenset()) -> str:
+def with_flags(message: str, command: str = "fit") -> str:
     """The message with flags for parameters: --gaps hold for gaps="hold", --rate for `rate`.
 
     A command that takes a model reads files as the model does, and lacks the flags that say how: then it is said what
@@ -91,7 +27,7 @@ def with_flags(message: str, flags: frozenset[str] = frozenset()) -> str:
 
     Args:
         message: that names parameters.
-        flags: of the command that was called.
+        command: that was called.
     """
     named: dict[str, None] = {}
 
@@ -100,13 +36,15 @@ def with_flags(message: str, flags: frozenset[str] = frozenset()) -> str:
         if found["name"] and (switch := SWITCHES.get(f"{name}={found['value']}")):
             named[switch] = None
             return switch
-        if name not in FLAGS or found["value"] in ("True", "False"):
+        known = flag_of(name, command)
+        if known is None or found["value"] in ("True", "False"):
             return found[0]
-        named[FLAGS[name]] = None
-        return FLAGS[name] if found["bare"] else f"{FLAGS[name]} {quote(found['value'].strip(QUOTES))}"
+        named[known] = None
+        return known if found["bare"] else str(given_by(name, found["value"].strip(QUOTES), command))
 
     told = _NAMED.sub(flag, message)
-    lacking = [name for name in named if name not in flags] if "--model" in flags else []
+    own = set(flags_of(command).values())
+    lacking = [name for name in named if name not in own] if "--model" in own else []
     if not lacking:
         return told
     return (

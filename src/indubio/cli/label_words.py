@@ -53,7 +53,7 @@ class LabelsSeen:
         self._anomalies = self._labelled = self._unlabelled = 0
 
     def see(self, part: "Examples") -> None:
-        """One more part."""
+        """Count the labels of one more part."""
         if part.labels is not None:
             self._anomalies += int(part.labels.sum())
             self._labelled += len(part)

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
+from indubio.cli.flags import Configures
+from indubio.cli.options import SET, Json, Overwrite
 
 
 def learn(
+    context: typer.Context,
     source: Annotated[str, typer.Argument(help="CSV, Parquet or Excel of all examples that people have labelled.")],
     model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
     label: Annotated[str, typer.Option(help="Column of labels; both kinds are needed.")],
@@ -17,23 +19,16 @@ def learn(
     anomaly: Annotated[
         list[str] | None, typer.Option(help="Label that means anomaly; default: as the model knows, or 1, true.")
     ] = None,
-    spread: Annotated[
-        float | None, typer.Option(min=0, help="How far labels may move the log-odds (default 2).")
-    ] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    skip_lines: SkipLines = None,
-    units_lines: UnitsLines = None,
-    sheet: SheetOption = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:LearnSettings")] = None,
 ) -> None:
     """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
-    from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.command_settings import LearnSettings
+    from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_unlabelled
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.json_text import json_text
@@ -41,11 +36,11 @@ def learn(
 
     if out.exists() and not overwrite:
         raise ModelFileError(f"{out}: there is something already. Pass --overwrite to replace a model.")
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
+    settings = settings_told(context, LearnSettings)
     detector = load(model)
     known, schema = detector.reading_, detector.schema_
-    files, recent_files = (opened_for(known, one, asked) for one in (source, recent))
-    of_labels = reading_for(known, schema, files, (), label, anomaly, asked)
+    files, recent_files = (opened_for(known, one, settings.file) for one in (source, recent))
+    of_labels = reading_for(known, schema, files, (), label, anomaly, settings.file)
     tell_files(of_labels.files(files))
     labelled = of_labels.read(files, unlabelled=True)
     if labelled.labels is None:
@@ -56,12 +51,10 @@ def learn(
     # Recent examples may have the column too, and need not have a label in every row.
     own = known is not None and known.table is not None and known.table.label == label
     beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent_files)) else ()
-    of_recent = reading_for(known, schema, recent_files, beside, file_format=asked)
+    of_recent = reading_for(known, schema, recent_files, beside, file_format=settings.file)
     tell_files(of_recent.files(recent_files))
     unlabelled = of_recent.read(recent_files, unlabelled=True)
-    learned = detector.learn(
-        labelled, labelled.labels, recent=unlabelled, **({} if spread is None else {"spread": spread})
-    )
+    learned = detector.learn(labelled, labelled.labels, recent=unlabelled, spread=settings.spread)
     save(learned, out, overwrite=overwrite)
     found = learned.correction_
     assert found is not None

@@ -35,8 +35,8 @@ def beside_windows(
         raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
     if points and points_by == "contribution" and judge.detector.preparation_.spectra is not None:
         raise ConfigError(
-            "--points-by contribution needs a model whose windows are scored as they are: spectra have no score per "
-            "time step. Take --points-by score."
+            "--set points_by=contribution needs a model whose windows are scored as they are: spectra have no score "
+            "per time step. Take --set points_by=score."
         )
     with ExitStack() as files:
         writer = files.enter_context(sink(points)) if points else None
@@ -81,7 +81,7 @@ class RecordingFiles:
         return {"runs": {name: counts[name] for name in ("INLIER", "ANOMALY", "REFER")}}
 
     def words(self) -> Iterator[str]:
-        """The same for people."""
+        """The counts of runs, for people."""
         for counts in self.summary().values():
             yield f"{sum(counts.values())} runs: {', '.join(f'{count} {name}' for name, count in counts.items())}."
 

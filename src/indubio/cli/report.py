@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
+from indubio.cli.flags import Configures
+from indubio.cli.options import SET
 
 
 class ReportLanguage(StrEnum):
@@ -18,6 +19,7 @@ class ReportLanguage(StrEnum):
 
 
 def report(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
@@ -28,27 +30,23 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     language: Annotated[ReportLanguage, typer.Option(help="Of texts and numbers.")] = ReportLanguage.ENGLISH,
     passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    skip_lines: SkipLines = None,
-    units_lines: UnitsLines = None,
-    sheet: SheetOption = None,
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:FileSettings")] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
-    from indubio.cli.file_options import file_format, tell_files
+    from indubio.cli.command_settings import FileSettings
+    from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import without_labels
     from indubio.cli.standard_input import named_source
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 
-    asked = file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
+    asked = settings_told(context, FileSettings).file
     detector = load(model)
     with named_source(source) as path:
         files = opened_for(detector.reading_, path, asked)

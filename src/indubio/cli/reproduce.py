@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.flags import Configures
+from indubio.cli.options import SET, WorkersOption
 from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
+    context: typer.Context,
     collection: Annotated[
         Literal["odds", "zema", "strath", "all"], typer.Argument(help="Which of the paper's collections.")
     ] = "all",
@@ -33,23 +35,22 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder of results; a run goes on where the last one stopped.")] = Path(
         "results"
     ),
-    processes: Annotated[int | None, typer.Option(min=1, help="Processes here; default: one for each core.")] = None,
-    cluster: Cluster = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
+    workers: WorkersOption = None,
     quick: Annotated[bool, typer.Option(help="2 seeds of small tasks: a look in about a minute.")] = False,
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
     figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:WorkSettings")] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
+    from indubio.cli.command_settings import WorkSettings
     from indubio.cli.progress import cell_bar
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.paper.reproduction import CellStore, experiments, quick_grid, run_grid, write_results
     from indubio.workers import Workers
 
-    workers = Workers(processes=processes, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
+    hands = settings_told(context, WorkSettings).workers or Workers()
     chosen: list[CollectionName] = ["odds", "zema", "strath"] if collection == "all" else [collection]
     cells = quick_grid(
         chosen,
@@ -66,7 +67,7 @@ def reproduce(
     if not remake:
         try:
             with cell_bar() as tell:
-                run_grid(cells, store, workers=workers, tell=tell)
+                run_grid(cells, store, workers=hands, tell=tell)
         except TrainingError as error:  # some cells could not be trained: the pages are of the others, and name them
             failed = error
     made = experiments(cells, store)

@@ -3,87 +3,83 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from indubio.cli.exit_codes import ExitCode
-from indubio.cli.file_options import Decimal, Encoding, Separator, SheetOption, SkipLines, Thousands, UnitsLines
-from indubio.cli.worker_options import Cluster, TlsCa, TlsCert, TlsKey
+from indubio.cli.flags import Configures, Gives
+from indubio.cli.options import (
+    SET,
+    Anomaly,
+    Categorical,
+    Columns,
+    ConfigFile,
+    Group,
+    Ids,
+    Json,
+    Label,
+    Rate,
+    Step,
+    Time,
+    Window,
+    WorkersOption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from indubio.tuning import Found, Step
+    from indubio.tuning import Found, SearchConfiguration
+    from indubio.tuning import Step as SearchStep
+
+EXAMPLE = "Example: indubio tune good.csv --id serial --out tuned.toml --trials 100"
 
 
 def tune(
+    context: typer.Context,
     source: Annotated[str, typer.Argument(help='CSV, Parquet or Excel, good examples: a file, folder or "pattern*".')],
     out: Annotated[Path, typer.Option("--out", "-o", help="TOML file for `indubio fit --config`.")],
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file to begin with, also for windows; see `indubio config`.")
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="Feature columns, with commas; default: all others.")] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", help="Column that is no feature; repeatable.")] = None,
-    time: Annotated[str | None, typer.Option(help="Time column.")] = None,
-    label: Annotated[str | None, typer.Option(help="Label column; rows that are anomalies are left out.")] = None,
-    anomaly: Annotated[list[str] | None, typer.Option(help="Label that means anomaly (default 1, true).")] = None,
-    categorical: Annotated[list[str] | None, typer.Option(help="Column of categories; repeatable.")] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    skip_lines: SkipLines = None,
-    units_lines: UnitsLines = None,
-    sheet: SheetOption = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Of every trial, and of the result.")] = None,
+    columns: Columns = None,
+    ids: Ids = None,
+    time: Time = None,
+    group: Group = None,
+    label: Label = None,
+    anomaly: Anomaly = None,
+    categorical: Categorical = None,
+    window: Window = None,
+    step: Step = None,
+    rate: Rate = None,
     study: Annotated[
         Path | None, typer.Option(help="File of the study (SQLite), to go on with; default: --out with .db.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Settings to try, with those of earlier runs.")] = 50,
-    timeout: Annotated[float | None, typer.Option(min=0.001, help="Begin no trial after so many seconds.")] = None,
-    by: Annotated[
-        Literal["separation", "nll"],
-        typer.Option(help="separation: tell good rows from rows with one column broken. nll: held-out NLL alone."),
-    ] = "separation",
-    rows: Annotated[int, typer.Option(min=20, help="Examples to search on, at random.")] = 20_000,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of a trial, at most.")] = 3,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; default: one for each core.")] = None,
-    cluster: Cluster = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    trials: Annotated[
+        int | None, typer.Option(help="Settings to try, with those of earlier runs (50)."), Gives("search.trials")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Begin no trial after so many seconds."), Gives("search.timeout")
+    ] = None,
+    workers: WorkersOption = None,
+    as_json: Json = False,
+    config: ConfigFile = None,
+    changes: Annotated[list[str] | None, SET, Configures("indubio.tuning:SearchConfiguration")] = None,
 ) -> None:
     """Search for an architecture and a learning rate, without labels."""
-    from indubio.cli.config_file import detector_of, merged, read_config, reading_of
-    from indubio.cli.file_options import file_format, plain_format, tell_files
-    from indubio.cli.fit import _roles
+    from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.terminal import terminal
+    from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
     from indubio.inputs.example_streams import ExampleStream
-    from indubio.tuning import Search, best_so_far, sampled, search
+    from indubio.tuning import SearchConfiguration, best_so_far, sampled, search
     from indubio.workers import Workers
 
-    flags: dict[str, Any] = {
-        "training": {"epochs": epochs},
-        "data": {
-            "table": _roles(columns, ids, time, None, label, anomaly, categorical),
-            "file_format": plain_format(
-                file_format(separator, decimal, thousands, encoding, skip_lines, units_lines, sheet)
-            ),
-        },
-    }
-    settings = merged(read_config(config), flags)
-    detector, reading = detector_of(settings, config), reading_of(settings)
-    hands = Workers(processes=workers, cluster=cluster, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
-    wanted = Search(trials=trials, timeout=timeout, by=by, draws=draws, seed=seed)
+    settings = settings_told(context, SearchConfiguration, config)
+    detector, reading, wanted = settings.detector, settings.reading, settings.search
+    hands = settings.workers or Workers()
     files = reading.opened(source)
     tell_files(reading.files(files))
-    sample = sampled(ExampleStream(files, reading), rows, seed)
-    if columns is None:
+    sample = sampled(ExampleStream(files, reading), settings.rows, wanted.seed)
+    if settings.columns is None:
         tell_unused(reading.files(files), reading, known=False)
     tell_training_labels(files, reading)
     where = study or out.with_suffix(".db")
@@ -102,15 +98,13 @@ def tune(
     _tell(found, out, as_json)
 
 
-def _write(found: "Found", settings: dict[str, Any], out: Path) -> None:
-    from indubio.cli.config_file import DATA
+def _write(found: "Found", settings: "SearchConfiguration", out: Path) -> None:
     from indubio.cli.default_toml import written_toml
     from indubio.configuration import detector_to_plain
     from indubio.io.whole_files import whole_file
 
-    tuned = detector_to_plain(found.detector) | ({DATA: settings[DATA]} if settings.get(DATA) else {})
     with whole_file(out) as file:
-        file.write(written_toml(tuned).encode())
+        file.write(written_toml(detector_to_plain(found.detector) | settings.plain_reading).encode())
 
 
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
@@ -137,14 +131,14 @@ def _tell(found: "Found", out: Path, as_json: bool) -> None:
 
 
 @contextmanager
-def _bar(console: Any) -> "Iterator[Callable[[Step], None]]":
+def _bar(console: Any) -> "Iterator[Callable[[SearchStep], None]]":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("trials", total=None)
 
-        def tell(step: "Step") -> None:
+        def tell(step: "SearchStep") -> None:
             best = "" if step.best is None else f"best {step.best:.4f}"
             bar.update(task, completed=step.done + step.failed, total=step.total, description=best)
 

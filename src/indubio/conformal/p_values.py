@@ -20,13 +20,6 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from indubio.conformal.reference_scores import Reference
-from indubio.texts import english
-
-FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
-NOT_CALIBRATED = english("no p-value: nothing was calibrated for group {group}")
-NO_REFERENCE = english(
-    "There is no p-value: the model was saved by an older version, without the scores to compare with."
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,74 +27,40 @@ class Conformal:
     """The p-values of some examples.
 
     Args:
-        part_nll: mean score over each part of the draws; None where the model has no reference scores.
+        part_nll: mean score over each part of the draws.
         p_value: NaN where there is none.
         smallest: the smallest that each could be.
-        notes: per example, why it has none where others have, else ""; None where there is nothing to say.
-        promise: what they promise, in words.
         pooled: p-values among all groups together, and the smallest of these; None without groups.
     """
 
-    part_nll: Float[np.ndarray, "parts examples"] | None
+    part_nll: Float[np.ndarray, "parts examples"]
     p_value: Float[np.ndarray, " examples"]
     smallest: Float[np.ndarray, " examples"]
-    notes: Shaped[np.ndarray, " examples"] | None
-    promise: str
     pooled: tuple[Float[np.ndarray, " examples"], float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        reference: Reference,
+        part_nll: Float[np.ndarray, "parts examples"],
+        groups: Shaped[np.ndarray, " examples"] | None = None,
+    ) -> "Conformal":
+        """Those of examples with these scores.
+
+        Args:
+            reference: what they are compared with.
+            part_nll: what `Reference.part_means` makes of the scores.
+            groups: names of the examples' groups, where the reference has groups.
+        """
+        p_value, smallest = reference.p_values(part_nll, groups)
+        pooled = None if reference.groups is None or not reference.unseen else reference.pooled_p_values(part_nll)
+        return cls(part_nll=part_nll, p_value=p_value, smallest=smallest, pooled=pooled)
 
     @classmethod
     def joined(cls, blocks: Sequence["Conformal"]) -> "Conformal":
         """Blocks of examples as one; the pooled ones are no longer needed."""
-        notes = [block.notes for block in blocks if block.notes is not None]
-        parts = [block.part_nll for block in blocks if block.part_nll is not None]
         return cls(
-            part_nll=np.concatenate(parts, axis=1) if parts else None,
+            part_nll=np.concatenate([block.part_nll for block in blocks], axis=1),
             p_value=np.concatenate([block.p_value for block in blocks]),
             smallest=np.concatenate([block.smallest for block in blocks]),
-            notes=np.concatenate(notes) if notes else None,
-            promise=blocks[0].promise,
         )
-
-
-def conformal_of(
-    reference: Reference | None,
-    nll: Float[np.ndarray, "draws examples"] | None,
-    groups: Shaped[np.ndarray, " examples"] | None = None,
-    *,
-    part_nll: Float[np.ndarray, "parts examples"] | None = None,
-    examples: int = 0,
-) -> Conformal:
-    """P-values and what they promise.
-
-    Args:
-        reference: None where a model has none, since an older version saved it.
-        nll: scores under every draw; None where their means are known.
-        groups: names of the examples' groups, where the reference has groups.
-        part_nll: what `Reference.part_means` makes of the scores.
-        examples: how many, where the scores are not given.
-    """
-    if reference is None:
-        none = np.full(examples if nll is None else nll.shape[1], np.nan)
-        return Conformal(part_nll=None, p_value=none, smallest=none, notes=None, promise=NO_REFERENCE)
-    if nll is not None:
-        part_nll = reference.part_means(nll)
-    assert part_nll is not None
-    notes = None
-    if reference.unseen and reference.groups is not None and groups is not None:
-        unknown = ~np.isin(groups.astype(str), reference.groups)
-        notes = np.array(
-            [
-                english(NOT_CALIBRATED, group=one) if new else ""
-                for one, new in zip(groups.astype(str), unknown, strict=True)
-            ],
-            dtype=object,
-        )
-    p_value, smallest = reference.p_values(part_nll, groups)
-    return Conformal(
-        part_nll=part_nll,
-        p_value=p_value,
-        smallest=smallest,
-        notes=notes,
-        promise=reference.promise,
-        pooled=None if reference.groups is None or not reference.unseen else reference.pooled_p_values(part_nll),
-    )

@@ -7,13 +7,14 @@ from math import ceil
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from indubio.engine.linear_algebra import sum_in_order
 from indubio.errors import DataError, ShapeError
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 from indubio.texts import english
 
+NOT_CALIBRATED = english("no p-value: nothing was calibrated for group {group}")
 LEVEL = 0.05  # for which the bound is told in numbers
-FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,14 +127,8 @@ class Reference:
         if len(nll) != len(self.part):
             raise ShapeError(f"there are {len(self.part)} draws, got the scores of {len(nll)}.")
         with np.errstate(over="ignore"):
-            if nll.shape[1] <= FEW:
-                each = nll.astype(np.float64, copy=False)
-                means = np.array([np.add.accumulate(each[draws], axis=0)[-1] for draws in self._draws_of_part])
-            else:
-                means = np.zeros((len(self.scores), nll.shape[1]))
-                for place, draw in zip(self.part, nll, strict=True):
-                    means[place] += draw
-            return np.asarray(means / self._counts_of_part)
+            sums = [sum_in_order(nll[draws].astype(np.float64, copy=False)) for draws in self._draws_of_part]
+            return np.asarray(np.array(sums) / self._counts_of_part)
 
     def below(self, part_nll: Float[np.ndarray, "parts examples"]) -> Int[np.ndarray, " examples"]:
         """How many calibration examples score at most as high, or tie; of all groups."""
@@ -168,6 +163,15 @@ class Reference:
             p[members] = (1 + self._at_least(part_nll[:, members], known)) / (compared + 1)
             smallest[members] = 1 / (compared + 1)
         return p, smallest
+
+    def notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.ndarray, " examples"] | None:
+        """Per example, why it has no p-value where others have one, else ""; None where there is nothing to say."""
+        if not self.unseen or self.groups is None or groups is None:
+            return None
+        names = groups.astype(str)
+        unknown = ~np.isin(names, self.groups)
+        told = [english(NOT_CALIBRATED, group=name) if new else "" for name, new in zip(names, unknown, strict=True)]
+        return np.array(told, dtype=object)
 
     def bound(self, level: float) -> float:
         """What P(p <= level) of a good example is proven to be at most, in the smallest group; NaN without p-values.

@@ -5,8 +5,6 @@ from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError
 
-FEW = 64  # examples; for fewer, one call that keeps every partial sum is quicker than a loop over the draws
-
 
 def alarms(
     p_value: Float[np.ndarray, " examples"], level: float, smallest_p: Float[np.ndarray, " examples"] | float = 0.0

@@ -66,10 +66,7 @@ def stabilities(
     P(anomaly) is the share of training sets like this one under which the example is among the anomalies.
     """
     if found.below is None:
-        raise DataError(
-            "this model was saved by an older version, without the scores of its reference examples, which this "
-            "referral rule compares with. Fit it again, or choose another rule."
-        )
+        raise DataError("this referral rule compares with the scores of the reference examples: give `below`.")
     n = found.reference
     q = (1 + found.below) / (2 + n)
     fewest = n - int(n * contamination)

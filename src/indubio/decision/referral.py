@@ -29,8 +29,7 @@ class Evidence:
     Args:
         uncertainty: their mean probabilities and uncertainties.
         prediction: True for what would be called an anomaly.
-        below: how many reference examples score at most as high, for a rule that needs it; None where their scores were
-            not kept.
+        below: how many reference examples score at most as high, for a rule that needs ranks; else None.
         reference: how many reference examples there are.
         day: the calendar day of each example; None where it is not known.
     """

@@ -117,7 +117,7 @@ class DriftMonitor:
         try:
             fresh = cls.fresh(reference, DriftTest(alpha=plain["alpha"], anomalies=plain["anomalies"]))
             state = {name: np.asarray(plain[name], dtype=getattr(fresh, name).dtype) for name in _STATE}
-            seen, left_out = int(plain["seen"]), int(plain.get("left_out", 0))  # none before 0.2.0
+            seen, left_out = int(plain["seen"]), int(plain["left_out"])
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"this is no state of a drift monitor: {error!r}.") from None
         if any(state[name].shape != getattr(fresh, name).shape for name in _STATE) or min(seen, left_out) < 0:

@@ -3,6 +3,7 @@ r"""Products and least squares with the same bits on every machine: every sum go
     G = sum_i phi_i phi_i^T          `gram`
     G = L L^T                        `cholesky`: 64 columns at a time, products in between
     G B = R                          `solved`, forward and back
+    a_1 + a_2 + ...                  `sum_in_order`
 
 Without the core numpy's own product serves, whose last bits differ from one processor to the next.
 """
@@ -15,12 +16,23 @@ from indubio.engine.core import core
 
 Matrix = Float[np.ndarray, "_ _"]
 BLOCK = 64  # columns that are worked on one by one
+FEW = 64  # columns; for fewer, one call that keeps every step is quicker than a loop
 
 
 def product(a: Float[np.ndarray, "r p"], b: Float[np.ndarray, "p v"]) -> Float[np.ndarray, "r v"]:
     """A B; A may be transposed."""
     library = core()
     return a @ b if library is None else library.product(a, b)
+
+
+def sum_in_order(values: Float[np.ndarray, "n columns ..."]) -> Float[np.ndarray, "columns ..."]:
+    """The sum over the first axis, added one after the other: numpy's own order depends on the memory layout."""
+    if values.shape[1] <= FEW:
+        return np.asarray(np.add.accumulate(values, axis=0)[-1])
+    added: np.ndarray = values[0].copy()
+    for more in values[1:]:
+        added += more
+    return added
 
 
 def cosine(values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

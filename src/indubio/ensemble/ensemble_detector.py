@@ -151,7 +151,7 @@ class EnsembleDetector(ChainEstimator):
 
     @property
     def members_(self) -> list[Any]:
-        """The fitted members."""
+        """The members of the ensemble, each fitted."""
         return self._scorer.members
 
     @property

@@ -73,7 +73,7 @@ class RefitsOfBase:
 
     @property
     def draws(self) -> int:
-        """How many refits, M."""
+        """How many refits there are, M."""
         return self.settings.members
 
     @property

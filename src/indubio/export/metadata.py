@@ -26,7 +26,7 @@ class Metadata:
         anomaly_threshold: of the detector that was exported.
         referral_threshold: likewise.
         referral: the referral rule that the threshold is of.
-        reference: scores that p-values are made from; None where the detector has none.
+        reference: scores that p-values are made from.
         n_reference: how many reference examples there are.
         novelty_limit: what is more novel is referred; None refers nothing for that.
     """
@@ -35,7 +35,7 @@ class Metadata:
     anomaly_threshold: float
     referral_threshold: float
     referral: Referral
-    reference: Reference | None
+    reference: Reference
     n_reference: int
     novelty_limit: float | None
 
@@ -60,7 +60,7 @@ class Metadata:
             anomaly_threshold=plain["anomaly_threshold"],
             referral_threshold=plain["referral_threshold"],
             referral=_referral(plain["referral"]),
-            reference=None if plain["reference"] is None else _reference(plain["reference"]),
+            reference=_reference(plain["reference"]),
             n_reference=plain["n_reference"],
             novelty_limit=plain["novelty_limit"],
         )

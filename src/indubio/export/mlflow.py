@@ -210,7 +210,7 @@ def example_of(detector: Detector) -> Any:
     """One example in the middle of the training ranges: a frame of one row, or an array of one window or image."""
     columns = detector.schema_.columns
     if _is_table(detector):
-        known = detector.reference_.groups if detector.reference_ is not None else None
+        known = detector.reference_.groups
         group = {_group_column(detector): [known[0]]} if known else {}
         return pd.DataFrame({column.name: [_middle(column)] for column in columns} | group)
     return np.broadcast_to([float(_middle(column)) for column in columns], (1, *detector.input_shape_)).copy()
@@ -288,7 +288,7 @@ def _is_table(detector: Detector) -> bool:
 
 
 def _is_grouped(detector: Detector) -> bool:
-    return detector.reference_ is not None and detector.reference_.groups is not None
+    return detector.reference_.groups is not None
 
 
 def _group_column(detector: Detector) -> str:

@@ -88,12 +88,10 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     nll = nll_nodes(graph, detector.draws_, scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
-    p, parts = probability(graph, detector.conversion_, nll), None
-    if metadata.reference is not None:
-        parts = part_means(graph, nll, metadata.reference.part)
-        if rate is not None and metadata.reference.unseen:
-            p = agreeing(graph, p, parts, metadata.reference, rate)
-    unsure = None if rate is None else log_odds_variance(graph, detector.conversion_, p)
+    p, parts = probability(graph, detector.conversion_, nll), part_means(graph, nll, metadata.reference.part)
+    if metadata.reference.unseen:
+        p = agreeing(graph, p, parts, metadata.reference, rate)
+    unsure = log_odds_variance(graph, detector.conversion_, p)
     values, familiarity = prod(detector.fitted_chain.preparation.value_shape), detector.fitted_chain.familiarity
     ranges = _in_ranges(graph, preparation.scaling, graph.cast(scaled, TensorProto.DOUBLE))
     if detector.correction_ is not None:
@@ -101,12 +99,10 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_, unsure)
     if metadata.referral.by == "disagreement":
         found["disagreement"] = disagreement(graph, nll)
-    if familiarity is not None:
-        found["novelty"] = novelty(graph, familiarity, ranges, values)
+    found["novelty"] = novelty(graph, familiarity, ranges, values)
     for name, value in found.items():
         graph.output(name, value, ["examples"])
-    if parts is not None and metadata.reference is not None:
-        graph.output("part_nll", parts, [len(metadata.reference.scores), "examples"])
+    graph.output("part_nll", parts, [len(metadata.reference.scores), "examples"])
     flags = {"anomaly": graph.add("GreaterOrEqual", found["probability"], threshold)}
     rule = metadata.referral
     if rule.inlier_share is not None and not rule.OVER_BATCH:
@@ -119,8 +115,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
 
 
 def _scaled(graph: "Graph", scaling: FittedScaling, rows: str, kind: int) -> str:
-    start, step, (low, high) = scaling.terms
-    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(start)), graph.constant(step))
+    low, high = scaling.bounds
+    unit = graph.add("Div", graph.add("Sub", rows, graph.constant(scaling.start)), graph.constant(scaling.step))
     bounded = graph.add("Min", graph.add("Max", unit, graph.constant(low)), graph.constant(high))
     return graph.cast(bounded, kind)
 

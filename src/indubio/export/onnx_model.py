@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.assessment import Assessment
-from indubio.conformal import conformal_of
+from indubio.conformal import Conformal
 from indubio.errors import DataError, MissingExtraError, ModelFileError
 from indubio.export.file_digest import check_digest
 from indubio.export.metadata import KEY, Metadata
@@ -21,7 +21,7 @@ from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.prepared import Beside
 from indubio.pipeline.calibrated import Scored
-from indubio.pipeline.decider import Decider, assessment
+from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
 
 _NAMES = tuple(field.name for field in fields(Uncertainty))
@@ -70,10 +70,8 @@ class OnnxModel:
         found = self._run(rows.values)
         scored = Scored(
             nll=found["nll"],
-            conformal=conformal_of(
-                about.reference, None, beside.groups, part_nll=found.get("part_nll"), examples=len(rows)
-            ),
-            novelty=found.get("novelty", np.full(len(rows), np.nan)),
+            conformal=Conformal.of(about.reference, found["part_nll"], beside.groups),
+            novelty=found["novelty"],
             uncertainty=Uncertainty(**{name: found[name] for name in _NAMES if name in found}),
         )
         decider = Decider(
@@ -85,7 +83,9 @@ class OnnxModel:
             novelty_limit=about.novelty_limit,
         )
         inspected = known.inspect(rows)
-        return assessment(scored, decider.decision(scored, inspected, beside.days), inspected, beside)
+        told = about.reference.notes(beside.groups)
+        notes = [inspected.notes] if told is None else [inspected.notes, told]
+        return decider.assessment(scored, decider.decision(scored, inspected, beside.days), beside, notes)
 
     def _run(self, values: Float[np.ndarray, "examples ..."]) -> dict[str, np.ndarray]:
         inputs = {

@@ -43,7 +43,7 @@ class Method(Protocol):
 
     @property
     def settings(self) -> FitSettings:
-        """Of the fit."""
+        """The settings that the fit goes by."""
 
     @property
     def draws(self) -> int:
@@ -168,7 +168,7 @@ def chain_of(
     *,
     drift_reference: DriftReference,
     scores: TrainingScores,
-    familiarity: Familiarity | None,
+    familiarity: Familiarity,
     n_training: int,
 ) -> Chain:
     """What follows from the scores of what calibrates.
@@ -188,7 +188,6 @@ def chain_of(
     if settings.smallest_group is not None:
         refuse_ranks(rule)
     calibrated = Calibrated.fit(nll, plan, settings, groups=groups, origin=scores.origin)
-    assert calibrated.reference is not None
     good = calibrated.reference_uncertainty(nll, plan, groups, remembered=method.remembers)
     if rule.by == "disagreement":
         rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))

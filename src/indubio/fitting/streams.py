@@ -184,7 +184,7 @@ class StreamSurvey:
         return self.stream.outline.examples
 
     def medians(self) -> Float[np.ndarray, " columns"]:
-        """Those of the sample."""
+        """The medians of the sample, which stand for missing values."""
         sample, columns = self.sample, self.schema.encoded_columns
         absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.known.smallest)
         if absent.any():

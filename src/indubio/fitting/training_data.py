@@ -67,7 +67,7 @@ class TrainingData(Protocol):
         """The distributions that new data is compared with."""
 
     def familiarity(self, seed: int) -> Familiarity:
-        """What is familiar."""
+        """What is familiar among the training examples."""
 
     def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
         """The scores of what calibrates, and the scorer, knowing what training examples usually score."""

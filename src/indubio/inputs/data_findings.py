@@ -182,7 +182,7 @@ def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | No
         ),
         way_out="Look at those that score highest (`indubio.suspects.suspects`), leave them out "
         "(trimming=Trimming()), or raise `anomaly_threshold`.",
-        flags="Look at those that score highest (--suspects 20), or leave them out (--trim auto).",
+        flags="Look at those that score highest (--suspects 20), or leave them out (--set trimming=true).",
     )
 
 
@@ -234,7 +234,7 @@ def named(columns: list[str]) -> str:
 def _left_out(seen: SeenExamples, columns: list[str]) -> str:
     """The flags that leave columns out."""
     if seen.images:
-        return "--colour grey"
+        return "--set images.colour=grey --set images.recolour=true"
     if seen.windows:
         return "name the other sensors with --columns"
     return _as_ids(columns)
@@ -390,7 +390,7 @@ def _stretched(columns: list[str]) -> DataFinding | None:
         ),
         follows=english("On this scale all others look alike, and what is strange among them is not seen."),
         way_out="Look at these values; pass scaling=Robust(), or trimming=Trimming() if they are bad.",
-        flags="Look at these values; pass --scaling robust, or --trim auto if they are bad.",
+        flags="Look at these values; pass --set scaling=robust, or --set trimming=true if they are bad.",
         columns=tuple(columns),
     )
 

@@ -129,7 +129,7 @@ class ImageFiles(Settings):
         if count * known._values_each > MOST_VALUES:
             raise DataError(
                 f"{source}: {count} images of {_size(known.size)} pixels are too many to hold in memory. Give fewer, "
-                "or a smaller size to resize them to: --size HxW."
+                "or a smaller size to resize them to, by `images.size` and `images.resize`."
             )
         return Images.joined(list(known.stream(source)))
 
@@ -160,7 +160,8 @@ class ImageFiles(Settings):
                 if not self.resize:
                     raise DataError(
                         f"{path}: this image has {_size((kept.height, kept.width))} pixels, and {_size(self.size)} are "
-                        "wanted. Leave it out, or have all images resized when the model is fitted: --size HxW."
+                        "wanted. Leave it out, or have all images resized when the model is fitted, by `images.size` "
+                        "and `images.resize`."
                     )
                 kept = kept.convert("F") if kept.mode in DEEP else kept
                 kept = kept.resize(self.size[::-1], Resampling.BILINEAR)
@@ -173,7 +174,7 @@ class ImageFiles(Settings):
             has = {"grey": "is grey", "rgb": "has colours"}[_colour(image)]
             raise DataError(
                 f"{path}: this image {has}, and others are not like that. Leave it out, or have all images read alike "
-                "when the model is fitted: --colour grey or --colour rgb."
+                "when the model is fitted, by `images.colour` and `images.recolour`."
             )
         if image.mode in DEEP:
             if wanted == "rgb":

@@ -51,7 +51,7 @@ def anomaly_labels(
 def partial_labels(
     column: pa.Array, name: str, anomaly_values: Sequence[Label] | None, place: Place
 ) -> tuple[Bool[np.ndarray, " rows"], Bool[np.ndarray, " rows"] | None]:
-    """The same, and which rows have no label; None where all have one."""
+    """Which rows are anomalies, and which have no label; None where all have one."""
     values = label_texts(column)
     encoded = values.dictionary_encode()
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))

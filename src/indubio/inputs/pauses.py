@@ -50,7 +50,7 @@ def duration(seconds: float) -> str:
 
 
 def pause_notes(seconds: Float[np.ndarray, " windows"]) -> Shaped[np.ndarray, " windows"]:
-    """The same as text beside the verdicts; "" where there is no pause."""
+    """Pauses as text beside the verdicts; "" where there is no pause."""
     return np.array(
         [english("pause: {length}", length=duration(one)) if one else "" for one in seconds.tolist()], dtype=object
     )

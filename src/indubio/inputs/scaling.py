@@ -153,12 +153,12 @@ class MinMax(Scaling):
 
     @property
     def unit_interval(self) -> bool:
-        """By definition."""
+        """Whether all values of training rows lie in [0, 1]: here always."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """Only what is clipped."""
+        """Whether new values are bounded too: only where they are clipped."""
         return self.clip
 
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
@@ -240,13 +240,19 @@ class FittedScaling:
     unit: Float[np.ndarray, " features"] | None = None
 
     @property
-    def terms(
-        self,
-    ) -> tuple[Float[np.ndarray, " features"], Float[np.ndarray, " features"], tuple[float, float]]:
-        """What maps to 0, what has the length 1, and what scaled values are cut at."""
-        start = self.smallest if self.center is None else self.center
-        step = self.span if self.unit is None else self.unit
-        return start, step, (0.0, 1.0) if self.clip else (-FAR, FAR)
+    def start(self) -> Float[np.ndarray, " features"]:
+        """The value of each feature that maps to 0."""
+        return self.smallest if self.center is None else self.center
+
+    @property
+    def step(self) -> Float[np.ndarray, " features"]:
+        """The range of each feature that maps to the length 1."""
+        return self.span if self.unit is None else self.unit
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What scaled values are cut at."""
+        return (0.0, 1.0) if self.clip else (-FAR, FAR)
 
     def scaled(self, rows: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """The rows in units of the scaling, as float32.
@@ -254,16 +260,14 @@ class FittedScaling:
         Values more than a million units away count as exactly that far: they are anomalous beyond doubt, and a
         larger number would overflow the score.
         """
-        start, step, bounds = self.terms
         with np.errstate(over="ignore"):
-            unit = np.asarray(rows - start)
-            unit /= step  # in place, as below: a copy of many rows costs as much as the division
-        return np.asarray(np.clip(unit, *bounds, out=unit), dtype=np.float32)
+            unit = np.asarray(rows - self.start)
+            unit /= self.step  # in place, as below: a copy of many rows costs as much as the division
+        return np.asarray(np.clip(unit, *self.bounds, out=unit), dtype=np.float32)
 
     def unscaled(self, values: Float[np.ndarray, "*shape features"]) -> Float[np.ndarray, "*shape features"]:
         """Scaled values in the units of the data."""
-        start, step, _ = self.terms
-        return np.asarray(values.astype(np.float64) * step + start)
+        return np.asarray(values.astype(np.float64) * self.step + self.start)
 
     @property
     def to_range(self) -> tuple[Float[np.ndarray, " features"], Float[np.ndarray, " features"]] | None:

@@ -119,12 +119,12 @@ class FittedSpectra:
 
     @property
     def sensors(self) -> int:
-        """How many, K."""
+        """How many sensors a window has, K."""
         return len(self.floor)
 
     @property
     def per_sensor(self) -> int:
-        """Features of one sensor."""
+        """How many features each sensor has."""
         return len(self._feature_names)
 
     @property
@@ -181,7 +181,7 @@ class FittedSpectra:
 
     @cached_property
     def envelope_edges(self) -> Int[np.ndarray, " edges"]:
-        """The same of the envelope."""
+        """Edges of the bands of the envelope, in places of its spectrum."""
         return _log_edges(self.length // 2, self.spectra.envelope) if self.spectra.envelope else np.zeros(1, np.int64)
 
     @cached_property

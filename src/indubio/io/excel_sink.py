@@ -18,7 +18,7 @@ SHEET = "indubio"
 
 
 class ExcelSink(Sink):
-    """Writes one sheet."""
+    """Writes all rows into one sheet of a workbook."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)
@@ -31,7 +31,7 @@ class ExcelSink(Sink):
         self._rows = 0
 
     def write(self, table: pa.Table) -> None:
-        """Add the rows of a table."""
+        """Add the rows of a table to the sheet."""
         if not self._rows:
             if table.num_columns > MOST_COLUMNS:
                 raise OutputError(f"an Excel sheet holds {MOST_COLUMNS:,} columns. Write .csv or .parquet.")
@@ -45,7 +45,7 @@ class ExcelSink(Sink):
                 self._append(row)
 
     def close(self) -> None:
-        """Write the file."""
+        """Write the workbook into the stream."""
         self._book.save(self._stream)
 
     def _append(self, row: Any) -> None:

@@ -68,11 +68,11 @@ class FileFormat(Settings):
         )
 
     def as_guess(self) -> Self:
-        """The same as a first guess for other files."""
+        """This format as a first guess for other files."""
         return replace(self, guesses=self.given)
 
     def changed(self, other: "FileFormat | None") -> "FileFormat":
-        """The same with what another one asks for in its place."""
+        """This format with what another one asks for in its place."""
         if other is None or not other.given:
             return self
         asked = {name: getattr(other, name) for name in other.given}

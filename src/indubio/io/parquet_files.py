@@ -55,7 +55,7 @@ class ParquetSource(FileSource):
                     yield batch.slice(begin, end - begin).select(list(types))
 
     def units(self) -> list[Source]:
-        """Its row groups."""
+        """The row groups of the file, each as a source."""
         with self._opened() as file:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         bounds = [0, *accumulate(sizes)]

@@ -44,7 +44,7 @@ class RemotePath:
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last part of the address."""
         return PurePosixPath(self._place[1]).name
 
     @property
@@ -63,7 +63,7 @@ class RemotePath:
         return RemotePath(f"{head.rstrip('/')}/{name}{chain}{rest}")
 
     def is_file(self) -> bool:
-        """Whether it is there."""
+        """Whether there is a file at this address."""
         fs, path = self._place
         return bool(fs.isfile(path))
 
@@ -102,7 +102,7 @@ class RemotePath:
         return {name.removeprefix(root): int(entry["size"] or 0) for name, entry in found.items()}
 
     def opened(self) -> Any:
-        """A binary file to read."""
+        """The file at this address, opened to read bytes."""
         fs, path = self._place
         try:
             return fs.open(path, "rb")

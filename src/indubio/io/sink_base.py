@@ -14,7 +14,7 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, table: pa.Table) -> None:
-        """Add the rows of a table."""
+        """Add the rows of a table to the file."""
 
     def close(self) -> None:  # noqa: B027 - most formats have nothing to finish
         """Finish the format; the stream stays open."""

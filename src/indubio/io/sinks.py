@@ -118,4 +118,4 @@ class _KeptOpen:
         self.write, self.flush = stream.write, stream.flush
 
     def close(self) -> None:
-        """Leave it to its owner."""
+        """Leave the stream open: its owner closes it."""

@@ -38,7 +38,7 @@ def whole_file(target: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing(path: Path, unfinished: str = UNFINISHED) -> Iterator[IO[bytes]]:
-    """The same for a path of this machine, with the errors of the system as they are.
+    """A file of this machine that replaces another as a whole, with the errors of the system as they are.
 
     Args:
         path: the file to replace, or to make.

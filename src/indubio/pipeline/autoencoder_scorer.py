@@ -54,7 +54,7 @@ class AutoencoderScorer:
             yield self.scores.nll_apart(block) if apart else (self.scores.nll(block), None)
 
     def with_typical(self, values: Float[np.ndarray, "examples ..."]) -> tuple["AutoencoderScorer", Scores]:
-        """The same, knowing what these training examples usually score; and their scores."""
+        """This scorer, knowing what these training examples usually score; and their scores."""
         blocks, added = [], np.zeros((self.scores.count, *values.shape[1:]))
         for nll, apart in self.blocks(values, apart=True):
             assert apart is not None

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from indubio.calibration import Plan
-from indubio.conformal import Conformal, Reference, conformal_of
+from indubio.conformal import Conformal, Reference
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.pipeline.scalars import ChainSettings
 from indubio.probability import Correction, FittedConversion, GroupConversions
@@ -31,15 +31,13 @@ class Scored:
         nll: mean score over the draws.
         conformal: p-values, and the scores that they are made of.
         uncertainty: mean probability and uncertainties.
-        notes: what is to be said of each, beside its verdict; None where there is nothing.
-        novelty: how far each is from what was seen; NaN where the model cannot tell.
+        novelty: how far each is from what was seen.
     """
 
     nll: Float[np.ndarray, " examples"]
     conformal: Conformal
     uncertainty: Uncertainty
     novelty: Float[np.ndarray, " examples"]
-    notes: Shaped[np.ndarray, " examples"] | None = None
 
     @classmethod
     def joined(cls, blocks: Sequence["Scored"]) -> "Scored":
@@ -47,7 +45,6 @@ class Scored:
         if len(blocks) == 1:
             return blocks[0]
         names = [field.name for field in fields(Uncertainty)]
-        notes = [block.notes for block in blocks if block.notes is not None]
         values = {
             name: np.concatenate([getattr(block.uncertainty, name) for block in blocks])
             for name in names
@@ -57,7 +54,6 @@ class Scored:
             nll=np.concatenate([block.nll for block in blocks]),
             conformal=Conformal.joined([block.conformal for block in blocks]),
             uncertainty=Uncertainty(**values),
-            notes=np.concatenate(notes) if notes else None,
             novelty=np.concatenate([block.novelty for block in blocks]),
         )
 
@@ -68,7 +64,7 @@ class Calibrated:
 
     Args:
         conversion: the CDF of every draw, fitted on the scores of the reference examples.
-        reference: their mean scores, which p-values are made from; None for models that were saved without.
+        reference: their mean scores, which p-values are made from.
         largest: the largest of these.
         n_reference: how many reference examples there are.
         by_group: CDFs of those groups that have enough reference examples; None where all are judged by the same.
@@ -76,17 +72,16 @@ class Calibrated:
         origin: where the scores of each draw begin, for scores of any kind: ties are relative to the size of a score,
             so 0 must mean something. None for a likelihood's, where it does.
         false_alarms: the rate that verdicts are given for: within a factor of two of it they agree with the p-value.
-            None for models that were saved before it was kept.
     """
 
     conversion: FittedConversion
-    reference: Reference | None
+    reference: Reference
     largest: float
     n_reference: int
+    false_alarms: float
     by_group: GroupConversions | None = None
     correction: Correction | None = None
     origin: Float[np.ndarray, " draws"] | None = None
-    false_alarms: float | None = None
 
     @classmethod
     def fit(
@@ -135,24 +130,23 @@ class Calibrated:
     def scored(
         self,
         nll: Float[np.ndarray, "draws examples"],
+        novelty: Float[np.ndarray, " examples"],
         groups: Shaped[np.ndarray, " examples"] | None = None,
         log_odds: Float[np.ndarray, " examples"] | None = None,
-        novelty: Float[np.ndarray, " examples"] | None = None,
     ) -> Scored:
         """What the scores of new examples say.
 
         Args:
             nll: under every draw.
+            novelty: of each.
             groups: the group of each example; None without.
             log_odds: how far labels move those of each; None where nothing was learned from labels.
-            novelty: of each; None where the model cannot tell.
         """
         compared = nll if self.origin is None else _above(self.origin, nll)
-        conformal, rarity = conformal_of(self.reference, compared, groups), None
-        if self.false_alarms is not None:
-            rarity = Rarity(p_value=conformal.p_value, smallest=conformal.smallest, rate=self.false_alarms)
-            if conformal.pooled is not None and groups is not None:
-                rarity = self._among_all(rarity, conformal.pooled, groups)
+        conformal = Conformal.of(self.reference, self.reference.part_means(compared), groups)
+        rarity = Rarity(p_value=conformal.p_value, smallest=conformal.smallest, rate=self.false_alarms)
+        if conformal.pooled is not None and groups is not None:
+            rarity = self._among_all(rarity, conformal.pooled, groups)
         p, unsure = judged(self.conversion, self.by_group, compared, groups, rarity)
         if self.correction is not None and log_odds is not None:
             p = self.correction.corrected(p, log_odds)
@@ -160,9 +154,16 @@ class Calibrated:
             nll=mean_nll(nll),
             conformal=conformal,
             uncertainty=self.quantified(p, nll, groups, unsure),
-            novelty=np.full(nll.shape[1], np.nan) if novelty is None else novelty,
-            notes=None if self.by_group is None or groups is None else self.by_group.notes(groups),
+            novelty=novelty,
         )
+
+    def notes(self, groups: Shaped[np.ndarray, " examples"] | None) -> list[Shaped[np.ndarray, " examples"]]:
+        """What is to be said of examples of these groups beside their verdicts."""
+        told = (
+            self.reference.notes(groups),
+            None if groups is None or self.by_group is None else self.by_group.notes(groups),
+        )
+        return [notes for notes in told if notes is not None]
 
     def quantified(
         self,
@@ -176,7 +177,7 @@ class Calibrated:
         found = quantify(p, compared, self.largest, self.n_reference, log_odds_variance)
         if self.origin is not None:  # those of the draws differ, and the variance is that of the scores themselves
             found = replace(found, var_nll=var_nll(nll))
-        if self.by_group is None or groups is None or self.reference is None:
+        if self.by_group is None or groups is None:
             return found
         names, compared_with, doubt = groups.astype(str), self.reference.by_group, found.exceed.copy()
         for name in self.by_group.names:  # U_exceed is the one that looks at the reference examples themselves
@@ -264,8 +265,8 @@ class Calibrated:
         return replace(rarity, p_value=p_value, smallest=smallest)
 
     def _own_rarity(self, compared: Float[np.ndarray, "draws examples"], plan: Plan) -> Rarity | None:
-        """The same for the reference examples, each among those of its part; NaN for other rows."""
-        if self.false_alarms is None or self.reference is None or not self.reference.unseen:
+        """How rare the reference examples are, each among those of its part; NaN for other rows."""
+        if not self.reference.unseen:
             return None
         p_value = np.full(compared.shape[1], np.nan)
         for place, (draws, part) in enumerate(plan.slices()):

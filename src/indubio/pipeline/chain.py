@@ -19,10 +19,10 @@ from indubio.decision import Labelled, Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Contributions
-from indubio.inputs import Prepared, Rows
+from indubio.inputs import Prepared
 from indubio.inputs.preparation import Preparation
 from indubio.pipeline.calibrated import Calibrated, Scored
-from indubio.pipeline.decider import Decider, Decision, assessment
+from indubio.pipeline.decider import Decider, Decision
 from indubio.pipeline.explainer import Explainer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
@@ -39,10 +39,9 @@ class Chain:
         scorer: prepared rows -> scores under every draw.
         calibrated: scores -> probabilities and uncertainties.
         decider: these -> verdicts.
-        familiarity: what is familiar among prepared rows; None for models that were saved before it was kept.
+        familiarity: what is familiar among prepared rows.
         good: uncertainties of good examples, which a referral rule is fitted on.
-        drift_reference: the distributions of the training data, which new data is compared with; None for models that
-            were saved before it was kept.
+        drift_reference: the distributions of the training data, which new data is compared with.
         n_training: how many examples it was fitted on.
         training_scores: mean score of every training example that is in memory, by the draws that have not seen it; not
             saved, so None for a model that was loaded.
@@ -52,9 +51,9 @@ class Chain:
     scorer: Scorer
     calibrated: Calibrated
     decider: Decider
-    familiarity: Familiarity | None
+    familiarity: Familiarity
     good: Uncertainty
-    drift_reference: DriftReference | None
+    drift_reference: DriftReference
     n_training: int
     training_scores: Float[np.ndarray, " examples"] | None = None
 
@@ -82,12 +81,11 @@ class Chain:
         decision = (
             self.decider.decision(whole, inspected, prepared.beside.days) if over_batch else Decision.joined(decisions)
         )
-        if explainer is None:
-            return assessment(whole, decision, inspected, prepared.beside)
-        reasons = Contributions.joined(why) if why else explainer.nothing
-        if over_batch:
+        reasons = None if explainer is None else Contributions.joined(why) if why else explainer.nothing
+        if over_batch and reasons is not None:
             reasons = reasons.taken(decision.flagged)
-        return assessment(whole, decision, inspected, prepared.beside, reasons)
+        notes = [inspected.notes, *self.calibrated.notes(prepared.beside.groups)]
+        return self.decider.assessment(whole, decision, prepared.beside, notes, reasons)
 
     def scored(self, prepared: Prepared) -> Scored:
         """What the scores of all examples say."""
@@ -118,15 +116,13 @@ class Chain:
         monitor: DriftMonitor | None,
         test: DriftTest | None,
         known_anomalies: Bool[np.ndarray, " examples"] | None,
-    ) -> DriftMonitor | None:
-        """The drift monitor after these examples; None where there is nothing to compare with."""
-        if self.drift_reference is None:
-            return None
+    ) -> DriftMonitor:
+        """The drift monitor after these examples."""
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
         return monitor.updated(self.preparation.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "Chain":
-        """The same with other verdicts."""
+        """This chain with another rule and other thresholds."""
         decider = replace(
             self.decider,
             rule=rule,
@@ -136,11 +132,11 @@ class Chain:
         return replace(self, decider=decider)
 
     def limited_by(self, novelty_limit: float | None) -> "Chain":
-        """The same with another bound on novelty."""
+        """This chain with another bound on novelty."""
         return replace(self, decider=replace(self.decider, novelty_limit=novelty_limit))
 
     def referring_by(self, rule: Referral, X: Any, y: Any, groups: Any, anomaly_threshold: float) -> "Chain":
-        """The same with another rule, fitted on these examples; on the reference examples where there are none."""
+        """This chain with another rule, fitted on these examples; on the reference examples where there are none."""
         if self.calibrated.by_group is not None:
             refuse_ranks(rule)
         if y is not None and not (rule.takes_labels and X is not None):
@@ -165,7 +161,7 @@ class Chain:
     def corrected_by(
         self, X: Any, y: Any, recent: Any, groups: tuple[Any, Any], spread: float, anomaly_threshold: float
     ) -> "Chain":
-        """The same with what labels teach; its rule is fitted again on recent examples.
+        """This chain with what labels teach; its rule is fitted again on recent examples.
 
         Args:
             X: examples that people have labelled.
@@ -191,11 +187,6 @@ class Chain:
         good = new.scored(like_new).uncertainty
         return replace(new, good=good).deciding_by(rule, anomaly_threshold, rule.fit(good))
 
-    def ready(self) -> None:
-        """Make what the first example would have to wait for."""
-        blank = np.zeros((1, *self.preparation.input_shape))
-        self.assess(Rows(values=blank, names=self.preparation.schema.encoded_names), [""])
-
     def _blocks(self, prepared: Prepared, *, apart: bool = False) -> Iterator[tuple[slice, Scores, ValueScores | None]]:
         """Scores of all examples, block by block, and where each block is."""
         start = 0
@@ -206,14 +197,14 @@ class Chain:
 
     def _scored(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
         """What the scores of a block of the examples say."""
-        moved, novelty, groups = None, None, prepared.beside.groups
-        if self.calibrated.correction is not None or self.familiarity is not None:
-            values = self.preparation.in_units_of_the_range(prepared.values[block])
-            if self.calibrated.correction is not None:
-                moved = self.calibrated.correction.log_odds(values)
-            if self.familiarity is not None:
-                novelty = self.familiarity.novelty(values)
-        scored = self.calibrated.scored(nll, None if groups is None else groups[block], moved, novelty)
+        correction, groups = self.calibrated.correction, prepared.beside.groups
+        values = self.preparation.in_units_of_the_range(prepared.values[block])
+        scored = self.calibrated.scored(
+            nll,
+            self.familiarity.novelty(values),
+            None if groups is None else groups[block],
+            None if correction is None else correction.log_odds(values),
+        )
         if self.decider.rule.by == "disagreement":
             scored = replace(scored, uncertainty=replace(scored.uncertainty, disagreement=disagreement(nll)))
         return scored

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
@@ -52,7 +53,7 @@ class Decider:
         rule: which verdicts are referred.
         referral_threshold: what the rule learned.
         anomaly_threshold: an anomaly has at least this mean probability.
-        reference: scores that p-values are made from; None where there are none.
+        reference: scores that p-values are made from.
         n_reference: how many reference examples there are.
         novelty_limit: what is more novel is referred; None refers nothing for that.
     """
@@ -60,7 +61,7 @@ class Decider:
     rule: Referral
     referral_threshold: float
     anomaly_threshold: float
-    reference: Reference | None
+    reference: Reference
     n_reference: int
     novelty_limit: float | None = None
 
@@ -71,14 +72,10 @@ class Decider:
             scored: what the scores say.
             days: the calendar day of each example, for a rule that counts by day.
         """
-        below = None
-        part_nll = scored.conformal.part_nll
-        if self.rule.NEEDS_RANKS and self.reference is not None and part_nll is not None:
-            below = self.reference.below(part_nll)
         return Evidence(
             uncertainty=scored.uncertainty,
             prediction=predictions(scored.uncertainty.probability, self.anomaly_threshold),
-            below=below,
+            below=self.reference.below(scored.conformal.part_nll) if self.rule.NEEDS_RANKS else None,
             reference=self.n_reference,
             day=days,
         )
@@ -106,34 +103,34 @@ class Decider:
         )
         return Decision(verdict=verdict, reason=reason, prediction=evidence.prediction)
 
+    def assessment(
+        self,
+        scored: Scored,
+        decision: Decision,
+        beside: Beside,
+        notes: Sequence[Shaped[np.ndarray, " examples"]],
+        why: Contributions | None = None,
+    ) -> Assessment:
+        """All that is said of some examples.
 
-def assessment(
-    scored: Scored, decision: Decision, inspected: Inspected, beside: Beside, why: Contributions | None = None
-) -> Assessment:
-    """All that is said of some examples.
-
-    Args:
-        scored: what the scores say.
-        decision: what they lead to.
-        inspected: what is wrong with the data.
-        beside: what came with the examples.
-        why: what made the scores of those that are not accepted as inliers; None where nobody asked.
-    """
-    p_values, notes = scored.conformal, inspected.notes
-    for more in (p_values.notes, scored.notes):
-        if more is not None:
-            notes = joined_notes(notes, more)
-    return Assessment(
-        verdict=decision.verdict,
-        reason=decision.reason,
-        prediction=decision.prediction,
-        nll=scored.nll,
-        novelty=scored.novelty,
-        p_value=p_values.p_value,
-        smallest_p=p_values.smallest,
-        promise=p_values.promise,
-        notes=notes,
-        passed=beside.passed,
-        why=why,
-        **{field.name: getattr(scored.uncertainty, field.name) for field in fields(scored.uncertainty)},
-    )
+        Args:
+            scored: what the scores say.
+            decision: what they lead to.
+            beside: what came with the examples.
+            notes: what is to be said of each, one kind after the other.
+            why: what made the scores of those that are not accepted as inliers; None where nobody asked.
+        """
+        return Assessment(
+            verdict=decision.verdict,
+            reason=decision.reason,
+            prediction=decision.prediction,
+            nll=scored.nll,
+            novelty=scored.novelty,
+            p_value=scored.conformal.p_value,
+            smallest_p=scored.conformal.smallest,
+            promise=self.reference.promise,
+            notes=reduce(joined_notes, notes),
+            passed=beside.passed,
+            why=why,
+            **{field.name: getattr(scored.uncertainty, field.name) for field in fields(scored.uncertainty)},
+        )

@@ -103,7 +103,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         *,
         test: DriftTest | None = None,
         known_anomalies: Bool[np.ndarray, " examples"] | None = None,
-    ) -> DriftMonitor | None:
+    ) -> DriftMonitor:
         """Watch for drift: the monitor after these examples; `monitor.drift()` says what is known by then.
 
         Args:
@@ -112,9 +112,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
             monitor: the one from before; None starts a new one.
             test: how strict a new one is.
             known_anomalies: which examples are counted but not tested, where labels are known; None tests all.
-
-        Returns:
-            None for a model that was saved before references were kept.
         """
         return self.fitted_chain.monitored(X, p_value, monitor, test, known_anomalies)
 
@@ -195,11 +192,6 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """A fitted detector with these settings and this chain, such as one that was read from a file."""
         return copy.copy(self)._keep(chain)
 
-    def ready(self) -> Self:
-        """This detector, after making what its first example would have to wait for."""
-        self._in_use().ready()
-        return self
-
     @property
     def decision_threshold(self) -> float:
         """The mean probability from which on an example is an anomaly: `anomaly_threshold`, unless costs decide it."""
@@ -228,7 +220,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def input_shape_(self) -> tuple[int, ...]:
-        """Shape of one example."""
+        """The shape of one example, without the axis of the examples."""
         return self.fitted_chain.preparation.input_shape
 
     @property
@@ -261,7 +253,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     @property
     def group_conversions_(self) -> GroupConversions | None:
-        """The same of each group that has enough; None without `smallest_group`."""
+        """The CDFs of each group that has enough examples; None without `smallest_group`."""
         return self.fitted_chain.calibrated.by_group
 
     @property
@@ -270,8 +262,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.calibrated.correction
 
     @property
-    def reference_(self) -> Reference | None:
-        """Mean scores of the reference examples, which p-values come from; None for models saved without."""
+    def reference_(self) -> Reference:
+        """Mean scores of the reference examples, which p-values come from."""
         return self.fitted_chain.calibrated.reference
 
     @property
@@ -303,8 +295,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.good
 
     @property
-    def drift_reference_(self) -> DriftReference | None:
-        """The distributions of the training data; None for models that were saved before they were kept."""
+    def drift_reference_(self) -> DriftReference:
+        """The distributions of the training data."""
         return self.fitted_chain.drift_reference
 
     @property
@@ -338,7 +330,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return tags
 
     def _keep(self, chain: Chain) -> Self:
-        """This detector, fitted."""
+        """Take a fitted chain; this detector is fitted then."""
         self.chain_ = chain
         self._kept = _parameters(type(self))(self), chain
         return self

@@ -64,7 +64,7 @@ class KeptRows:
 
     @property
     def group_names(self) -> Shaped[np.ndarray, " kept_rows"] | None:
-        """The group of each row."""
+        """The name of each row's group; None where there are no groups."""
         return None if self.groups is None or self.group is None else np.array(self.groups, dtype=object)[self.group]
 
     def with_trained(

@@ -17,7 +17,7 @@ class Scorer(Protocol):
 
     @property
     def count(self) -> int:
-        """How many draws, M."""
+        """How many draws there are, M."""
 
     @property
     def typical(self) -> Float[np.ndarray, "draws ..."] | None:

@@ -147,7 +147,7 @@ class LastLayer:
         )
 
     def evidence(self, prior_precision: float | Literal["auto"]) -> ChosenPrior:
-        """Of all outputs together."""
+        """The evidence of all outputs together, at its best precision of the prior."""
         outputs = range(self.slopes.shape[1])
         eigenvalues = np.stack([np.linalg.eigvalsh(self.curvature(output)) for output in outputs])
         observed = self.rows * len(self.features)

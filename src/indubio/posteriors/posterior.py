@@ -42,7 +42,7 @@ class Posterior(Settings, ABC):
         """How many draws a fit gives, M."""
 
     def with_count(self, draws: int) -> Self:
-        """The same posterior with another number of draws."""
+        """This posterior with another number of draws."""
         return self if draws == self.count or self.COUNT is None else self.replaced(**{self.COUNT: draws})
 
     def architecture_for(self, input_shape: Shape, rows: int) -> Architecture:
@@ -108,7 +108,7 @@ class TrainedPosterior(Posterior, ABC):
     prior_scale: NotNegative | Literal["auto"] = PRIOR_SCALE
 
     def prior_scale_for(self, context: FitContext) -> float:
-        """Lambda, for these rows."""
+        """The pull towards the prior, lambda, for these rows."""
         if self.prior_scale != "auto":
             return self.prior_scale
         return prior_scale_at(context, temperature_without_prior(context))
@@ -119,7 +119,7 @@ class SeparateDraws(Posterior, ABC):
     """A posterior each of whose draws is fitted by itself, so that several workers can share them."""
 
     def draws_of(self, context: FitContext) -> Draws:
-        """Fit all draws."""
+        """Fit all draws, with all rows."""
         return self.some_draws(context, range(self.count))
 
     @abstractmethod

@@ -61,14 +61,13 @@ def drift(subject: Subject) -> Drift | None:
     """Whether the examples, without known anomalies, are like the training data; None where it cannot be tested."""
     if subject.labels is not None and subject.labels.all():
         return None
-    monitor = subject.detector.monitored(subject.given, subject.found.p_value, known_anomalies=subject.labels)
-    return None if monitor is None else monitor.drift()
+    return subject.detector.monitored(subject.given, subject.found.p_value, known_anomalies=subject.labels).drift()
 
 
 def drift_in_words(known: Drift | None) -> str:
     """One sentence, alarm or not."""
     if known is None:
-        return _("Drift was not tested: the model keeps no reference, or every example is a known anomaly.")
+        return _("Drift was not tested: every example is a known anomaly.")
     if known.alarm:
         return _("The data has changed since the training ({promise}); see below.", promise=known.promise)
     return _(
@@ -114,8 +113,6 @@ def _unlike_training(subject: Subject, known: Drift | None) -> Finding | None:
 
 
 def _unfamiliar(subject: Subject) -> Finding | None:
-    if subject.unfamiliar is None:
-        return None
     normal = np.ones(len(subject), dtype=bool) if subject.labels is None else ~subject.labels
     number, of = int(np.count_nonzero(subject.unfamiliar & normal)), int(np.count_nonzero(normal))
     if number < FEWEST_UNFAMILIAR or number * subject.one_unfamiliar_in <= MANY_UNFAMILIAR * of:

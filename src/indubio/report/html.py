@@ -107,7 +107,7 @@ def _distributions(subject: Subject, drawing: Drawing) -> list[Markup]:
         thresholds[rule.by] = (subject.detector.referral_threshold_, words)
     made = []
     for name, quantity in QUANTITIES.items():
-        if (name == "novelty" and subject.unfamiliar is None) or getattr(subject.found, name) is None:
+        if getattr(subject.found, name) is None:
             continue
         threshold, threshold_name = thresholds.get(name, (None, ""))
         draw = partial(

@@ -71,7 +71,7 @@ def _trained_on(subject: Subject) -> str:
 
 def _rate_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     rate = detector.fitted_chain.calibrated.false_alarms
-    return [] if rate is None else [(_("Rate of false alarms"), _("{share} of good examples", share=percent(rate)))]
+    return [(_("Rate of false alarms"), _("{share} of good examples", share=percent(rate)))]
 
 
 def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:

@@ -67,10 +67,9 @@ class Subject:
         return uncertainty_values(self.found.to_dict(), self.referral.by)
 
     @property
-    def unfamiliar(self) -> Bool[np.ndarray, " examples"] | None:
-        """Which examples are unlike all that was seen in training; None where the detector cannot tell."""
-        novelty = self.found.novelty
-        return None if np.isnan(novelty).any() else np.asarray(novelty > UNFAMILIAR)
+    def unfamiliar(self) -> Bool[np.ndarray, " examples"]:
+        """Which examples are unlike all that was seen in training."""
+        return np.asarray(self.found.novelty > UNFAMILIAR)
 
     @property
     def one_unfamiliar_in(self) -> int:

@@ -64,7 +64,7 @@ class DrawScore(ABC):
             raise ConfigError(
                 f"`anomaly_score` {name!r} is of a variance over draws and needs at least {cls.FEWEST} of them in "
                 f"every fold, got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
-                'AnchoredEnsemble() (--posterior anchored_ensemble); or anomaly_score="nll".'
+                'AnchoredEnsemble(); or anomaly_score="nll".'
             )
 
     @abstractmethod

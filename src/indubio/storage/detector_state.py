@@ -12,6 +12,7 @@ from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
+from indubio.fitting.fit_settings import DetectorSettings
 from indubio.inputs import FittedSpectra, MinMax
 from indubio.inputs.preparation import Preparation
 from indubio.networks import Autoencoder, OwnNetwork
@@ -151,8 +152,8 @@ def _plain_settings(explicit: Detector) -> dict[str, Any]:
 
 def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     """Refuse draws that these settings would not give back."""
-    autoencoder = _autoencoder(explicit, draws.autoencoder.network.input_shape)
     chosen = explicit.settings_in_use()
+    autoencoder = _autoencoder(chosen, draws.autoencoder.network.input_shape, explicit.device)
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
     if isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork):
         same = same and autoencoder.network == draws.autoencoder.network
@@ -164,11 +165,10 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     check_arrays(stored.weights, expected_shapes(autoencoder, Layout.of(draws)))
 
 
-def _autoencoder(detector: Detector, input_shape: tuple[int, ...]) -> Autoencoder:
-    chosen = detector.settings_in_use()
+def _autoencoder(chosen: DetectorSettings, input_shape: tuple[int, ...], device: str) -> Autoencoder:
     if chosen.architecture is None:
         raise ModelFileError("the settings do not say which network the weights belong to.")
-    return autoencoder_of(chosen.posterior, chosen.architecture, chosen.likelihood, input_shape, detector.device)
+    return autoencoder_of(chosen.posterior, chosen.architecture, chosen.likelihood, input_shape, device)
 
 
 def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> Detector:
@@ -182,10 +182,10 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     settings = {name: value for name, value in stored.settings.items() if own is None or name != "architecture"}
     detector = Detector(**parameters_from_plain(settings | ({} if device is None else {"device": device})))
     detector = detector if own is None else detector.set_params(architecture=own)
-    attributes = _attributes(stored)
+    chosen, attributes = detector.settings_in_use(), _attributes(stored)
     layout = Layout.from_plain(stored.draws)
-    _check(detector, attributes, layout)
-    autoencoder = _autoencoder(detector, attributes["preparation_"].value_shape)
+    _check(detector, chosen, attributes, layout)
+    autoencoder = _autoencoder(chosen, attributes["preparation_"].value_shape, detector.device)
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
@@ -194,11 +194,11 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         mixing=attributes["mixing_"],
         facts=attributes["facts_"],
     )
-    return detector.of_chain(_chain(detector, attributes, draws))
+    return detector.of_chain(_chain(detector, chosen, attributes, draws))
 
 
-def _chain(detector: Detector, attributes: dict[str, Any], draws: Draws) -> Chain:
-    rule = detector.settings_in_use().referral
+def _chain(detector: Detector, chosen: DetectorSettings, attributes: dict[str, Any], draws: Draws) -> Chain:
+    rule = chosen.referral
     return Chain(
         preparation=attributes["preparation_"],
         scorer=AutoencoderScorer(
@@ -213,7 +213,7 @@ def _chain(detector: Detector, attributes: dict[str, Any], draws: Draws) -> Chai
             n_reference=attributes["n_reference_"],
             by_group=attributes["group_conversions_"],
             correction=attributes["correction_"],
-            false_alarms=detector.false_alarms,
+            false_alarms=chosen.false_alarms,
         ),
         decider=Decider(
             rule=rule,
@@ -256,14 +256,14 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     return attributes
 
 
-def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> None:
+def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
-    preparation, posterior = attributes["preparation_"], detector.settings_in_use().posterior
+    preparation, posterior = attributes["preparation_"], chosen.posterior
     shape, scaling = preparation.input_shape, preparation.scaling
     reference: Reference = attributes["reference_"]
     spectra: FittedSpectra | None = preparation.spectra
     values = _value_shape(shape, spectra)
-    together, parts = detector.settings_in_use().draw_score, attributes["score_parts_"]
+    together, parts = chosen.draw_score, attributes["score_parts_"]
     scores = layout.count if parts is None else len(parts)
     rules = {
         "the schema must have as many columns as the examples": len(preparation.schema.encoded_names) == shape[-1],
@@ -282,7 +282,7 @@ def _check(detector: Detector, attributes: dict[str, Any], layout: Layout) -> No
         == (preparation.missing == "error"),
         "there must be a center and a unit where the scaling is not to the range": (scaling.center is None)
         == (scaling.unit is None)
-        == isinstance(detector.settings_in_use().scaling, MinMax),
+        == isinstance(chosen.scaling, MinMax),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,
         "`largest_reference_nll_` must be finite": bool(np.isfinite(attributes["largest_reference_nll_"])),

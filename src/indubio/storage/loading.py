@@ -1,4 +1,4 @@
-"""`load`: a detector from a model's folder."""
+"""From a model's folder to a detector: `load`; with what the manifest says: `read_model`."""
 
 from os import PathLike
 from pathlib import Path
@@ -8,7 +8,7 @@ from indubio.errors import ConfigError, IndubioError, ModelFileError
 from indubio.networks import OwnNetwork
 from indubio.storage.detector_state import OWN, PROBE, check_probe, put_together
 from indubio.storage.model_folder import read_stored
-from indubio.storage.model_manifest import MANIFEST
+from indubio.storage.model_manifest import MANIFEST, ModelManifest
 
 # What numbers that no model has can lead to, beside the errors that are raised for them.
 _REFUSALS = (IndubioError, ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
@@ -25,8 +25,15 @@ def load(path: str | PathLike[str], *, architecture: OwnNetwork | None = None, d
         architecture: the network, for a model that was saved with an `OwnNetwork`; not otherwise.
         device: "cpu", "cuda" or "mps"; None is the one the model was trained on.
     """
+    return read_model(path, architecture=architecture, device=device)[1]
+
+
+def read_model(
+    path: str | PathLike[str], *, architecture: OwnNetwork | None = None, device: str | None = None
+) -> tuple[ModelManifest, Detector]:
+    """The manifest and the detector, of one reading of the folder; the arguments are those of `load`."""
     folder = Path(path)
-    stored = read_stored(folder)
+    manifest, stored = read_stored(folder)
     own = stored.settings.get("architecture") == OWN
     if own and not isinstance(architecture, OwnNetwork):
         raise ConfigError(
@@ -44,4 +51,4 @@ def load(path: str | PathLike[str], *, architecture: OwnNetwork | None = None, d
     except _REFUSALS as error:
         blame = "fit the network passed as `architecture`" if own else "describe a model that indubio could have saved"
         raise ModelFileError(f"{folder / MANIFEST} does not {blame}: {error}") from error
-    return detector
+    return manifest, detector

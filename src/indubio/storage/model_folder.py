@@ -44,13 +44,13 @@ def read_manifest(path: str | PathLike[str]) -> ModelManifest:
         return _manifest(folder)
 
 
-def read_stored(folder: Path) -> Stored:
-    """All that a model's files hold, checked against the checksums."""
+def read_stored(folder: Path) -> tuple[ModelManifest, Stored]:
+    """The manifest and all that a model's files hold, checked against the checksums."""
     with _readable(folder):
         for _ in range(ATTEMPTS):
             manifest = _manifest(folder)
             try:
-                return _read(folder, manifest)
+                return manifest, _read(folder, manifest)
             except (ModelFileError, FileNotFoundError):
                 # A save may have put a new model in place since: then these were the old one's files.
                 if _manifest(folder).checksum == manifest.checksum:

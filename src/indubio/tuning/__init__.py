@@ -2,6 +2,17 @@
 
 from indubio.tuning.criterion import SettingsQuality, judged
 from indubio.tuning.sample import Sample, sampled
-from indubio.tuning.search import Found, Search, Step, best_so_far, search
+from indubio.tuning.search import Found, Search, SearchConfiguration, Step, best_so_far, search
 
-__all__ = ["Found", "Sample", "Search", "SettingsQuality", "Step", "best_so_far", "judged", "sampled", "search"]
+__all__ = [
+    "Found",
+    "Sample",
+    "Search",
+    "SearchConfiguration",
+    "SettingsQuality",
+    "Step",
+    "best_so_far",
+    "judged",
+    "sampled",
+    "search",
+]

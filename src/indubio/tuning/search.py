@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from indubio.configuration import detector_from_plain, detector_to_plain
+from pydantic import Field
+
+from indubio.configuration import Configuration, detector_from_plain, detector_to_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
 from indubio.fitting.defaults import DEFAULT_POSTERIOR
@@ -50,6 +52,19 @@ class Search(Settings):
     by: By = "separation"
     draws: AtLeastOne = 3
     seed: NotNegativeInt = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfiguration(Configuration):
+    """What `indubio tune` is told: the settings to begin with, how files are read, and how to search.
+
+    Args:
+        search: how long to search, and for what.
+        rows: examples to search on, at random.
+    """
+
+    search: Search = Search()
+    rows: Annotated[int, Field(ge=20)] = 20_000
 
 
 @dataclass(frozen=True)
@@ -178,7 +193,7 @@ class _Run:
         self._study.tell(trial, value_of(found, self._wanted.by))
 
     def step(self) -> Step:
-        """How far it is."""
+        """How many trials are done, and how good the best one is."""
         values = [trial.value for trial in self._judged()]
         return Step(len(values), self._wanted.trials, len(self._failed()), max(values, default=None))
 
@@ -189,7 +204,7 @@ class _Run:
         return [trial for trial in self._study.get_trials(deepcopy=False) if ERROR in trial.user_attrs]
 
     def found(self) -> Found:
-        """The best settings."""
+        """The best settings of all trials."""
         step = self.step()
         if not step.done:
             raise TrainingError(

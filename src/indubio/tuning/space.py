@@ -17,13 +17,13 @@ class Trial(Protocol):
     """The part of an Optuna trial that is used."""
 
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int:
-        """An integer."""
+        """A whole number between these bounds."""
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """A number."""
+        """A number between these bounds."""
 
     def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """One of the choices."""
+        """One of these choices."""
 
 
 def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) -> Detector:

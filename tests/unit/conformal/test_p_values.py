@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.conformal import Reference, alarms, conformal_of, fewest_selected, select_anomalies
+from indubio.conformal import Conformal, Reference, alarms, fewest_selected, select_anomalies
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability.ties import TIE_TOLERANCE
 
@@ -60,20 +60,15 @@ def test_the_mean_scores_of_parts_do_not_depend_on_how_many_examples_come_togeth
 
 
 def test_scores_that_were_trained_on_give_no_p_value_and_say_so():
-    found = conformal_of(reference([1.0, 2.0], unseen=False), None, part_nll=np.array([[1.5]]))
+    seen = reference([1.0, 2.0], unseen=False)
+    found = Conformal.of(seen, np.array([[1.5]]))
     assert np.isnan(found.p_value).all()
     assert np.isnan(found.smallest).all()
-    assert "no p-value" in found.promise
+    assert "no p-value" in seen.promise
     with pytest.raises(DataError, match="1 of 1 examples have no p-value"):
         alarms(found.p_value, 0.05)
     with pytest.raises(DataError, match="no p-value"):
         select_anomalies(found.p_value)
-
-
-def test_a_model_without_reference_scores_gives_none_either():
-    found = conformal_of(None, np.zeros((2, 3)))
-    assert np.isnan(found.p_value).all()
-    assert "older version" in found.promise
 
 
 @pytest.mark.parametrize(("folds", "rows"), [(5, 20), (5, 100), (5, 2000), (2, 100), (10, 10)])
@@ -118,10 +113,10 @@ def test_groups_are_compared_with_their_own():
     groups = np.array([["a", "a", "a", "b"]])
     known = reference([1.0, 2.0, 3.0, 10.0], groups=groups)
     new, names = np.array([[2.5, 2.5, 2.5]]), np.array(["a", "b", "c"], dtype=object)
-    found = conformal_of(known, None, names, part_nll=new)
+    found = Conformal.of(known, new, names)
     np.testing.assert_allclose(found.p_value, [0.5, 1.0, np.nan])
     np.testing.assert_allclose(found.smallest, [0.25, 0.5, np.nan])
-    assert list(found.notes) == ["", "", "no p-value: nothing was calibrated for group c"]
+    assert list(known.notes(names)) == ["", "", "no p-value: nothing was calibrated for group c"]
     np.testing.assert_allclose(found.pooled[0], [3 / 5] * 3)  # among all: 3 and 10 are as high
     assert found.pooled[1] == 1 / 5
 

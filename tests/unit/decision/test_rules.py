@@ -359,5 +359,5 @@ def test_rejex_refers_what_is_less_stable_than_its_constant_and_more_with_more_t
 def test_the_rules_of_the_literature_need_the_reference_scores():
     found = evidence([0.5])
     for rule in (Exceed(), RejEx()):
-        with pytest.raises(DataError, match="older version"):
+        with pytest.raises(DataError, match="give `below`"):
             rule.refers(replace(found, below=None), 0.1)

@@ -134,12 +134,6 @@ def test_a_file_of_nothing_but_known_anomalies_is_not_tested_and_that_is_said():
     assert str(watched.drift()) == "not tested: all 5 examples are labelled as anomalies"
 
 
-def test_a_state_from_before_examples_were_left_out_goes_on():
-    state = monitor_of(normal(50, 0)).updated(normal(5, 1), np.zeros(5)).to_plain()
-    del state["left_out"]
-    assert DriftMonitor.resumed(monitor_of(normal(50, 0)).reference, state).drift().examples == 5
-
-
 def test_a_state_of_another_model_is_refused():
     state = monitor_of(normal(50, 0)).to_plain()
     with pytest.raises(ConfigError, match="of another model"):

@@ -15,9 +15,11 @@ from scipy import stats
 from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
 from indubio.errors import ConfigError, DataError, DataWarning
 from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
-from indubio.inputs import Roles, Table, Wide, Windowing, read_table
+from indubio.inputs import MinMax, Robust, Roles, Table, Wide, Windowing, ZScore, read_table
 from indubio.inputs.example_streams import drawn
+from indubio.inputs.preparation import Preparation
 from indubio.inputs.reading import Reading
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
 from indubio.posteriors import EarlyStopping
 from tests.end_to_end.test_commands import run
@@ -139,6 +141,25 @@ def test_rows_in_one_stretch_give_the_weights_that_an_array_gives(files):
     )
     for name, weight in in_memory.weights.items():
         assert np.array_equal(streamed.weights[name], weight)
+
+
+@pytest.mark.parametrize("scaling", [MinMax(), ZScore(), Robust()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("missing", ["error", "median"])
+def test_a_stream_is_prepared_as_the_same_rows_in_memory_are(scaling, missing, tmp_path):
+    """Of so few examples the sample is all of them."""
+    table = made(900)
+    if missing == "median":
+        table = table.set_column(1, "b", [np.where(np.arange(900) % 7, table["b"].to_numpy(), np.nan)])
+    files = written(tmp_path / "parts", table)
+    settings = Detector(calibration=TrainScores(), scaling=scaling, missing=missing).settings_in_use()
+    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).inputs
+    examples = TrainingExamples.of(read_table(files), "Detector")
+    in_memory = Preparation.fit(examples.select(np.arange(900)), settings.preparation_for(examples.shape), "Detector")
+    rows = Table(features=made(50, seed=1))
+    np.testing.assert_allclose(streamed.prepared(rows).values, in_memory.prepared(rows).values, rtol=1e-6, atol=1e-6)
+    assert [one.kind for one in streamed.findings] == [one.kind for one in in_memory.findings]
+    if missing == "median":
+        np.testing.assert_array_equal(streamed.medians, in_memory.medians)
 
 
 def test_a_small_buffer_gives_a_model_as_good(files):
@@ -267,10 +288,20 @@ def test_what_a_stream_cannot_do_is_refused(files):
 
 
 def test_the_command_streams_when_it_is_told_to(files, tmp_path):
-    common = ("fit", files, "--draws", 2, "--json", "-o")
+    common = ("fit", files, "--set", "posterior.draws=2", "--json", "-o")
     told = [
         json.loads(run(*common, tmp_path / name, *flags).stdout)
-        for name, flags in (("small", ()), ("whole", ("--stream",)), ("parts", ("--buffer", 500)))
+        for name, flags in (
+            ("small", ()),
+            (
+                "whole",
+                (
+                    "--set",
+                    "stream=true",
+                ),
+            ),
+            ("parts", ("--set", "buffer=500")),
+        )
     ]
     assert [one["streamed"] for one in told] == [False, False, True]
     assert told[0]["referral_threshold"] == told[1]["referral_threshold"]

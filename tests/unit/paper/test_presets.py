@@ -5,10 +5,9 @@ import tomllib
 import pytest
 
 from indubio import Conv1d, Dense, Detector
-from indubio.cli.config_file import detector_of
 from indubio.cli.default_toml import written_toml
 from indubio.collections import DATASETS
-from indubio.configuration import detector_to_plain
+from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.errors import ConfigError
 from indubio.paper.presets import MODELS, preset
 from indubio.posteriors import RangeTest
@@ -93,7 +92,7 @@ def test_every_task_has_a_preset_that_can_be_written_as_a_configuration():
         for task in collection.tasks:
             for protocol in ("text", "authors"):
                 detector = preset(name, task, protocol=protocol)
-                again = detector_of(tomllib.loads(written_toml(detector_to_plain(detector))))
+                again = detector_from_plain(tomllib.loads(written_toml(detector_to_plain(detector))))
                 assert isinstance(detector, Detector)
                 assert again.get_params(deep=False) == detector.get_params(deep=False)
 

@@ -47,7 +47,10 @@ def parts(value, spread=None) -> Parts:
 
 
 def made_of(names, features: Parts) -> Contributions:
-    return Contributions(names=names, value_names=names, typical=0.1, values=features, features=features, steps=None)
+    places = np.arange(len(features.value))
+    return Contributions(
+        places=places, names=names, value_names=names, typical=0.1, values=features, features=features, steps=None
+    )
 
 
 # ----- distributions

@@ -279,7 +279,7 @@ def test_the_trail_has_what_was_written(busy: ServerStore) -> None:
     assert (columns["name"], columns["role"], columns["at"]) == ("line 3", "scorer", (added.at - EPOCH) // MICROSECOND)
 
 
-def test_a_column_that_is_added_later_is_sealed_and_seals_from_before_still_fit() -> None:
+def test_a_column_that_is_added_later_is_sealed_and_seals_without_it_still_fit() -> None:
     before = Table("things", MetaData(), Column("id", Integer, primary_key=True), Column("name", Text))
     later = Table(
         "things",

@@ -11,9 +11,8 @@ import pytest
 from distributed import LocalCluster
 
 from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Spectra, Training
-from indubio.cli.config_file import detector_of, reading_of
 from indubio.cli.default_toml import written_toml
-from indubio.configuration import detector_to_plain
+from indubio.configuration import Configuration, configured, detector_from_plain, detector_to_plain
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles
 from indubio.inputs.reading import Reading
@@ -119,7 +118,7 @@ class Stopped:
         if self.calls == 2:
             raise KeyboardInterrupt
         done: Future = Future()
-        done.set_result(judged(detector_of(settings), SAMPLE))
+        done.set_result(judged(detector_from_plain(settings), SAMPLE))
         return done
 
 
@@ -153,9 +152,9 @@ def test_a_configuration_survives_being_written():
         architecture=Dense(latent=3), training=Training(epochs=7), posterior=AnchoredEnsemble(members=2)
     )
     data = {"table": {"columns": ["a", 'quo"ted'], "ids": None, "label": "bad"}}
-    config = tomllib.loads(written_toml(detector_to_plain(detector) | {"data": data}))
-    assert detector_to_plain(detector_of(config)) == detector_to_plain(detector)
-    assert reading_of(config) == Reading(table=Roles(columns=("a", 'quo"ted'), label="bad"))
+    again = configured(Configuration, tomllib.loads(written_toml(detector_to_plain(detector) | data)))
+    assert detector_to_plain(again.detector) == detector_to_plain(detector)
+    assert again.reading == Reading(table=Roles(columns=("a", 'quo"ted'), label="bad"))
 
 
 def test_the_command_searches_on_a_cluster_and_writes_what_fit_takes(tmp_path, workers):
@@ -168,11 +167,20 @@ def test_the_command_searches_on_a_cluster_and_writes_what_fit_takes(tmp_path, w
         "part",
         "-o",
         tmp_path / "tuned.toml",
-        "--epochs",
-        2,
+        "--set",
+        "training.epochs=2",
         "--trials",
         2,
     )
-    told = run(*arguments, "--cluster", workers.cluster).stdout
+    told = run(*arguments, "--set", f"workers.cluster={workers.cluster}").stdout
     assert "2 settings tried" in told
-    run("fit", tmp_path / "good.csv", "--config", tmp_path / "tuned.toml", "-o", tmp_path / "model", "--draws", 2)
+    run(
+        "fit",
+        tmp_path / "good.csv",
+        "--config",
+        tmp_path / "tuned.toml",
+        "-o",
+        tmp_path / "model",
+        "--set",
+        "posterior.draws=2",
+    )

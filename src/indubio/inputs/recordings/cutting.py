@@ -235,10 +235,10 @@ class Cutter:
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from what `state` gave, perhaps in another process."""
         self._tail = None if state["tail"] is None else Samples(*state["tail"])
         self._skip, self.samples, self.windows = state["skip"], state["samples"], state["windows"]
-        self._latest = None if state.get("latest") is None else state["latest"][()]
+        self._latest = None if state["latest"] is None else state["latest"][()]
 
     def finish(self) -> None:
         """Count the samples after the last window, at the end of the group."""

@@ -56,7 +56,7 @@ class RowSampler(RecordingSampler):
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from what `state` gave, perhaps in another process."""
         self._rows, self._seconds = Samples(*state["rows"]), state["seconds"]
         self._last = Known(*state["last"])
         self._base = None if state["base"] is None else state["base"][()]

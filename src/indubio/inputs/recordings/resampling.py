@@ -35,7 +35,7 @@ class HeldRows:
         self._first = True  # no sample was given out yet: the row of the one before is not there
 
     def add(self, seconds: Float[np.ndarray, " rows"], piece: Piece) -> None:
-        """Some more rows."""
+        """Take the labels and passed columns of some more rows."""
         if piece.labelled is None and piece.passed is None:
             return
         self._seconds = np.concatenate([self._seconds, seconds])
@@ -126,7 +126,7 @@ class GridSampler(RecordingSampler):
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from what `state` gave, perhaps in another process."""
         self._knots = [(times, values) for times, values in state["knots"]]
         self._first, self._used = state["first"], state["used"]
         self._base = None if state["base"] is None else state["base"][()]

@@ -81,4 +81,4 @@ class RecordingSampler(ABC):
 
     @abstractmethod
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from what `state` gave, perhaps in another process."""

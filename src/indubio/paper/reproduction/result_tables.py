@@ -30,8 +30,8 @@ class Mean:
     def over(cls, runs: Iterable[tuple[Hashable, int, float]]) -> "Mean":
         """The mean of the means of all series.
 
-        The error is of how far a seed is off the mean of each series, on its mean over the series: what is drawn at
-        random are the seeds.
+        What is drawn at random are the seeds: the error is that of a mean of clusters, a cluster being what all runs of
+        a seed add to the whole. There is none where a series has one seed only.
 
         Args:
             runs: what the run shares with other seeds, such as its task; its seed; the value.
@@ -45,13 +45,13 @@ class Mean:
         if not series:
             return cls(np.nan, np.nan, len(runs), undefined)
         means = {name: float(np.mean([*of.values()])) for name, of in series.items()}
-        off: dict[int, list[float]] = defaultdict(list)
+        added: dict[int, float] = defaultdict(float)
         for name, of in series.items():
             for seed, value in of.items():
-                off[seed].append(value - means[name])
-        by_seed = np.array([np.mean(values) for values in off.values()])
-        error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed))) if len(by_seed) > 1 else np.nan
-        return cls(float(np.mean([*means.values()])), error, len(runs), undefined)
+                added[seed] += (value - means[name]) / len(of) / len(series)
+        fewest = min(map(len, series.values()))
+        variance = sum(part**2 for part in added.values()) * fewest / (fewest - 1) if fewest > 1 else np.nan
+        return cls(float(np.mean([*means.values()])), float(np.sqrt(variance)), len(runs), undefined)
 
     def __str__(self) -> str:
         if np.isnan(self.value):
@@ -152,7 +152,7 @@ class Size:
 
 
 def sizes(records: Iterable[Record]) -> list[Size]:
-    """The table of datasets."""
+    """The sizes of each data set, beside those of the paper."""
     of_tasks = {record.cell.task: record for record in records}
     return [
         Size(task, record.train, record.inliers, record.anomalies, paper.sizes(record.cell.collection, task))

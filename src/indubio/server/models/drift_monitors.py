@@ -59,7 +59,7 @@ class DriftMonitors:
     def __init__(self, store: ServerStore, metrics: Metrics, alpha: float, active: Sequence[Loaded]) -> None:
         self._store, self._metrics, self._test = store, metrics, DriftTest(alpha=alpha)
         self._waiting: queue.SimpleQueue[tuple[Loaded, ExampleBatch, list[float]]] = queue.SimpleQueue()
-        self._watched: dict[Loaded, VersionDrift | None] = {}
+        self._watched: dict[Loaded, VersionDrift] = {}
         for loaded in active:
             self._known(loaded)
         self._ended, self._lock = threading.Event(), threading.Lock()
@@ -75,7 +75,7 @@ class DriftMonitors:
 
     def watched(self) -> list[VersionDrift]:
         """Every version that is watched."""
-        return [one for one in list(self._watched.values()) if one is not None]
+        return list(self._watched.values())
 
     def close(self) -> None:
         """Update and keep the monitors a last time, and end the thread."""
@@ -90,9 +90,7 @@ class DriftMonitors:
                 loaded, examples, p_value = self._waiting.get()
                 batches.setdefault(loaded, []).append((examples, p_value))
             for loaded, seen in batches.items():
-                watched = self._known(loaded)
-                if watched is not None:
-                    self._update(watched, seen)
+                self._update(self._known(loaded), seen)
 
     def keep(self) -> None:
         """Write the states that have changed to the store."""
@@ -112,28 +110,24 @@ class DriftMonitors:
         data = takes.scoring_data(ExampleBatch.joined([examples for examples, _ in seen]))
         p_value: Float[np.ndarray, " examples"] = np.array([p for _, values in seen for p in values])
         rang = watched.drift.alarm
-        watched.monitor = detector.monitored(data, p_value, watched.monitor) or watched.monitor
+        watched.monitor = detector.monitored(data, p_value, watched.monitor)
         watched.drift = watched.monitor.drift()
         self._tell(watched)
         if watched.drift.alarm and not rang:
             log.warning("drift", extra={"model": watched.loaded.name, "drift": str(watched.drift)})
 
-    def _known(self, loaded: Loaded) -> VersionDrift | None:
+    def _known(self, loaded: Loaded) -> VersionDrift:
         if loaded not in self._watched:
             self._watched[loaded] = self._begun(loaded)
         return self._watched[loaded]
 
-    def _begun(self, loaded: Loaded) -> VersionDrift | None:
-        reference = loaded.detector.drift_reference_
-        if reference is None:
-            return None
-        monitor = DriftMonitor.fresh(reference, self._test)
-        state = self._store.read(lambda c: drift_state(c, loaded.name, loaded.version))
-        if state is not None:
-            try:
-                monitor = DriftMonitor.resumed(reference, state)
-            except ConfigError as error:
-                log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
+    def _begun(self, loaded: Loaded) -> VersionDrift:
+        judge, state = loaded.model.judge, self._store.read(lambda c: drift_state(c, loaded.name, loaded.version))
+        try:
+            monitor = judge.drift_monitor(self._test, state)
+        except ConfigError as error:
+            log.error("drift is watched anew", extra={"model": loaded.name, "why": str(error)})
+            monitor = judge.drift_monitor(self._test)
         drift = monitor.drift()
         begun = VersionDrift(loaded=loaded, monitor=monitor, drift=drift, kept=monitor.seen, told=drift.alarm)
         self._tell(begun)

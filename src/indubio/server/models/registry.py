@@ -72,11 +72,6 @@ class Model:
         """The short name of the rule: the beginning of its hash."""
         return digest(self.rule)[:16]
 
-    @cached_property
-    def _grouped(self) -> bool:
-        reference = self.judge.detector.reference_
-        return reference is not None and reference.groups is not None
-
     def assess(
         self, examples: ExampleBatch, machines: Sequence[str], top: Sequence[int]
     ) -> tuple[Assessment, list[Contributors | None]]:
@@ -87,7 +82,8 @@ class Model:
             machines: where each comes from: its group, where the model is calibrated by group.
             top: how many contributions to give of each.
         """
-        data, groups = self.input.scoring_data(examples), machines if self._grouped else None
+        grouped = self.judge.detector.reference_.groups is not None
+        data, groups = self.input.scoring_data(examples), machines if grouped else None
         largest: list[Contributors | None] = [None] * len(examples)
         found = self.judge.detector.assess(data, groups=groups, explain=any(top))
         if found.why is not None and len(found.why):

@@ -315,7 +315,7 @@ def _retrained(
 
 def _groups(present: Detector, training: Examples, reviewed: Reviewed | None) -> Shaped[np.ndarray, " examples"] | None:
     """Of the training data and the confirmed cases, where the model is calibrated by group."""
-    if present.reference_ is None or present.reference_.groups is None:
+    if present.reference_.groups is None:
         return None
     known = training.groups
     if known is None:

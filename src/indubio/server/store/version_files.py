@@ -19,12 +19,11 @@ def file_findings(connection: Connection) -> Iterator[str]:
 
 
 def _fault(path: str, sha256: object) -> str | None:
-    from indubio.storage.model_folder import read_manifest, read_stored
+    from indubio.storage.model_folder import read_stored
 
     try:
         folder = Path(path)
-        read_stored(folder)
-        checksum = read_manifest(folder).checksum
+        checksum = read_stored(folder)[0].checksum
     except (ModelFileError, OSError, ValueError) as error:
         return str(error)
     return None if checksum == sha256 else f"{folder} holds another model now."

@@ -151,9 +151,10 @@ def test_a_mean_is_over_tasks_and_its_error_over_seeds():
 
 
 def test_a_task_of_which_a_run_is_missing_counts_as_much_as_the_others():
-    mean = Mean.over([("a", 0, 90.0), ("a", 1, 90.0), ("b", 0, 50.0)])
+    mean = Mean.over([("a", 0, 90.0), ("a", 1, 90.0), ("a", 2, 90.0), ("b", 0, 40.0), ("b", 1, 60.0)])
     assert mean.value == pytest.approx(70)
-    assert mean.error == pytest.approx(0)  # every run is at the mean of its task
+    assert mean.error == pytest.approx(0.5 * np.std([40, 60], ddof=1) / np.sqrt(2))
+    assert np.isnan(Mean.over([("a", 0, 90.0), ("a", 1, 80.0), ("b", 0, 50.0)]).error)  # how far b varies is not known
 
 
 def test_an_undefined_run_is_left_out_and_counted():

@@ -1,0 +1,94 @@
+"""Options that several commands have, each declared once: the data, its windows, and what every command is told by."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from indubio.cli.flags import Gives
+
+DATA, WINDOWS = "What the columns are", "Windows of a recording"
+CONFIG = "Everything else"
+
+
+def listed(text: str) -> list[str]:
+    """The names in a text that commas are between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", help="Feature columns, with commas; default: all others.", rich_help_panel=DATA),
+    Gives("table.columns", "layout.sensors", read_as=listed),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option("--id", help="Column passed through, of a window its first value; repeatable.", rich_help_panel=DATA),
+    Gives("table.ids", "layout.ids"),
+]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", help="Time column, passed through.", rich_help_panel=DATA),
+    Gives("table.time", "layout.time"),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        help="Column of the part, cycle or run; of a table, the machine or product within which p-values hold.",
+        rich_help_panel=DATA,
+    ),
+    Gives("table.group", "layout.group", "groups"),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="Label column; rows that are anomalies, and windows with any, are left out.",
+        rich_help_panel=DATA,
+    ),
+    Gives("table.label", "layout.label"),
+]
+Anomaly = Annotated[
+    list[str] | None,
+    typer.Option("--anomaly", help="Label that means anomaly (default 1, true).", rich_help_panel=DATA),
+    Gives("table.anomaly_values", "layout.anomaly_values"),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", help="Column of categories; repeatable.", rich_help_panel=DATA),
+    Gives("table.categorical"),
+]
+Window = Annotated[
+    int | None,
+    typer.Option("--window", help="Samples per window: makes windows.", rich_help_panel=WINDOWS),
+    Gives("windowing.length"),
+]
+Step = Annotated[
+    int | None,
+    typer.Option("--step", help="Samples between windows; default: no overlap.", rich_help_panel=WINDOWS),
+    Gives("windowing.step"),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option("--rate", help="Resample to so many samples a second.", rich_help_panel=WINDOWS),
+    Gives("windowing.rate"),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes that share the work; the result is the same."),
+    Gives("workers.processes"),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file of settings; `indubio config` prints one.", rich_help_panel=CONFIG),
+]
+SET = typer.Option(
+    "--set",
+    metavar="NAME=VALUE",
+    help="Any setting, such as referral.share=0.1; `indubio config` shows them all. Repeatable. "
+    "A flag wins over --set, and --set over --config.",
+    rich_help_panel=CONFIG,
+)
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
