@@ -4,16 +4,17 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.setup
-NATIVE := src/indubio/engine/native
+NATIVE := packages/indubio/src/indubio/engine/native
 READY  := $(VENV)/.ready
 
 .PHONY: texts demo test test-all check format sanitize figures detectors commands life house site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
 
-$(SETUP): pyproject.toml constraints.txt hatch_build.py
+$(SETUP): pyproject.toml packages/indubio-server/pyproject.toml packages/indubio-lab/pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]" \
+	    --editable "packages/indubio-server[live,mcp,oidc]" --editable "packages/indubio-lab[tune]"
 	touch $(SETUP) $(READY)
 
 $(READY): $(SETUP) $(wildcard $(NATIVE)/*.h $(NATIVE)/*.cpp $(NATIVE)/build.py)
@@ -56,7 +57,7 @@ detectors: $(READY)       ## what resampling does to other detectors, into docs/
 commands: $(READY)        ## what the commands print, in docs/commands.md
 	$(BIN)/python docs/show_commands.py
 
-texts: $(READY)           ## gather what is to be translated, and compile the catalogues of src/indubio/texts
+texts: $(READY)           ## gather what is to be translated, and compile the catalogues of packages/indubio/src/indubio/texts
 	$(BIN)/python docs/update_texts.py
 
 life: $(READY)            ## what one row meets on its way to a verdict, into docs/life-of-a-row.md
@@ -68,12 +69,14 @@ house: $(READY)           ## how much house there is: functions of whole command
 site: $(READY)            ## the documentation as a site, into build/site; a broken link or a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-package: $(READY)         ## wheel and sdist into dist, tried in a fresh environment
+package: $(READY)         ## wheels and sdists of all packages into dist, tried in a fresh environment
 	rm -rf dist build/package
-	$(BIN)/python -m build --outdir dist
+	for folder in . packages/indubio-server packages/indubio-lab; do INDUBIO_RELEASE=1 $(BIN)/python -m build --outdir dist $$folder || exit 1; done
 	$(PYTHON) -m venv build/package
-	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
-	cd build/package && bin/indubio --version && bin/indubio demo
+	build/package/bin/python -m pip install --quiet --constraint constraints.txt --find-links dist "$$(ls dist/indubio-*.whl)"
+	cd build/package && bin/indubio --version && bin/indubio demo && ! bin/indubio serve 2> serve.txt && grep -q 'indubio\[server\]' serve.txt
+	build/package/bin/python -m pip install --quiet --constraint constraints.txt --find-links dist "$$(ls dist/indubio-*.whl)[server,lab]"
+	cd build/package && bin/indubio serve --help > /dev/null && bin/indubio datasets > /dev/null
 
 bench: $(READY)           ## speed, as ratios within one run, into docs/benchmarks.md; about ten minutes
 	$(BIN)/python -m benchmarks --write

@@ -1,13 +1,20 @@
-"""Builds the compiled core with the package. Without a compiler the package installs all the same, and torch serves."""
+"""How the package is built: the compiled core comes with it, and the extras know the project's other packages.
+
+Without a compiler the package installs all the same, and torch serves.
+"""
 
 import importlib.util
+import os
+import re
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-NATIVE = Path("src/indubio/engine/native")
+NATIVE = Path("packages/indubio/src/indubio/engine/native")
+OTHER_PACKAGE = re.compile(r"(?P<name>indubio-\w+)(?P<extras>\[.*\])?")
 
 
 class CoreBuildHook(BuildHookInterface):
@@ -32,3 +39,28 @@ class CoreBuildHook(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         build_data["artifacts"].append(str(NATIVE / core.LIBRARY))
+
+
+class ExtrasHook(MetadataHookInterface):
+    """The optional dependencies, with `indubio-server` and `indubio-lab` from this checkout.
+
+    In what is released (`INDUBIO_RELEASE=1`, or no checkout at all) they are asked for by the version that all share.
+    """
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Fill in what `dynamic` leaves open."""
+        checkout = Path(self.root, ".git").exists() and not os.environ.get("INDUBIO_RELEASE")
+        text = Path(self.root, NATIVE.parents[1], "__init__.py").read_text(encoding="utf-8")
+        version = re.search(r'__version__ = "(.+)"', text)
+        assert version is not None
+
+        def placed(requirement: str) -> str:
+            other = OTHER_PACKAGE.fullmatch(requirement)
+            if other is None:
+                return requirement
+            if not checkout:
+                return f"{requirement}=={version[1]}"
+            return f"{requirement} @ {Path(self.root, 'packages', other['name']).resolve().as_uri()}"
+
+        extras = self.config["extras"].items()
+        metadata["optional-dependencies"] = {name: [placed(one) for one in needed] for name, needed in extras}

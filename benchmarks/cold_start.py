@@ -33,7 +33,7 @@ from benchmarks.report import FIRST_SECOND, Section, put_section
 from benchmarks.serving import free_port
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+SOURCES = ("packages", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 FEATURES, TRAINING_ROWS, NEW_ROWS = 32, 750, 850
 AGAIN = 3
 START = 60.0  # seconds a server may take

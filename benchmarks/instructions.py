@@ -50,7 +50,7 @@ def instruction_sets() -> list[str]:
     """What the core can use here, the widest first."""
     library = core()
     if library is None:
-        raise SystemExit("The core was not built: python src/indubio/engine/native/build.py")
+        raise SystemExit("The core was not built: python packages/indubio/src/indubio/engine/native/build.py")
     return library.instruction_sets
 
 

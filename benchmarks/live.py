@@ -36,11 +36,11 @@ from indubio import Detector
 from indubio.inputs import Wide, Windowing
 from indubio.inputs.reading import Reading
 from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.server.store import ServerStore
-from indubio.server.store.alarms import alarm_history
-from indubio.server.store.audit_trail import entries
-from indubio.server.store.verification import verify
 from indubio.storage import load, save
+from indubio_server.store import ServerStore
+from indubio_server.store.alarms import alarm_history
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.verification import verify
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, wait_for
 
 OUT = Path(__file__).parents[1] / "build" / "live_load.txt"

@@ -6,7 +6,7 @@
 
 What was measured is printed, and written to build/server_load.txt or build/server_memory.txt (`--out` for elsewhere);
 `--against` only prints, unless `--out` names a file. SRC is the `src` of a `git worktree` of another commit, with the
-core built in it (`python src/indubio/engine/native/build.py`).
+core built in it (`python packages/indubio/src/indubio/engine/native/build.py`).
 
 All settings are the defaults: the audit log is on, and referrals and control cases are durable before they are
 answered. `--control-share 0` keeps no control cases, to compare with a state of the source that kept none. Clients are

@@ -48,7 +48,7 @@ def measure(how: str, folder: Path) -> None:
     import pandas
     import pyarrow.csv  # noqa: F401
 
-    from indubio.collections import strath
+    from indubio_lab.collections import strath
 
     before, start = peak_memory(), time.perf_counter()
     if how == "indubio":

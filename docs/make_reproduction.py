@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, cells
-from indubio.collections import DATASETS
-from indubio.paper.reproduction import CellStore, experiments, published
-from indubio.paper.reproduction.claims import Claim, claims
-from indubio.paper.reproduction.page import model_rows
-from indubio.paper.reproduction.result_tables import Mean, gain_table
-from indubio.paper.reproduction.summary import CellSummary, gaps, read_summaries, write_summaries
-from indubio.paper.reproduction.variants import AS_THE_PROTOCOL
+from indubio_lab.collections import DATASETS
+from indubio_lab.paper.reproduction import CellStore, experiments, published
+from indubio_lab.paper.reproduction.claims import Claim, claims
+from indubio_lab.paper.reproduction.page import model_rows
+from indubio_lab.paper.reproduction.result_tables import Mean, gain_table
+from indubio_lab.paper.reproduction.summary import CellSummary, gaps, read_summaries, write_summaries
+from indubio_lab.paper.reproduction.variants import AS_THE_PROTOCOL
 
 ROOT = Path(__file__).parents[1]
 SUMMARY = ROOT / "experiments/results/paper.csv"

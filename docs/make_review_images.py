@@ -15,15 +15,15 @@ from sqlalchemy import Connection
 
 from indubio import AnchoredEnsemble, Budget, Detector, Training
 from indubio.inputs import Table
-from indubio.server.http.app import build_app
-from indubio.server.http.process import configured
-from indubio.server.server_settings import ServerSettings
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
-from indubio.server.store.cases import chosen_cases
-from indubio.server.store.keys import Role, add_key
-from indubio.server.store.reviews import review
 from indubio.storage import save
+from indubio_server.http.app import build_app
+from indubio_server.http.process import configured
+from indubio_server.server_settings import ServerSettings
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key
+from indubio_server.store.cases import chosen_cases
+from indubio_server.store.reviews import review
 
 IMAGES = Path(__file__).parent / "images"
 NAMES = ("temperature", "pressure", "flow", "speed", "torque", "vibration")

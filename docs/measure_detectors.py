@@ -18,11 +18,11 @@ from sklearn.svm import OneClassSVM
 
 from indubio import evaluate
 from indubio.calibration import CrossFit
-from indubio.collections import odds
 from indubio.ensemble import EnsembleDetector, distance_to_centre
 from indubio.evaluation import auroc
 from indubio.inputs import MinMax
 from indubio.probability import Ecdf, FittedConversion
+from indubio_lab.collections import odds
 
 PAGE = Path(__file__).parent / "any-detector.md"
 SEEDS = range(3)

@@ -54,11 +54,11 @@ def _answering(folder: Path) -> Iterator[Callable[[Any], None]]:
     import httpx
     import uvicorn
 
-    from indubio.server.http.app import build_app
-    from indubio.server.http.process import configured
-    from indubio.server.server_settings import ServerSettings
-    from indubio.server.service import Service
-    from indubio.server.store import ServerStore
+    from indubio_server.http.app import build_app
+    from indubio_server.http.process import configured
+    from indubio_server.server_settings import ServerSettings
+    from indubio_server.service import Service
+    from indubio_server.store import ServerStore
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -15,8 +15,8 @@ from babel.messages.pofile import read_po, write_po
 from indubio.texts import KEPT
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "indubio"
-TEXTS = SOURCE / "texts"
+PACKAGES = ROOT / "packages"
+TEXTS = PACKAGES / "indubio" / "src" / "indubio" / "texts"
 KEYWORDS = {"_": None, "gettext": None, "marked": None, "ngettext": (1, 2)}
 KEPT_KEYWORDS = {"english": None}  # apart from the others: whatever was kept is compared with all of these
 # What the filter or function `count` is told to count, in a template or in Python.
@@ -26,7 +26,7 @@ COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["'
 def gathered() -> Catalog:
     """All texts that the code marks."""
     catalog = Catalog(project="indubio", charset="utf-8", fuzzy=False)
-    for path in sorted(SOURCE.rglob("*")):
+    for path in sorted(PACKAGES.rglob("*")):
         kind = {".py": "python", ".html": "jinja2.ext:babel_extract"}.get(path.suffix)
         content = path.read_text(encoding="utf-8") if kind else ""
         if kind is None or (path.suffix == ".py" and "indubio.texts" not in content):

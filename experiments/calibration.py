@@ -22,9 +22,9 @@ from sklearn.metrics import roc_auc_score
 from experiments.results_file import DOCS, Results, Row, markdown
 from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, Ecdf, Training, evaluate
 from indubio.calibration import CALIBRATIONS
-from indubio.collections import DATASETS, Task, odds, zema
-from indubio.collections.zema import ZEMA_SENSOR_SETS
 from indubio.conformal import select_anomalies
+from indubio_lab.collections import DATASETS, Task, odds, zema
+from indubio_lab.collections.zema import ZEMA_SENSOR_SETS
 
 SEEDS = 10
 STEPS, FEWEST_BATCHES, MOST_ROWS = 300, 3, 256

@@ -17,10 +17,10 @@ import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Coalition, Conv1d, Detector, TrainScores
-from indubio.collections import zema
-from indubio.collections.zema import BEST, ZEMA_SENSOR_SETS
 from indubio.evaluation import auroc
 from indubio.networks import GaussianLikelihood
+from indubio_lab.collections import zema
+from indubio_lab.collections.zema import BEST, ZEMA_SENSOR_SETS
 
 SENSORS = ("PS1", "PS3", "SE", "TS4")
 PLAIN = {"architecture": Conv1d(linear=(100,))}

@@ -18,12 +18,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import CrossFit, Detector
-from indubio.collections import odds
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import CalibrationWarning
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import ZScore
 from indubio.pipeline.estimator import ChainEstimator
+from indubio_lab.collections import odds
 
 ODDS = ("cardio", "lympho", "pendigits", "thyroid", "ionosphere", "pima", "vowels")
 SHARES = (0.0, 0.01, 0.05, 0.1)

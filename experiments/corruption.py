@@ -22,8 +22,8 @@ import numpy as np
 
 from experiments.results_file import DOCS, Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Ecdf, Training
-from indubio.collections import Task, odds, zema
 from indubio.evaluation import Confusion, accuracy_rejection_curve, error_detection_auroc
+from indubio_lab.collections import Task, odds, zema
 
 TASKS = ("odds/vowels", "odds/thyroid", "odds/cardio", "zema/pump")
 STRENGTHS = {

@@ -17,10 +17,10 @@ import numpy as np
 
 from experiments.results_file import Results, Row, markdown
 from indubio import SGHMC, VAE, AnchoredEnsemble, Detector, Ecdf, Training, TrainScores
-from indubio.collections import odds
 from indubio.errors import MixingWarning
 from indubio.evaluation import accuracy_rejection_curve, auroc
-from indubio.posteriors import BayesianVAE, FunctionalPrior
+from indubio_lab.collections import odds
+from indubio_lab.posteriors import BayesianVAE, FunctionalPrior
 
 TASKS = ("vowels", "cardio", "thyroid", "pima")
 POSTERIORS = {

@@ -23,13 +23,14 @@ import numpy as np
 
 from experiments.results_file import Results, Row, markdown
 from indubio import SGHMC, Dense, Detector, Ecdf, Training, TrainScores
-from indubio.collections import odds
 from indubio.errors import MixingWarning
 from indubio.evaluation import auroc
 from indubio.networks import Autoencoder, GaussianLikelihood
-from indubio.posteriors import Draws, FunctionalPrior
-from indubio.posteriors.functional_prior import PriorNetworks
+from indubio.posteriors import Draws
 from indubio.training.network_fits import FitContext
+from indubio_lab.collections import odds
+from indubio_lab.posteriors import FunctionalPrior
+from indubio_lab.posteriors.functional_prior import PriorNetworks
 
 TASKS = ("vowels", "cardio", "thyroid", "pima")
 SLOPE = Dense().slope

@@ -24,9 +24,9 @@ from scipy.stats import binomtest, wilcoxon
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import Budget, Detector, evaluate
 from indubio.assessment import Assessment
-from indubio.collections import Task, odds
-from indubio.collections.odds import ODDS
 from indubio.evaluation import auroc
+from indubio_lab.collections import Task, odds
+from indubio_lab.collections.odds import ODDS
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1
 WAYS = ("none", "random", "uncertain", "alarms first", "mixed", "all")

@@ -18,12 +18,12 @@ from sklearn.metrics import roc_auc_score
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Dense, Detector, Training, TrainScores
-from indubio.collections import DATASETS, odds
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.inputs import MinMax
 from indubio.networks import LIKELIHOODS, Likelihood
 from indubio.probability import CDF_CONVERSIONS
 from indubio.uncertainty import total
+from indubio_lab.collections import DATASETS, odds
 
 SLOW = ("optdigits", "pendigits")  # the two largest
 TASKS = [task for task in DATASETS["odds"].tasks if task not in SLOW]

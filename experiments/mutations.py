@@ -104,7 +104,7 @@ def _others(node: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
 
 def library(root: Path) -> list[Path]:
     """Files of the library."""
-    (package,) = [*root.glob("src/indubio"), *root.glob("packages/indubio/src/indubio")]
+    (package,) = [*root.glob("packages/indubio/src/indubio"), *root.glob("packages/indubio/src/indubio")]
     files = (file for file in sorted(package.rglob("*.py")) if file.name != "__init__.py")
     return [file for file in files if file.relative_to(package).parts[0] not in OTHERS and "native" not in file.parts]
 

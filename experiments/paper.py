@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from indubio.collections import DATASETS
 from indubio.errors import TrainingError
-from indubio.grids import GridAdvance
-from indubio.paper.presets import OTHER_MODELS, CollectionName, Protocol
-from indubio.paper.reproduction import Cell, CellStore, grid, published, run_grid
-from indubio.paper.reproduction.cells import FOR_USE
+from indubio_lab.collections import DATASETS
+from indubio_lab.grids import GridAdvance
+from indubio_lab.paper.presets import OTHER_MODELS, CollectionName, Protocol
+from indubio_lab.paper.reproduction import Cell, CellStore, grid, published, run_grid
+from indubio_lab.paper.reproduction.cells import FOR_USE
 
 FIRST, ALL = range(3), range(10)
 LARGEST = "optdigits"  # nine tenths of the cost of ODDS

@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector, Ecdf, Training
-from indubio.collections import odds, zema
+from indubio_lab.collections import odds, zema
 
 TASKS = ("odds/lympho", "odds/vowels", "odds/cardio", "zema/pump")
 SENSORS = ("PS1", "PS3", "TS4", "FS1")

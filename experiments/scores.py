@@ -22,13 +22,13 @@ import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import Detector
-from indubio.collections import DATASETS, Task, odds, zema
 from indubio.errors import TrainingError, data_warnings_told_otherwise
 from indubio.evaluation import auroc
 from indubio.networks import GaussianLikelihood
-from indubio.paper.presets import MODELS, preset
 from indubio.scores import SCORES, scored_by
 from indubio.uncertainty import mean_nll
+from indubio_lab.collections import DATASETS, Task, odds, zema
+from indubio_lab.paper.presets import MODELS, preset
 
 TASKS = tuple(f"{name}/{task}" for name in ("odds", "zema") for task in DATASETS[name].tasks)
 POSTERIORS = ("BAE-Ensemble", "BAE-MCD")

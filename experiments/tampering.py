@@ -54,16 +54,16 @@ def fill(state: Path, model: Path) -> None:
     """Make a store in which everything happened that a server remembers."""
     from starlette.testclient import TestClient
 
-    from indubio.server.http.app import build_app
-    from indubio.server.server_settings import AlarmRule, ServerSettings
-    from indubio.server.service import Service
-    from indubio.server.store import ServerStore
-    from indubio.server.store.cases import cases_waiting
-    from indubio.server.store.drift_states import keep_drift
-    from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
-    from indubio.server.store.keys import Role, add_key, keys_in_use, revoke_key
-    from indubio.server.store.reviews import claim, comment_on, review, undo
-    from indubio.server.store.sessions import Person, close_session, open_person_session, open_session
+    from indubio_server.http.app import build_app
+    from indubio_server.server_settings import AlarmRule, ServerSettings
+    from indubio_server.service import Service
+    from indubio_server.store import ServerStore
+    from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
+    from indubio_server.store.cases import cases_waiting
+    from indubio_server.store.drift_states import keep_drift
+    from indubio_server.store.jobs import JobStatus, add_job, finish_job, job_progress
+    from indubio_server.store.reviews import claim, comment_on, review, undo
+    from indubio_server.store.sessions import Person, close_session, open_person_session, open_session
 
     settings = ServerSettings(alarm=AlarmRule(raise_at=2, of=3), control_share=0.5, referrals_per_hour=4)
     with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
@@ -111,12 +111,12 @@ def fill(state: Path, model: Path) -> None:
 
 def listen(store: Any, registry: Any, state: Path) -> None:
     """Judge live machines, with events that wait, are taken, given up and tried again."""
-    from indubio.server.live.live_engine import LiveEngine
-    from indubio.server.live.live_metrics import LiveMetrics
-    from indubio.server.live.live_settings import live_settings
-    from indubio.server.live.subscription import Received
-    from indubio.server.store.clock import now
-    from indubio.server.store.outbox import delivered, due_events, failed, retry_dead
+    from indubio_server.live.live_engine import LiveEngine
+    from indubio_server.live.live_metrics import LiveMetrics
+    from indubio_server.live.live_settings import live_settings
+    from indubio_server.live.subscription import Received
+    from indubio_server.store.clock import now
+    from indubio_server.store.outbox import delivered, due_events, failed, retry_dead
 
     hook = {"url": "http://127.0.0.1:9/", "verdicts": ["INLIER", "REFER", "ANOMALY"]}
     settings = live_settings({"topics": [{"topic": "{machine}"}], "webhook": hook, "alarm": {"raise_at": 2, "of": 3}})
@@ -282,8 +282,8 @@ def tried(tries: int, seed: int, tell: Callable[[str], None] = print) -> dict[tu
     import pandas as pd
 
     from indubio import Detector, save
-    from indubio.server.service import ANCHOR
-    from indubio.server.store.tables import metadata
+    from indubio_server.service import ANCHOR
+    from indubio_server.store.tables import metadata
 
     counts: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory(prefix="tampering-") as folder:

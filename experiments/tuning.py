@@ -12,10 +12,10 @@ import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 
 from indubio import AnchoredEnsemble, Detector, Ecdf, ExampleStream, Training, TrainScores
-from indubio.collections import odds
-from indubio.collections.odds import ODDS
-from indubio.tuning import Search, sampled, search
 from indubio.workers import Workers
+from indubio_lab.collections import odds
+from indubio_lab.collections.odds import ODDS
+from indubio_lab.tuning import Search, sampled, search
 
 
 def main() -> None:

@@ -31,9 +31,9 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
 from indubio import AnchoredEnsemble, Detector
-from indubio.collections import zema
-from indubio.collections.zema import BEST, ZEMA_SENSORS
 from indubio.inputs import Spectra
+from indubio_lab.collections import zema
+from indubio_lab.collections.zema import BEST, ZEMA_SENSORS
 
 FAULTS = ("B-007-118_0", "B-021-222_0", "IR-007-105_0", "IR-021-209_0", "OR-007-@6-130@6_0", "OR-021-@6-234_0")
 Fit = Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]]  # windows -> scores of windows, high for anomalous

@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def loggers_as_they_were() -> Iterator[None]:
     """`indubio serve` sends its logs to the stderr of the test that calls it, closed when the next one runs."""
-    loggers = [logging.getLogger(name) for name in ("indubio.server", "uvicorn.error")]
+    loggers = [logging.getLogger(name) for name in ("indubio_server", "uvicorn.error")]
     before = [(one.handlers[:], one.propagate, one.level) for one in loggers]
     yield
     for one, (handlers, propagate, level) in zip(loggers, before, strict=True):

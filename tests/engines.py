@@ -13,8 +13,9 @@ from indubio.engine.core import RandomStream, core
 from indubio.engine.torch_engine import TorchEngine
 from indubio.networks import Autoencoder
 from indubio.networks.network import BlockNetwork
-from indubio.posteriors import draws, functional_prior, parallel_tempering
-from indubio.training import chain_moves, iterates, network_fits
+from indubio.posteriors import draws
+from indubio.training import chain_moves, network_fits
+from indubio_lab.posteriors import functional_prior, iterates, parallel_tempering
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}
 CORE = core()  # None on a machine without a compiler, where torch is the only engine

@@ -12,9 +12,9 @@ from indubio import Detector
 from indubio.inputs import Long, Wide, Windowing
 from indubio.inputs.reading import Reading
 from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.server.live.journal import JournalEntry
-from indubio.server.live.live_settings import LiveSettings, live_settings
 from indubio.storage import load, save
+from indubio_server.live.journal import JournalEntry
+from indubio_server.live.live_settings import LiveSettings, live_settings
 
 SENSORS = ("flow", "pressure", "speed")
 START = pd.Timestamp("2026-03-01T00:00:00Z")

@@ -12,7 +12,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from indubio.server.oidc_login import OidcLogin
+from indubio_server.oidc_login import OidcLogin
 
 PROVIDER_WARNINGS = [  # of the provider's own code
     pytest.mark.filterwarnings("ignore::authlib.deprecate.AuthlibDeprecationWarning"),

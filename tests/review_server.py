@@ -12,13 +12,13 @@ import httpx
 import numpy as np
 import uvicorn
 
-from indubio.server.http.app import build_app
-from indubio.server.plant import PlantFile
-from indubio.server.server_settings import ServerSettings
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
-from indubio.server.store.keys import Role, add_key
 from indubio.storage import save
+from indubio_server.http.app import build_app
+from indubio_server.plant import PlantFile
+from indubio_server.server_settings import ServerSettings
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key
 
 PEOPLE = {"ada": Role.REVIEWER, "bob": Role.REVIEWER, "eve": Role.ADMIN, "line": Role.SCORER}
 

@@ -16,11 +16,11 @@ from starlette.types import ASGIApp
 from indubio import AnchoredEnsemble, Detector, save
 from indubio.inputs import read_table
 from indubio.posteriors import Training
-from indubio.server.http.app import build_app
-from indubio.server.http.process import LimitedServer, configured
-from indubio.server.server_settings import ServerSettings
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
+from indubio_server.http.app import build_app
+from indubio_server.http.process import LimitedServer, configured
+from indubio_server.server_settings import ServerSettings
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
 
 NAMES = ("pressure", "flow", "heat", "noise")
 QUICK = {"posterior": AnchoredEnsemble(members=3), "training": Training(epochs=3)}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from indubio.server.store import ServerStore
+from indubio_server.store import ServerStore
 
 
 def _programs() -> Path | None:

@@ -4,12 +4,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import append, locked_head
-from indubio.server.store.cases import Assessed, Case, add_cases, case_by_reference, case_rows
-from indubio.server.store.clock import now
-from indubio.server.store.row_seals import row_seal
-from indubio.server.store.tables import cases
+from indubio_server.store import ServerStore
+from indubio_server.store.audit_trail import append, locked_head
+from indubio_server.store.cases import Assessed, Case, add_cases, case_by_reference, case_rows
+from indubio_server.store.clock import now
+from indubio_server.store.row_seals import row_seal
+from indubio_server.store.tables import cases
 
 
 def assessed(**changes: Any) -> Assessed:

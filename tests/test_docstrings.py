@@ -13,11 +13,11 @@ from indubio.networks import LIKELIHOODS
 from indubio.posteriors import POSTERIORS
 from indubio.probability import CONVERSIONS
 
-SOURCE = Path(__file__).parents[1] / "src"
+PACKAGES = Path(__file__).parents[1] / "packages"
 # Only what has examples is imported: the rest may need an extra that is not installed.
 MODULES = [
-    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(SOURCE.rglob("*.py"))
+    ".".join(path.relative_to(PACKAGES).with_suffix("").parts[2:]).removesuffix(".__init__")
+    for path in sorted(PACKAGES.rglob("*.py"))
     if ">>> " in path.read_text()
 ]
 CHOICES = {

@@ -5,15 +5,15 @@ from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "indubio"
-SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+PACKAGES = Path(__file__).parents[1] / "packages"
+SOURCES = sorted(path.relative_to(PACKAGES) for path in PACKAGES.rglob("*.py"))
 
 
 def places_of_classes() -> dict[str, list[Path]]:
     """The files that have a public class of this name."""
     places = defaultdict(list)
     for source in SOURCES:
-        for node in ast.walk(ast.parse((PACKAGE / source).read_text())):
+        for node in ast.walk(ast.parse((PACKAGES / source).read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(source)
     return places

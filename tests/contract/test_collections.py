@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indubio import collections as datasets
-from indubio.collections import DATASETS, adbench_table, count_repeated, count_shared, odds, strath, zema
 from indubio.errors import ConfigError
+from indubio_lab import collections as datasets
+from indubio_lab.collections import DATASETS, adbench_table, count_repeated, count_shared, odds, strath, zema
 from tests.strath_traces import COLUMNS, write_traces
 
 # Paper, dataset table: train inliers, test inliers, test anomalies, features.

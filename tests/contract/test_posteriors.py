@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import indubio.posteriors as posteriors
+import indubio_lab.posteriors as lab_posteriors
 from indubio import Detector
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import (
@@ -32,7 +33,7 @@ from indubio.training.rows import StreamedRows
 from tests import skeletons
 from tests.small_examples import skip_if_refused
 
-KINDS = POSTERIORS | skeletons.POSTERIORS
+KINDS = {**POSTERIORS, **skeletons.POSTERIORS}
 SMALL = {
     "deterministic": {},
     "vae": {"draws": 6},
@@ -155,8 +156,13 @@ def fitted():
 
 def test_the_list_of_posteriors_is_the_list_of_files():
     files = {path.stem for path in Path(posteriors.__file__).parent.glob("*.py")}
-    assert files - {"__init__", "computed_draws", "draws", "posterior"} == set(POSTERIORS)
+    assert files - {"__init__", "computed_draws", "draws", "posterior"} == set(POSTERIORS.own)
     assert set(SMALL) == set(KINDS)
+
+
+def test_the_posteriors_of_the_lab_join_by_its_entry_points():
+    files = {path.stem for path in Path(lab_posteriors.__file__).parent.glob("*.py")}
+    assert files - {"__init__", "evidence", "iterates", "tempering"} == set(POSTERIORS) - set(POSTERIORS.own)
 
 
 def test_there_is_one_finite_score_per_draw_and_row(posterior, network, fitted):

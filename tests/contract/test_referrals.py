@@ -13,7 +13,7 @@ from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES, Uncertainty, disagreem
 from tests import skeletons
 
 SHARED_FILES = {"__init__", "referral", "verdict"}
-KINDS = REFERRALS | skeletons.REFERRALS
+KINDS = {**REFERRALS, **skeletons.REFERRALS}
 NEEDED = {  # settings without a default
     "threshold": {"threshold": 0.1},
     "at_most": {"count": 20},

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from sklearn.neighbors import LocalOutlierFactor
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, HoldOut, Training, TrainScores
-from indubio.collections import adbench_table
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError
 from indubio.probability import CDF_CONVERSIONS, Odds
 from indubio.probability.agreement import TOLERANCE, agreeing
+from indubio_lab.collections import adbench_table
 
 CONVERSIONS = {
     f"{kind}-{level}": conversion(scaled=level != "unscaled", **({} if level == "unscaled" else {"level": level}))

@@ -512,8 +512,8 @@ def _environment_without_torch(path: Path) -> Path:
     for item in here.iterdir():
         if not item.name.lower().startswith(("torch", "functorch")) and not (packages / item.name).exists():
             (packages / item.name).symlink_to(item)
-    source = Path(__file__).parents[2] / "src"
-    (packages / "indubio_here.pth").write_text(f"{source}{os.linesep}")
+    sources = sorted((Path(__file__).parents[2] / "packages").glob("*/src"))
+    (packages / "indubio_here.pth").write_text("".join(f"{source}{os.linesep}" for source in sources))
     return path / "bin" / "python"
 
 

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from indubio.server.live.live_metrics import LiveMetrics
-from indubio.server.store import ServerStore
-from indubio.server.store.keys import Role, add_key
+from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key
 from tests.deployed_broker import DeployedBroker
 from tests.monitoring import ADDED, DASHBOARD, DEPLOY, RULES, expressions, grouped, panels, rules, selectors
 from tests.served import mixed_model, serving
@@ -177,7 +177,7 @@ def test_the_image_is_given_no_more_than_the_wheel_is_built_from() -> None:
     assert all((ROOT / name).exists() for name in given)
     assert {"secrets", "deploy", "tests", ".git"}.isdisjoint(given)
     build = (ROOT / "pyproject.toml").read_text()
-    assert {"pyproject.toml", "hatch_build.py", "src", "constraints.txt", "README.md", "LICENSE"} <= given
+    assert {"pyproject.toml", "hatch_build.py", "packages", "constraints.txt", "README.md", "LICENSE"} <= given
     assert 'readme = "README.md"' in build  # a wheel is not built without the files that pyproject.toml names
 
 

@@ -19,13 +19,13 @@ import pandas as pd
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from indubio.server.live.live_metrics import LiveMetrics
-from indubio.server.live.live_settings import Broker
-from indubio.server.live.subscription import Subscription
-from indubio.server.store import ServerStore
-from indubio.server.store.alarms import alarm_history
-from indubio.server.store.audit_trail import entries
-from indubio.server.store.verification import verify
+from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.live.live_settings import Broker
+from indubio_server.live.subscription import Subscription
+from indubio_server.store import ServerStore
+from indubio_server.store.alarms import alarm_history
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.verification import verify
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, Publisher, wait_for
 from tests.live_machines import WIDE, assessed, fitted, recording, shuffled, wide_messages
 

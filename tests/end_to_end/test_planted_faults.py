@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from indubio import AnchoredEnsemble, Detector, Training
-from indubio.collections import odds, zema
+from indubio_lab.collections import odds, zema
 
 FIRST = 0.95  # of the detected cases
 EACH = 20  # examples per planted feature

@@ -5,11 +5,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from indubio import AnchoredEnsemble, Dense, Detector, Ecdf, Training
-from indubio.collections import odds
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.inputs import MinMax
 from indubio.probability import PAPER_CONVERSIONS
 from indubio.uncertainty import total
+from indubio_lab.collections import odds
 
 
 def test_cardio_reaches_what_the_prototype_reached(data_folder):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from indubio import Budget
-from indubio.server.store.alarms import ringing
-from indubio.server.store.cases import Status, chosen_cases
-from indubio.server.store.reviews import final_labels, history, review
+from indubio_server.store.alarms import ringing
+from indubio_server.store.cases import Status, chosen_cases
+from indubio_server.store.reviews import final_labels, history, review
 from tests.review_server import Running, running
 from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, quick, table
 from tests.stored_cases import assessed, stored

@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer
 
 from indubio import AnchoredEnsemble, Assessment, Detector, load, save
 from indubio.posteriors import Training
-from indubio.server.store import ServerStore
+from indubio_server.store import ServerStore
 from tests.engines import CORE
 from tests.served import serving
 

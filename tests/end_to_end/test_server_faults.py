@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from indubio.errors import StoreError
-from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import append, entries
-from indubio.server.store.cases import cases_waiting, count_waiting
-from indubio.server.store.verification import verify
+from indubio_server.store import ServerStore
+from indubio_server.store.audit_trail import append, entries
+from indubio_server.store.cases import cases_waiting, count_waiting
+from indubio_server.store.verification import verify
 from tests.served import mixed_model, serving
 from tests.server_databases import PostgresServer, postgres
 from tests.server_killing import killed_under_load
@@ -128,7 +128,7 @@ def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: ServerStore, mod
 
 
 def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_path: Path) -> None:
-    from indubio.server.store.anchors import read_anchors
+    from indubio_server.store.anchors import read_anchors
     from tests.server_killing import ask, free_port, started
 
     port, state = free_port(), tmp_path / "state"
@@ -145,7 +145,7 @@ def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_p
 
 
 def test_slow_bodies_are_given_up(model: Path, tmp_path: Path, sqlite_store: ServerStore, monkeypatch: Any) -> None:
-    monkeypatch.setattr("indubio.server.http.request_bodies.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.request_bodies.BODY_SECONDS", 0.2)
 
     def slow() -> Iterator[bytes]:
         yield b"{"

@@ -31,12 +31,12 @@ from schemathesis.specs.openapi.checks import (
 
 from indubio.errors import DataError
 from indubio.inputs import Column, Schema
-from indubio.server.api import tensors
-from indubio.server.api.model_inputs import LARGEST, ModelInput
-from indubio.server.http.error_answers import decoded
-from indubio.server.store import ServerStore
-from indubio.server.store.keys import hashed
-from indubio.server.store.verification import verify
+from indubio_server.api import tensors
+from indubio_server.api.model_inputs import LARGEST, ModelInput
+from indubio_server.http.error_answers import decoded
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import hashed
+from indubio_server.store.verification import verify
 from tests.served import NAMES, mixed_model, serving, table_model
 
 CASES = int(os.environ.get("INDUBIO_FUZZ", "240"))

@@ -6,8 +6,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from indubio.paper.reproduction import CellStore, grid, run_grid
-from indubio.paper.reproduction.figures import FIGURES, Results, write_figures
+from indubio_lab.paper.reproduction import CellStore, grid, run_grid
+from indubio_lab.paper.reproduction.figures import FIGURES, Results, write_figures
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)

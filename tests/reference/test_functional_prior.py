@@ -6,8 +6,10 @@ from scipy.stats import wasserstein_distance
 
 from indubio.engine import streams
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import SGHMC, FunctionalPrior, Training
-from indubio.posteriors.functional_prior import (
+from indubio.posteriors import SGHMC, Training
+from indubio.training.network_fits import FitContext
+from indubio_lab.posteriors import FunctionalPrior
+from indubio_lab.posteriors.functional_prior import (
     FACTORS,
     MOST,
     PriorNetworks,
@@ -16,7 +18,6 @@ from indubio.posteriors.functional_prior import (
     sliced_wasserstein,
     unit_vectors,
 )
-from indubio.training.network_fits import FitContext
 from tests.engines import ENGINES, run_on
 from tests.reference.test_mixing import linear
 

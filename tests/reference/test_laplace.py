@@ -9,11 +9,12 @@ from indubio import Detector, TrainScores, load, save
 from indubio.engine import PointWeights, stream
 from indubio.errors import ConfigError
 from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.posteriors import Deterministic, Draws, Laplace, Training
-from indubio.posteriors.laplace import LastLayer, last_weights
+from indubio.posteriors import Deterministic, Draws, Training
 from indubio.report import html_report
-from indubio.training.evidence import evidence_of
 from indubio.training.network_fits import FitContext, fit_network
+from indubio_lab.posteriors import Laplace
+from indubio_lab.posteriors.evidence import evidence_of
+from indubio_lab.posteriors.laplace import LastLayer, last_weights
 from tests.end_to_end.test_commands import run
 from tests.engines import ENGINES, run_on
 
@@ -150,7 +151,7 @@ def test_more_rows_than_are_looked_at_count_as_all(monkeypatch):
     context = context_of("dense", rows=400)
     trained = trained_of(context)
     whole = LastLayer.of(context, trained)
-    monkeypatch.setattr("indubio.posteriors.laplace.MOST_VALUES", 16 * 100)
+    monkeypatch.setattr("indubio_lab.posteriors.laplace.MOST_VALUES", 16 * 100)
     some = LastLayer.of(context, trained)
     assert (len(some.features), some.rows) == (100, 4.0)
     np.testing.assert_allclose(some.misfits, whole.misfits, rtol=0.3)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from indubio.collections import DATASETS
-from indubio.paper.reproduction import published as paper
 from indubio.uncertainty import UNCERTAINTIES
+from indubio_lab.collections import DATASETS
+from indubio_lab.paper.reproduction import published as paper
 
 CONVERSIONS = {"ECDF": "ecdf", "Gaussian": "gaussian", "Exponen.": "exponential", "Uniform": "uniform"}
 COLLECTIONS = ("odds", "zema", "strath")

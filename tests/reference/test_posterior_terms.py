@@ -19,7 +19,8 @@ from indubio.networks import (
     LaplaceLikelihood,
 )
 from indubio.networks.tensors import Decoded
-from indubio.posteriors import SGHMC, VAE, BayesByBackprop, BayesianVAE, MCDropout, Training
+from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
+from indubio_lab.posteriors import BayesianVAE
 from tests.engines import ENGINES, run_on
 from tests.reference.engine_cases import NETWORKS, Case, batches_of
 

@@ -6,12 +6,12 @@ import torch
 
 from indubio.engine import stream, streams
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import SGHMC, SWAG, CyclicalSGMCMC, Training
-from indubio.posteriors.cyclical_sgmcmc import shares
-from indubio.training import iterates
+from indubio.posteriors import SGHMC, Training
 from indubio.training.chain_moves import KeptPlace
-from indubio.training.iterates import Iterates, steady
 from indubio.training.network_fits import FitContext, fresh_weights
+from indubio_lab.posteriors import SWAG, CyclicalSGMCMC, iterates
+from indubio_lab.posteriors.cyclical_sgmcmc import shares
+from indubio_lab.posteriors.iterates import Iterates, steady
 from tests.engines import ENGINES, run_on
 from tests.reference.engine_cases import Case
 from tests.reference.test_mixing import linear

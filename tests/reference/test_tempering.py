@@ -13,10 +13,11 @@ from indubio import Detector, TrainScores, load, save
 from indubio.engine import streams
 from indubio.errors import ConfigError
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import ParallelTempering, Training
-from indubio.posteriors.parallel_tempering import CHAIN_NUMBERS, chosen_rows
+from indubio.posteriors import Training
 from indubio.training.mixing import effective_size
-from indubio.training.tempering import LANGEVIN_RATE, WALK_RATE, Ladder, Moves, Place, Rung, happens, temperatures
+from indubio_lab.posteriors import ParallelTempering
+from indubio_lab.posteriors.parallel_tempering import CHAIN_NUMBERS, chosen_rows
+from indubio_lab.posteriors.tempering import LANGEVIN_RATE, WALK_RATE, Ladder, Moves, Place, Rung, happens, temperatures
 from tests.contract.test_posteriors import InStretches
 from tests.end_to_end.test_commands import run
 from tests.reference.test_mixing import linear
@@ -250,7 +251,7 @@ def test_the_facts_are_the_rates_after_burn_in(share, fact, monkeypatch):
                 assert len({id(place) for place in before}) == len(before)
                 swapped.extend(self.rungs[pair].place is before[pair + 1] for pair in pairs)
 
-    monkeypatch.setattr("indubio.posteriors.parallel_tempering.Ladder", Watched)
+    monkeypatch.setattr("indubio_lab.posteriors.parallel_tempering.Ladder", Watched)
     fitted = replace(SMALL, langevin_share=share, swap_every=3).fit(autoencoder(), ROWS, training=QUICK, seed=0)
     assert (len(moved), len(swapped)) == (3 * 5 * 8, 13)  # of moves 16 to 55 every third: 13 rounds of one pair
     assert fitted.facts[fact] == pytest.approx(np.mean(moved))

@@ -14,8 +14,8 @@ from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.inputs import Images
 from indubio.report import html_report
 from indubio.storage import load, save
-from indubio.tuning.criterion import broken
-from indubio.tuning.sample import Sample
+from indubio_lab.tuning.criterion import broken
+from indubio_lab.tuning.sample import Sample
 
 DIGITS = load_digits()
 ZEROS = DIGITS.images[DIGITS.target == 0][..., None]

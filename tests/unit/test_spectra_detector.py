@@ -31,8 +31,8 @@ from indubio.inputs import SCALINGS, Robust, Spectra, Wide, Windowing, Windows, 
 from indubio.inputs.reading import Reading
 from indubio.posteriors import Prototypes, RandomFeatures
 from indubio.report import html_report
-from indubio.server.store import ServerStore
 from indubio.storage import read_manifest
+from indubio_server.store import ServerStore
 from tests.served import serving
 from tests.small_examples import trained_if_so
 from tests.stored_models import assert_same, reseal

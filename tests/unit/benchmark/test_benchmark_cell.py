@@ -9,7 +9,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from indubio import AnchoredEnsemble, Detector, Training
-from indubio.benchmark import (
+from indubio.errors import ConfigError, DataError, TrainingError
+from indubio.evaluation import auroc
+from indubio_lab.benchmark import (
     BenchmarkStore,
     OneClass,
     Standings,
@@ -18,10 +20,8 @@ from indubio.benchmark import (
     contenders,
     write_results,
 )
-from indubio.benchmark.benchmark_cell import run
-from indubio.errors import ConfigError, DataError, TrainingError
-from indubio.evaluation import auroc
-from indubio.grids import run_grid
+from indubio_lab.benchmark.benchmark_cell import run
+from indubio_lab.grids import run_grid
 from tests.labelled_files import write_folder
 
 SMALL = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=2))

@@ -8,11 +8,11 @@ import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
 from indubio import AnchoredEnsemble, Detector
-from indubio.benchmark import OURS, PEERS, Contender, contender, contenders
 from indubio.ensemble import EnsembleDetector
 from indubio.ensemble.member_scores import score_of, scores
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.fitting import defaults
+from indubio_lab.benchmark import OURS, PEERS, Contender, contender, contenders
 
 GOOD = np.random.default_rng(0).normal(size=(60, 3))
 ROWS = np.array([[0.0, 0.0, 0.0], [8.0, 8.0, 8.0]])

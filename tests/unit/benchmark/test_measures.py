@@ -6,8 +6,8 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
 from indubio import AnchoredEnsemble, Detector, Training, save
 from indubio.assessment import Assessment
-from indubio.benchmark.measures import MEASURES, balanced_log_loss, model_bytes, of_assessment, of_scores
 from indubio.ensemble import EnsembleDetector
+from indubio_lab.benchmark.measures import MEASURES, balanced_log_loss, model_bytes, of_assessment, of_scores
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 1, 1], dtype=bool)
 PREDICTED = np.array([0, 0, 0, 1, 1, 1, 0, 0], dtype=bool)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from indubio.benchmark import OneClass
-from indubio.collections import LabelledTable
 from indubio.errors import DataError
+from indubio_lab.benchmark import OneClass
+from indubio_lab.collections import LabelledTable
 
 
 def table(inliers: int, anomalies: int) -> LabelledTable:

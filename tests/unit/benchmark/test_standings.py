@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from indubio.benchmark import OURS, PEERS, BenchmarkRecord, Measures, Standings, cells_csv, write_markdown
-from indubio.benchmark.benchmark_cell import BenchmarkOutcome
-from indubio.benchmark.drawings import not_told_apart, pareto_front
+from indubio_lab.benchmark import OURS, PEERS, BenchmarkRecord, Measures, Standings, cells_csv, write_markdown
+from indubio_lab.benchmark.benchmark_cell import BenchmarkOutcome
+from indubio_lab.benchmark.drawings import not_told_apart, pareto_front
 
 WHO = [OURS["default"], PEERS["knn"], PEERS["lof"], PEERS["knn"].refits()]
 

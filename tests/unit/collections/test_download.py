@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from indubio.collections import DATASETS, Archive, CollectionFile, cache_folder, data_folder, fetch, find, odds
-from indubio.collections.download import ATTEMPTS
-from indubio.collections.odds import FILES
 from indubio.errors import ConfigError, DownloadError
+from indubio_lab.collections import DATASETS, Archive, CollectionFile, cache_folder, data_folder, fetch, find, odds
+from indubio_lab.collections.download import ATTEMPTS
+from indubio_lab.collections.odds import FILES
 
 CONTENT = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -200,7 +200,7 @@ def test_a_cache_that_cannot_be_written_is_reported_with_the_way_out(server, tmp
 
 def test_processes_that_download_at_once_all_get_the_whole_file(server, cache):
     script = (
-        "import sys; from indubio.collections import CollectionFile, fetch\n"
+        "import sys; from indubio_lab.collections import CollectionFile, fetch\n"
         f"file = CollectionFile(path='odds/cardio.mat', sha256={SHA256!r}, addresses=(sys.argv[1],))\n"
         "print(len(fetch(file).read_bytes()))"
     )

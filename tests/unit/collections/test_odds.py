@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from indubio.collections import odds
 from indubio.errors import DataError
+from indubio_lab.collections import odds
 
 
 @pytest.fixture

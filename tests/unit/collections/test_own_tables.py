@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from indubio.collections import adbench_names, adbench_table, own_files, own_table
 from indubio.errors import DataError
+from indubio_lab.collections import adbench_names, adbench_table, own_files, own_table
 from tests.labelled_files import arrow, labelled, write_folder
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.collections import TaskSplit, count_repeated, count_shared
-from indubio.collections.splits import train_test
 from indubio.errors import ConfigError
+from indubio_lab.collections import TaskSplit, count_repeated, count_shared
+from indubio_lab.collections.splits import train_test
 
 NONE = np.empty((0, 1))
 

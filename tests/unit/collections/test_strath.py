@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from indubio.collections import strath
-from indubio.collections.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
 from indubio.errors import ConfigError, DataError, MissingExtraError
+from indubio_lab.collections import strath
+from indubio_lab.collections.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)  # parts of the real measurements

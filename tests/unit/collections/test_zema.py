@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.signal import resample
 
-from indubio.collections import ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
-from indubio.collections.zema import FILES
 from indubio.errors import ConfigError, DataError, DownloadError
+from indubio_lab.collections import ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
+from indubio_lab.collections.zema import FILES
 
 CYCLES = 20
 SECONDS = 60

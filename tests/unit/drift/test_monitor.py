@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indubio import Detector, Training
-from indubio.collections import odds
 from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio_lab.collections import odds
 from tests.small_examples import SIGNALS, SMALL_NETWORK, quick, windows
 from tests.small_examples import TRAINING as ROWS
 

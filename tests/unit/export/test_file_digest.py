@@ -11,8 +11,8 @@ from indubio import Detector
 from indubio.cli.app import app
 from indubio.errors import ConfigError, ModelFileError
 from indubio.judge import Judge
-from indubio.server.store import ServerStore
 from indubio.storage import save
+from indubio_server.store import ServerStore
 from tests.served import good_rows, serving, table_model
 
 pytest.importorskip("onnxruntime")

@@ -6,11 +6,11 @@ import pytest
 
 from indubio import Conv1d, Dense, Detector
 from indubio.cli.default_toml import written_toml
-from indubio.collections import DATASETS
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.errors import ConfigError
-from indubio.paper.presets import MODELS, preset
 from indubio.posteriors import RangeTest
+from indubio_lab.collections import DATASETS
+from indubio_lab.paper.presets import MODELS, preset
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from docs.make_reproduction import END, START, SUMMARY, TABLES, TITLES, filled
 
 from experiments.paper import CHANGES, EXPERIMENTS, cells
-from indubio.paper.reproduction import published
-from indubio.paper.reproduction.summary import read_summaries
+from indubio_lab.paper.reproduction import published
+from indubio_lab.paper.reproduction.summary import read_summaries
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,23 +10,23 @@ from sqlalchemy import Boolean, Column, Connection, Integer, MetaData, Table, Te
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import DataError
-from indubio.server.store import ServerStore, audit_trail
-from indubio.server.store.alarms import AlarmEvent, record_alarm
-from indubio.server.store.anchors import KeptHeads, read_anchors, write_anchor
-from indubio.server.store.audit_trail import Head, append, entries, head
-from indubio.server.store.clock import now
-from indubio.server.store.drift_states import keep_drift
-from indubio.server.store.jobs import JobStatus, add_job, finish_job, job_progress
-from indubio.server.store.keys import Role, add_key, keys_in_use, revoke_key
-from indubio.server.store.live_machines import MachineProgress, keep_progress
-from indubio.server.store.outbox import add_events, delivered, due_events, failed
-from indubio.server.store.reviews import review, undo
-from indubio.server.store.row_seals import row_seal
-from indubio.server.store.sessions import Person, close_session, open_person_session, open_session
-from indubio.server.store.tables import EPOCH, MICROSECOND, keys, live_machines, metadata, outbox
-from indubio.server.store.trail_export import export, verify_export
-from indubio.server.store.verification import verify
-from indubio.server.store.versions import activate, add_version
+from indubio_server.store import ServerStore, audit_trail
+from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
+from indubio_server.store.alarms import AlarmEvent, record_alarm
+from indubio_server.store.anchors import KeptHeads, read_anchors, write_anchor
+from indubio_server.store.audit_trail import Head, append, entries, head
+from indubio_server.store.clock import now
+from indubio_server.store.drift_states import keep_drift
+from indubio_server.store.jobs import JobStatus, add_job, finish_job, job_progress
+from indubio_server.store.live_machines import MachineProgress, keep_progress
+from indubio_server.store.outbox import add_events, delivered, due_events, failed
+from indubio_server.store.reviews import review, undo
+from indubio_server.store.row_seals import row_seal
+from indubio_server.store.sessions import Person, close_session, open_person_session, open_session
+from indubio_server.store.tables import EPOCH, MICROSECOND, keys, live_machines, metadata, outbox
+from indubio_server.store.trail_export import export, verify_export
+from indubio_server.store.verification import verify
+from indubio_server.store.versions import activate, add_version
 from tests.stored_cases import assessed, stored
 
 

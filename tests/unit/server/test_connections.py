@@ -13,13 +13,13 @@ import httpx
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from indubio.server.http.answers import Answer
-from indubio.server.http.connection_table import Guest
-from indubio.server.http.connections import LimitedProtocol
-from indubio.server.http.request_bodies import WHOLE
-from indubio.server.models.batching import Result
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
+from indubio_server.http.answers import Answer
+from indubio_server.http.connection_table import Guest
+from indubio_server.http.connections import LimitedProtocol
+from indubio_server.http.request_bodies import WHOLE
+from indubio_server.models.batching import Result
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
 from tests.served import row, running, serving, table_model
 
 
@@ -128,7 +128,7 @@ def test_a_body_in_pieces_is_read_whole(asked: tuple[Service, httpx.Client], row
 def test_a_body_that_does_not_come_is_given_up(
     asked: tuple[Service, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.request_bodies.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.request_bodies.BODY_SECONDS", 0.2)
     service, client = asked
     with connected(client) as connection:
         connection.sendall(asking("/assess", {"rows": [row()]})[:-5])
@@ -296,7 +296,7 @@ def test_every_request_has_a_state_of_its_own_and_headers_in_lower_case(noted: t
 def test_a_head_that_does_not_come_is_given_up_and_a_quiet_connection_is_not(
     noted: tuple[Noted, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.HEAD_SECONDS", 0.2)
     _, address = noted
     with socket.create_connection(address, timeout=20) as connection:
         request = asking("/", {})

@@ -17,18 +17,18 @@ import httpx
 import pytest
 
 from indubio.errors import ConfigError, DataError
-from indubio.server.api import tensors
-from indubio.server.api.model_inputs import refuse_doubles
-from indubio.server.http.answers import Answer
-from indubio.server.http.connection_table import RESERVED
-from indubio.server.http.gate import Gate
-from indubio.server.http.metrics import Metrics
-from indubio.server.http.process import connections_that_fit
-from indubio.server.http.trusted_proxies import PROXIED, TrustedProxies, neighbourhood
-from indubio.server.server_settings import ServerSettings
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
-from indubio.server.store.keys import Role, add_key
+from indubio_server.api import tensors
+from indubio_server.api.model_inputs import refuse_doubles
+from indubio_server.http.answers import Answer
+from indubio_server.http.connection_table import RESERVED
+from indubio_server.http.gate import Gate
+from indubio_server.http.metrics import Metrics
+from indubio_server.http.process import connections_that_fit
+from indubio_server.http.trusted_proxies import PROXIED, TrustedProxies, neighbourhood
+from indubio_server.server_settings import ServerSettings
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key
 from tests.review_server import token
 from tests.served import all_of, mixed_model, row, running, serving, table_model, until
 
@@ -149,7 +149,7 @@ def test_when_all_are_being_answered_health_is_too_and_the_rest_is_told_to_come_
 
 @pytest.mark.parametrize("what", ["nothing", "half a head", "an empty line"])
 def test_a_connection_that_asks_nothing_ends(asked: Asked, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.HEAD_SECONDS", 0.2)
     _, client = asked()
     with connected(client, FLOODS[what]) as connection:
         told = all_of(connection)
@@ -159,14 +159,14 @@ def test_a_connection_that_asks_nothing_ends(asked: Asked, monkeypatch: pytest.M
 def test_an_empty_line_after_an_answer_does_not_hold_the_connection(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.HEAD_SECONDS", 0.2)
     _, client = asked()
     with connected(client, LIVE + b"\r\n") as connection:
         assert all_of(connection).startswith(b"HTTP/1.1 200")
 
 
 def test_a_form_that_does_not_come_is_given_up_like_any_body(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.http.request_bodies.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.request_bodies.BODY_SECONDS", 0.2)
     _, client = asked()
     with connected(client, FORM) as connection:
         assert all_of(connection).startswith(b"HTTP/1.1 408")
@@ -187,7 +187,7 @@ def test_the_form_of_somebody_who_may_not_is_not_read(asked: Asked, scorer: dict
 def test_what_is_left_of_a_body_after_its_answer_does_not_hold_the_connection(
     asked: Asked, scorer: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.REST_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.REST_SECONDS", 0.2)
     _, client = asked()
     with connected(client, FORM.replace(b"/login", b"/assess")) as connection:
         assert connection.recv(12) == b"HTTP/1.1 401"
@@ -196,7 +196,7 @@ def test_what_is_left_of_a_body_after_its_answer_does_not_hold_the_connection(
 
 
 def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.UNREAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.UNREAD_SECONDS", 0.2)
 
     class Large(Slow):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

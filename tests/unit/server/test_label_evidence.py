@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indubio.decision import UncertaintyThreshold
-from indubio.server.review.label_evidence import LabelEvidence, evidence
-from indubio.server.store.reviews import review
+from indubio_server.review.label_evidence import LabelEvidence, evidence
+from indubio_server.store.reviews import review
 from tests.stored_cases import assessed, stored
 
 

@@ -13,12 +13,12 @@ from sqlalchemy import text
 
 from indubio import load
 from indubio.errors import ConfigError, DataError, StoreError
-from indubio.server.mcp.example_files import ExampleFiles
-from indubio.server.mcp.read_only_models import ReadOnlyModels
-from indubio.server.store import ServerStore
-from indubio.server.store.cases import cases_waiting, count_waiting
-from indubio.server.store.database import Database
-from indubio.server.store.reviews import review
+from indubio_server.mcp.example_files import ExampleFiles
+from indubio_server.mcp.read_only_models import ReadOnlyModels
+from indubio_server.store import ServerStore
+from indubio_server.store.cases import cases_waiting, count_waiting
+from indubio_server.store.database import Database
+from indubio_server.store.reviews import review
 from tests.served import good_rows, mixed_model, row, table_model, window_model
 from tests.stored_cases import assessed, stored
 

@@ -16,11 +16,11 @@ from indubio.decision import Cost, TargetRisk
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles, read_table
 from indubio.inputs.reading import Reading
-from indubio.server.retraining.new_versions import VersionOrder, make_version
-from indubio.server.store.cases import chosen_cases
-from indubio.server.store.jobs import JobStatus, all_jobs
-from indubio.server.store.reviews import review
 from indubio.storage import load, save
+from indubio_server.retraining.new_versions import VersionOrder, make_version
+from indubio_server.store.cases import chosen_cases
+from indubio_server.store.jobs import JobStatus, all_jobs
+from indubio_server.store.reviews import review
 from tests.machine_recordings import READING, recorded, write_recording
 from tests.review_server import Running, logged_in, running, token
 from tests.served import NAMES, QUICK, good_rows, table_model

@@ -16,11 +16,11 @@ from joserfc.jwk import RSAKey
 
 from indubio import Budget
 from indubio.errors import ConfigError, ConflictError
-from indubio.server.oidc_login import OidcLogin
-from indubio.server.store.audit_trail import entries
-from indubio.server.store.keys import Role
-from indubio.server.store.sessions import Person, close_session, open_person_session, session_owner
-from indubio.server.store.verification import verify
+from indubio_server.oidc_login import OidcLogin
+from indubio_server.store.access_keys import Role
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.sessions import Person, close_session, open_person_session, session_owner
+from indubio_server.store.verification import verify
 from tests.oidc_provider import PROVIDER_WARNINGS, SETTINGS, Provider, provider, signed
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, TRAINING, quick, table
@@ -246,7 +246,7 @@ def test_an_attempt_ends_and_many_attempts_do_not_fill_the_memory(server, works,
     state = parse_qs(urlsplit(address).query)["state"][0]
     login._attempts[state] = replace(login._attempts[state], until=time.monotonic() - 1)
     assert client.get(address).status_code == 400
-    monkeypatch.setattr("indubio.server.oidc_login.MOST_ATTEMPTS", 3)
+    monkeypatch.setattr("indubio_server.oidc_login.MOST_ATTEMPTS", 3)
     login._attempts.clear()
     for _ in range(5):
         begun(client)
@@ -355,10 +355,10 @@ def test_people_get_in_only_under_the_rules_that_they_logged_in_with(store):
 def test_with_a_provider_nobody_gets_in_as_local(sqlite_store, works, tmp_path, monkeypatch):
     from starlette.testclient import TestClient
 
-    from indubio.server.http.answers import Answer
-    from indubio.server.http.gate import Gate
-    from indubio.server.http.metrics import Metrics
-    from indubio.server.server_settings import ServerSettings
+    from indubio_server.http.answers import Answer
+    from indubio_server.http.gate import Gate
+    from indubio_server.http.metrics import Metrics
+    from indubio_server.server_settings import ServerSettings
 
     gate = Gate(Answer(b""), sqlite_store, Metrics(), ServerSettings(), provider="rules")
     assert TestClient(gate, base_url="http://localhost", client=("127.0.0.1", 1)).get("/models").status_code == 401

@@ -13,11 +13,11 @@ import pytest
 
 from indubio import Budget, Training
 from indubio.report.figures import Drawing
-from indubio.server.review.page_request import safe_path
-from indubio.server.review.plots import styled_by_attributes
-from indubio.server.store.audit_trail import entries
-from indubio.server.store.cases import cases_waiting, next_to
-from indubio.server.store.reviews import claim, final_labels, history, review, undo
+from indubio_server.review.page_request import safe_path
+from indubio_server.review.plots import styled_by_attributes
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.cases import cases_waiting, next_to
+from indubio_server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored

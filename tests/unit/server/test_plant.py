@@ -10,9 +10,9 @@ from sqlalchemy import String, select, union_all
 from sqlalchemy import literal as value
 
 from indubio.errors import ConfigError, NotFoundError
-from indubio.server.plant import MachinePattern, Plant, PlantFile
-from indubio.server.store import ServerStore
-from indubio.server.store.cases import of_machines
+from indubio_server.plant import MachinePattern, Plant, PlantFile
+from indubio_server.store import ServerStore
+from indubio_server.store.cases import of_machines
 
 TEXT = """
 [sites.hamburg.lines.press]

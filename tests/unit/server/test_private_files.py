@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
-from indubio.server.store.database import Database
-from indubio.server.store.keys import Role, add_key, all_keys
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key, all_keys
+from indubio_server.store.database import Database
 from tests.served import table_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
@@ -48,7 +48,7 @@ def test_what_is_open_to_others_is_told_and_left_as_it_is(tmp_path: Path, caplog
     state.mkdir()
     with (
         ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store,
-        caplog.at_level(logging.WARNING, "indubio.server"),
+        caplog.at_level(logging.WARNING, "indubio_server"),
     ):
         Service(store, {"press": tmp_path / "press"}, state).close()
     assert f"chmod -R go= {state}" in caplog.text

@@ -7,7 +7,7 @@ import pytest
 from indubio import Detector
 from indubio.errors import DataError
 from indubio.inputs import read_table
-from indubio.server.retraining.new_versions import HELD_OUT, Reviewed, VersionOrder, recalibrated
+from indubio_server.retraining.new_versions import HELD_OUT, Reviewed, VersionOrder, recalibrated
 
 REPETITIONS, REVIEWED, COMING = 300, 450, 2000
 ALPHA, DELTA = 0.15, 0.1

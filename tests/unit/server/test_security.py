@@ -10,15 +10,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from indubio.server.http.connections import LARGEST_HEAD, MOST_HEADERS
-from indubio.server.http.error_answers import RefusalError
-from indubio.server.http.gate import Actor, is_loopback, require
-from indubio.server.http.logs import JsonLines
-from indubio.server.http.rate_limits import Buckets
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
-from indubio.server.store.keys import Role, add_key, hashed, keys_in_use, revoke_key
-from indubio.server.store.sessions import open_session
+from indubio_server.http.connections import LARGEST_HEAD, MOST_HEADERS
+from indubio_server.http.error_answers import RefusalError
+from indubio_server.http.gate import Actor, is_loopback, require
+from indubio_server.http.logs import JsonLines
+from indubio_server.http.rate_limits import Buckets
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import Role, add_key, hashed, keys_in_use, revoke_key
+from indubio_server.store.sessions import open_session
 from tests.served import row, serving, table_model
 
 BODY = {"rows": [row()]}
@@ -88,7 +88,7 @@ def test_a_revoked_key_opens_nothing_and_a_new_one_does(
 def test_the_audit_trail_knows_who_asked(
     sqlite_store: ServerStore, secrets: dict[str, str], asked: tuple[Service, httpx.Client]
 ) -> None:
-    from indubio.server.store.audit_trail import entries
+    from indubio_server.store.audit_trail import entries
 
     _, client = asked
     assert client.post("/assess", json=BODY, headers=bearer(secrets["scorer"])).status_code == 200
@@ -140,7 +140,7 @@ def test_guessing_keys_is_slowed_down(secrets: dict[str, str], asked: tuple[Serv
 
 
 def test_buckets_forget_names_rather_than_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.http.rate_limits.MOST_BUCKETS", 10)
+    monkeypatch.setattr("indubio_server.http.rate_limits.MOST_BUCKETS", 10)
     buckets = Buckets(1.0, 1.0)
     for name in range(100):
         buckets.wait(str(name))
@@ -197,7 +197,7 @@ def test_logs_are_json_without_what_was_sent(
     asked: tuple[Service, httpx.Client], caplog: pytest.LogCaptureFixture
 ) -> None:
     _, client = asked
-    with caplog.at_level(logging.INFO, logger="indubio.server"):
+    with caplog.at_level(logging.INFO, logger="indubio_server"):
         client.post("/assess", json={"rows": [row(heat="a secret recipe")]})
         deadline = time.monotonic() + 30  # a request is logged when its answer is out
         while not (found := [one for one in caplog.records if one.getMessage() == "request"]):

@@ -12,12 +12,12 @@ from sqlalchemy import text
 
 from indubio import Budget
 from indubio.errors import ConfigError, NotFoundError
-from indubio.server.store.alarms import ringing as ringing_now
-from indubio.server.store.audit_trail import entries
-from indubio.server.store.cases import Filters, case_by_id, chosen_cases
-from indubio.server.store.keys import Role, add_key, keys_in_use, revoke_key
-from indubio.server.store.reviews import history, review, undo
-from indubio.server.store.verification import verify
+from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
+from indubio_server.store.alarms import ringing as ringing_now
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.cases import Filters, case_by_id, chosen_cases
+from indubio_server.store.reviews import history, review, undo
+from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, TRAINING, quick, table
 

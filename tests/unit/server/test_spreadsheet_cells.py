@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.server.review.spreadsheet_cells import original_text, safe_cell
+from indubio_server.review.spreadsheet_cells import original_text, safe_cell
 
 texts = st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("=+-@'＝＋－＠ \t\r\n\u3000\u200b\x00"))
 

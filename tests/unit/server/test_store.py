@@ -11,12 +11,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
-from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import append, head
-from indubio.server.store.cases import Filters, add_cases, case_rows, cases_waiting, count_waiting, second_opinions
-from indubio.server.store.clock import now
-from indubio.server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
-from indubio.server.store.keys import (
+from indubio_server.store import ServerStore
+from indubio_server.store.access_keys import (
     Role,
     add_key,
     all_keys,
@@ -24,11 +20,15 @@ from indubio.server.store.keys import (
     keys_in_use,
     revoke_key,
 )
-from indubio.server.store.reviews import agreement, claim, comment_on, final_labels, history, progress, review, undo
-from indubio.server.store.sessions import close_session, open_session, session_owner
-from indubio.server.store.tables import metadata
-from indubio.server.store.verification import verify
-from indubio.server.store.versions import activate, activation_history, active_version, add_version, versions
+from indubio_server.store.audit_trail import append, head
+from indubio_server.store.cases import Filters, add_cases, case_rows, cases_waiting, count_waiting, second_opinions
+from indubio_server.store.clock import now
+from indubio_server.store.jobs import JobStatus, add_job, all_jobs, finish_job, interrupt_jobs, job_by_id, job_progress
+from indubio_server.store.reviews import agreement, claim, comment_on, final_labels, history, progress, review, undo
+from indubio_server.store.sessions import close_session, open_session, session_owner
+from indubio_server.store.tables import metadata
+from indubio_server.store.verification import verify
+from indubio_server.store.versions import activate, activation_history, active_version, add_version, versions
 from tests.stored_cases import assessed, stored
 
 

@@ -21,14 +21,14 @@ import uvicorn
 from uvloop import loop as uvloop_loop
 
 from indubio.errors import ConfigError
-from indubio.server.http import process
-from indubio.server.http.answers import Answer
-from indubio.server.http.connection_table import ConnectionTable
-from indubio.server.http.connections import Phase
-from indubio.server.http.process import LimitedServer, configured
-from indubio.server.server_settings import ServerSettings
-from indubio.server.service import Service
-from indubio.server.store import ServerStore
+from indubio_server.http import process
+from indubio_server.http.answers import Answer
+from indubio_server.http.connection_table import ConnectionTable
+from indubio_server.http.connections import Phase
+from indubio_server.http.process import LimitedServer, configured
+from indubio_server.server_settings import ServerSettings
+from indubio_server.service import Service
+from indubio_server.store import ServerStore
 from tests.certificates import client_hello, self_signed
 from tests.served import all_of, listening, row, running, table_model, until
 
@@ -215,7 +215,7 @@ def test_handshakes_from_many_addresses_give_way_to_whoever_asks(secured: Secure
 
 @pytest.mark.parametrize("what", FLOODS)
 def test_a_handshake_that_does_not_end_is_given_up(secured: Secure, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.HEAD_SECONDS", 0.2)
     server = secured()
     with server.plain(FLOODS[what]) as connection:
         told = all_of(connection)
@@ -239,7 +239,7 @@ def test_when_all_are_being_answered_health_is_too_and_the_rest_is_told_to_come_
 def test_where_nobody_can_be_let_in_any_more_a_connection_ends_before_its_handshake(
     secured: Secure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.connection_table.RESERVED", 0)
+    monkeypatch.setattr("indubio_server.http.connection_table.RESERVED", 0)
     server = secured(connections_per_address=1)
     with server.connected() as busy:
         busy.sendall(GET % b"/work")
@@ -261,7 +261,7 @@ def test_a_client_that_does_not_say_goodbye_holds_no_connection(secured: Secure)
 def test_one_that_gave_way_is_not_held_by_reading_the_rest_of_its_answer_slowly(
     secured: Secure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.REST_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.REST_SECONDS", 0.2)
     server = secured(connections_per_address=1)
     with server.connected(OTHER) as slow:
         slow.sendall(GET % b"/")
@@ -288,7 +288,7 @@ def test_an_answer_before_the_end_of_the_connection_is_sent_whole(secured: Secur
 
 
 def test_an_answer_that_nobody_reads_is_given_up(secured: Secure, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indubio.server.http.connections.UNREAD_SECONDS", 0.2)
+    monkeypatch.setattr("indubio_server.http.connections.UNREAD_SECONDS", 0.2)
     server = secured()
     with server.connected() as connection, server.connected() as closing:
         connection.sendall(GET % b"/large" * 2)

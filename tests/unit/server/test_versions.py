@@ -8,8 +8,8 @@ import pytest
 from indubio import load, save
 from indubio.decision import NoReferral
 from indubio.errors import ConfigError, ModelFileError
-from indubio.server.models.registry import Registry
-from indubio.server.store import ServerStore
+from indubio_server.models.registry import Registry
+from indubio_server.store import ServerStore
 from tests.served import row, serving, table_model
 
 

@@ -21,10 +21,10 @@ from indubio import Budget, Detector, HoldOut
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
-from indubio.server.store.cases import cases_waiting, chosen_cases
-from indubio.server.store.jobs import all_jobs
-from indubio.server.store.reviews import claim, review
 from indubio.texts import DOMAIN, FOLDER, Catalogue
+from indubio_server.store.cases import cases_waiting, chosen_cases
+from indubio_server.store.jobs import all_jobs
+from indubio_server.store.reviews import claim, review
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 

@@ -16,10 +16,10 @@ from indubio.configuration import Configuration, configured, detector_from_plain
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles
 from indubio.inputs.reading import Reading
-from indubio.tuning import Search, SettingsQuality, best_so_far, judged, sampled, search
-from indubio.tuning.criterion import broken
-from indubio.tuning.search import _Run, _study
 from indubio.workers import Workers
+from indubio_lab.tuning import Search, SettingsQuality, best_so_far, judged, sampled, search
+from indubio_lab.tuning.criterion import broken
+from indubio_lab.tuning.search import _Run, _study
 from tests.end_to_end.test_commands import run
 
 RANDOM = np.random.default_rng(0)

@@ -15,8 +15,10 @@ import pytest
 from indubio import Detector
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.paper import presets
-from indubio.paper.reproduction import (
+from indubio.posteriors import Training
+from indubio.probability import Ecdf
+from indubio_lab.paper import presets
+from indubio_lab.paper.reproduction import (
     Cell,
     CellStore,
     experiments,
@@ -27,12 +29,10 @@ from indubio.paper.reproduction import (
     run_grid,
     write_results,
 )
-from indubio.paper.reproduction.cells import FOR_USE
-from indubio.paper.reproduction.judgements import OWN, conversions, judge, within
-from indubio.paper.reproduction.result_tables import gain_table
-from indubio.paper.reproduction.summary import summarised
-from indubio.posteriors import Training
-from indubio.probability import Ecdf
+from indubio_lab.paper.reproduction.cells import FOR_USE
+from indubio_lab.paper.reproduction.judgements import OWN, conversions, judge, within
+from indubio_lab.paper.reproduction.result_tables import gain_table
+from indubio_lab.paper.reproduction.summary import summarised
 
 FAST = {"models": ["Deterministic AE", "BAE-MCD"], "tasks": ["lympho"], "variants": ["training.epochs=2"]}
 
@@ -188,7 +188,7 @@ def test_a_cell_computed_with_other_settings_is_computed_again(cells, tmp_path, 
     store = CellStore(tmp_path)
     store.write(cells[0], run(cells[0]))
     assert store.is_done(cells[0])
-    monkeypatch.setattr("indubio.paper.reproduction.cells.REVISION", -1)
+    monkeypatch.setattr("indubio_lab.paper.reproduction.cells.REVISION", -1)
     assert not store.is_done(cells[0])
 
 
@@ -207,7 +207,7 @@ def test_a_cell_that_fails_is_named_and_the_others_are_done(cells, tmp_path, mon
             raise TrainingError("training diverged in epoch 1")
         return run(cell)
 
-    monkeypatch.setattr("indubio.paper.reproduction.cell_store.run", sometimes)
+    monkeypatch.setattr("indubio_lab.paper.reproduction.cell_store.run", sometimes)
     store = CellStore(tmp_path)
     with pytest.raises(
         TrainingError, match=r"2 of 4 cells failed, first odds/text-training.epochs=2/lympho/.*/0: training diverged"
@@ -221,7 +221,7 @@ def test_a_run_killed_again_and_again_ends_with_the_results_of_an_undisturbed_on
     undisturbed, killed = CellStore(tmp_path / "undisturbed"), CellStore(tmp_path / "killed")
     run_grid(cells, undisturbed, executor=ThreadPoolExecutor(1))
     program = (
-        "from indubio.paper.reproduction import *\n"
+        "from indubio_lab.paper.reproduction import *\n"
         "from indubio.workers import Workers\n"
         "if __name__ == '__main__':\n"
         f"    cells = [Cell(**one) for one in {[dataclasses.asdict(cell) for cell in cells]!r}]\n"

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from indubio.paper.reproduction import Cell, Record
-from indubio.paper.reproduction.choice import chosen_conversions, judged_as_chosen
-from indubio.paper.reproduction.claims import claims
-from indubio.paper.reproduction.judgements import Judgement, within
-from indubio.paper.reproduction.page import Experiment, sheets
-from indubio.paper.reproduction.result_tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
-from indubio.paper.reproduction.summary import gaps, read_summaries, summarised, write_summaries
 from indubio.report.sheets import to_csv, to_html, to_markdown
 from indubio.uncertainty import UNCERTAINTIES
+from indubio_lab.paper.reproduction import Cell, Record
+from indubio_lab.paper.reproduction.choice import chosen_conversions, judged_as_chosen
+from indubio_lab.paper.reproduction.claims import claims
+from indubio_lab.paper.reproduction.judgements import Judgement, within
+from indubio_lab.paper.reproduction.page import Experiment, sheets
+from indubio_lab.paper.reproduction.result_tables import Mean, auroc_by_series, gain_table, positive_runs, sizes
+from indubio_lab.paper.reproduction.summary import gaps, read_summaries, summarised, write_summaries
 
 LEVEL = "mean_of_cdf"
 MODELS = ("Deterministic AE", "BAE-Ensemble", "BAE-SGHMC")

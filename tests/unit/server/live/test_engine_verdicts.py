@@ -14,17 +14,17 @@ from sqlalchemy import text
 from indubio import Detector, save
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.server.live.journal import JournalEntry
-from indubio.server.live.live_engine import EndedError, LiveEngine
-from indubio.server.live.live_metrics import LiveMetrics
-from indubio.server.live.live_settings import LiveSettings
-from indubio.server.live.subscription import Received
-from indubio.server.models.registry import Registry
-from indubio.server.store import ServerStore
-from indubio.server.store.alarms import alarm_history
-from indubio.server.store.audit_trail import entries as audit_entries
-from indubio.server.store.cases import EVERYTHING, chosen_cases
-from indubio.server.store.verification import verify
+from indubio_server.live.journal import JournalEntry
+from indubio_server.live.live_engine import EndedError, LiveEngine
+from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.live.live_settings import LiveSettings
+from indubio_server.live.subscription import Received
+from indubio_server.models.registry import Registry
+from indubio_server.store import ServerStore
+from indubio_server.store.alarms import alarm_history
+from indubio_server.store.audit_trail import entries as audit_entries
+from indubio_server.store.cases import EVERYTHING, chosen_cases
+from indubio_server.store.verification import verify
 from tests.live_machines import (
     LONG,
     SENSORS,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from indubio.errors import ConfigError, StoreError
-from indubio.server.live.journal import Journal, JournalEntry
-from indubio.server.live.live_settings import live_settings
-from indubio.server.live.snapshots import read_snapshot, write_snapshot
+from indubio_server.live.journal import Journal, JournalEntry
+from indubio_server.live.live_settings import live_settings
+from indubio_server.live.snapshots import read_snapshot, write_snapshot
 
 TOPIC = {"topic": "plant/{machine}", "time": "t"}
 

@@ -13,15 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from indubio.cli.app import app
-from indubio.server.live import delivery
-from indubio.server.live.delivery import Delivery, WebhookPoster
-from indubio.server.live.live_metrics import LiveMetrics
-from indubio.server.live.live_settings import Webhook
-from indubio.server.store import ServerStore
-from indubio.server.store.audit_trail import append, entries
-from indubio.server.store.outbox import add_events, all_events
-from indubio.server.store.tables import outbox
-from indubio.server.store.verification import verify
+from indubio_server.live import delivery
+from indubio_server.live.delivery import Delivery, WebhookPoster
+from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.live.live_settings import Webhook
+from indubio_server.store import ServerStore
+from indubio_server.store.audit_trail import append, entries
+from indubio_server.store.outbox import add_events, all_events
+from indubio_server.store.tables import outbox
+from indubio_server.store.verification import verify
 
 
 class Hook(http.server.ThreadingHTTPServer):

@@ -1,0 +1,1 @@
+"""Commands of the lab: `indubio tune`, `benchmark`, `reproduce` and `datasets`."""

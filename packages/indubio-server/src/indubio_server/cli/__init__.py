@@ -1,0 +1,1 @@
+"""Commands of the server: `indubio serve`, `live`, `mcp`, `keys` and `audit`."""

@@ -1,0 +1,195 @@
+"""`indubio serve`: scoring over HTTP, with a review queue and an audit trail."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from indubio_server.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, PageLanguageChoice, opened
+
+if TYPE_CHECKING:
+    from indubio_server.oidc_login import OidcLogin
+    from indubio_server.server_settings import AlarmRule
+
+
+def serve(
+    model: Annotated[list[str], typer.Option("--model", "-m", help="Folder of a model, or NAME=FOLDER; repeatable.")],
+    db: Annotated[str | None, DATABASE] = None,
+    state: Annotated[Path, STATE] = Path("indubio-state"),
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; only this machine unless there is a key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    control_share: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control; 0 for none."),
+    ] = 0.02,
+    referrals_per_hour: Annotated[
+        int | None, typer.Option(min=1, help="Referrals beyond so many an hour are marked as overflow.")
+    ] = None,
+    alarm: Annotated[
+        str,
+        typer.Option(metavar="K,N,CLEAR", help="A machine rings at K anomalies of the last N, until at most CLEAR."),
+    ] = "3,5,0",
+    drift_alpha: Annotated[
+        float, typer.Option(min=1e-9, max=0.5, help="Largest probability of ever raising a false alarm of drift.")
+    ] = 0.01,
+    answer_after: Annotated[
+        AfterChoice, typer.Option(help="What must be durable before an answer: what is kept, or every audit entry.")
+    ] = AfterChoice.REFERRALS,
+    when_database_fails: Annotated[
+        FailureChoice, typer.Option(help="Refuse requests, or score and say that nothing was kept.")
+    ] = FailureChoice.REFUSE,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Requests per second and key.")] = None,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Rows that may wait before requests are refused.")] = 4096,
+    most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
+    largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    most_connections: Annotated[int, typer.Option(min=1, help="Connections there may be at once.")] = 2000,
+    connections_per_address: Annotated[
+        int, typer.Option(min=1, help="Of one address; trusted proxies may have any number.")
+    ] = 256,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS/NET", help="Proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."
+        ),
+    ] = None,
+    language: Annotated[
+        PageLanguageChoice, typer.Option(help="Of the review pages; auto follows each browser.")
+    ] = PageLanguageChoice.AUTO,
+    training: Annotated[
+        list[str] | None,
+        typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
+    ] = None,
+    sha256: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]HEX",
+            help="A model must have this checksum, which `inspect` shows; repeatable.",
+        ),
+    ] = None,
+    anchor_file: Annotated[
+        Path | None, typer.Option(help="Add heads of the audit trail to this file too, say on another disk.")
+    ] = None,
+    anchor_url: Annotated[
+        str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
+    ] = None,
+    plant: Annotated[
+        Path | None, typer.Option(help="TOML file that says which machines stand in which line of which site.")
+    ] = None,
+    oidc: Annotated[
+        Path | None, typer.Option(help="TOML file of a provider that people log in with, beside the keys.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
+) -> None:
+    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
+    with opened(db, state) as store:
+        from indubio_server.http.gate import is_loopback
+        from indubio_server.server_settings import ServerSettings
+        from indubio_server.store.access_keys import count_keys
+
+        login = None if oidc is None else _login(oidc)
+        if not is_loopback(host) and login is None and not store.read(count_keys):
+            raise typer.BadParameter(
+                f"without a key the server listens on this machine only, not at {host}. Make one first: "
+                "indubio keys add NAME --role admin."
+            )
+        settings = ServerSettings(
+            control_share=control_share,
+            referrals_per_hour=referrals_per_hour,
+            alarm=_alarm(alarm),
+            drift_alpha=drift_alpha,
+            answer_after=answer_after.value,
+            when_database_fails=when_database_fails.value,
+            most_waiting=most_waiting,
+            most_rows=most_rows,
+            largest_body=largest_body,
+            rate=rate,
+            access_log=access_log,
+            most_connections=most_connections,
+            connections_per_address=connections_per_address,
+            trusted_proxies=tuple(trusted_proxy or ()),
+            anchor_file=None if anchor_file is None else str(anchor_file),
+            anchor_url=anchor_url,
+            language=language.value,
+        )
+        from indubio_server.http.app import build_app
+        from indubio_server.http.logs import log_to_stderr
+        from indubio_server.http.process import configured, run
+        from indubio_server.plant import PlantFile
+        from indubio_server.service import Service
+
+        log_to_stderr()
+        sources = model_sources(model)
+        pinned = _named("--sha256", sha256 or [], sources)
+        trained_on = _training(training or [], sources)
+        service = Service(store, sources, state, settings, trained_on, pinned, plant=PlantFile(plant), login=login)
+        try:
+            pem: dict[str, Any] = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
+            run(configured(build_app(service), host=host, port=port, settings=settings, **pem))
+        finally:
+            service.close()
+
+
+def _login(path: Path) -> "OidcLogin":
+    from indubio.errors import MissingExtraError
+
+    try:
+        import authlib  # noqa: F401
+        import httpx2  # noqa: F401
+    except ImportError:
+        raise MissingExtraError('logging in by OIDC needs the oidc extra: pip install "indubio[oidc]".') from None
+    from indubio_server.oidc_login import OidcLogin
+
+    return OidcLogin.read(path)
+
+
+def model_sources(given: list[str]) -> dict[str, Path]:
+    """The folders or files of models by name, from options FOLDER or NAME=FOLDER."""
+    sources: dict[str, Path] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        folder = Path(path if equals else one)
+        name = name if equals else folder.resolve().stem
+        if not name or not all(letter.isalnum() or letter in "_.-" for letter in name) or not name.isascii():
+            raise typer.BadParameter(
+                f"{name!r} is no name for a model: use letters, digits, _ . and -, as NAME=FOLDER."
+            )
+        if name in sources:
+            raise typer.BadParameter(f"two models are named {name!r}: name them as NAME=FOLDER.")
+        sources[name] = folder
+    return sources
+
+
+def _training(given: list[str], sources: dict[str, Path]) -> dict[str, Path]:
+    files = {name: Path(path) for name, path in _named("--training", given, sources).items()}
+    for path in files.values():
+        if not path.exists():
+            raise typer.BadParameter(f"--training: there is no file {path}.")
+    return files
+
+
+def _named(flag: str, given: list[str], sources: dict[str, Path]) -> dict[str, str]:
+    """Values given as NAME=VALUE, or as VALUE where there is one model."""
+    values: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals and len(sources) == 1:
+            name, value = next(iter(sources)), one
+        if name not in sources:
+            known = ", ".join(sources)
+            raise typer.BadParameter(f"{flag} {one}: say of which model, as NAME=...; there are {known}.")
+        values[name] = value
+    return values
+
+
+def _alarm(text: str) -> "AlarmRule":
+    from indubio_server.server_settings import AlarmRule
+
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"--alarm takes three numbers, as 3,5,0, got {text!r}.")
+    raise_at, of, clear_at = map(int, parts)
+    return AlarmRule(raise_at=raise_at, of=of, clear_at=clear_at)

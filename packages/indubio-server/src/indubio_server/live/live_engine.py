@@ -1,0 +1,308 @@
+"""Goes round and round: messages to the journal, acknowledged, into the machines' streams, windows scored and written.
+
+Nothing is lost: a message is acknowledged when it is in the journal, and the journal is kept until a snapshot covers
+it; a snapshot is written only when all windows before it are in the store. Nothing is doubled: what is read again from
+the journal gives the same windows, and the store knows which it has. All of it is one thread in one order: there is
+nothing to keep in step; a round that takes longer finds more messages waiting, and the next batch is larger.
+
+When the database fails, the round waits for it. Then nothing is acknowledged, and the broker keeps what comes.
+"""
+
+import fcntl
+import logging
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from sqlalchemy.exc import IntegrityError
+
+from indubio.errors import ConfigError, DataError, StoreError
+from indubio_server.live.delivery import Delivery, topic_of
+from indubio_server.live.journal import Journal, JournalEntry
+from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.live.live_settings import LiveSettings
+from indubio_server.live.live_verdicts import LiveBatch, Written, usable, write_batch
+from indubio_server.live.machine_stream import MachineExamples, MachineStream, StreamPlan
+from indubio_server.live.messages import MessageReader, TimedValues
+from indubio_server.live.snapshots import read_snapshot, write_snapshot
+from indubio_server.live.subscription import Received, Subscription
+from indubio_server.models.registry import Loaded, Registry
+from indubio_server.store import ServerStore
+from indubio_server.store.canonical_json import digest
+from indubio_server.store.versions import active_version
+
+log = logging.getLogger("indubio_server.live")
+GATHER = 0.01  # seconds that messages gather: what is made durable at once costs one sync
+IDLE = 0.25  # seconds to wait for a message
+AT_ONCE = 1024  # windows scored together; messages read again together
+RETRY = 0.5  # seconds until the database is tried again
+LOOK_FOR_VERSION = 5.0  # seconds
+
+
+class LiveEngine:
+    """The way from messages to verdicts in the store, for one model and any number of machines.
+
+    Args:
+        store: where verdicts go.
+        registry: has the model; its active version scores.
+        settings: of `indubio live`.
+        folder: for the journal and the snapshot; one process at a time.
+        metrics: to tell.
+    """
+
+    def __init__(
+        self, store: ServerStore, registry: Registry, settings: LiveSettings, folder: Path, metrics: LiveMetrics
+    ) -> None:
+        self._store, self._registry, self._settings, self._metrics = store, registry, settings, metrics
+        self.loaded = registry.model()
+        self._plan = _plan_of(self.loaded, settings)
+        self._lock = _only_one(folder)
+        self._reader = MessageReader(settings.topics, self._plan.sensors, settings.ordering, metrics)
+        self._streams: dict[str, MachineStream] = {}
+        self._packets: dict[int, int] = {}  # of the last messages in the journal: checksum by packet id
+        self._snapshot_path = folder / "snapshot"
+        self._journal = Journal(folder / "journal")
+        self._position = self._kept = self._last_arrival = 0  # `_kept`: the position of the last snapshot
+        self._looked = self._snapshot_at = time.monotonic()
+        self.ended = threading.Event()
+        self.outgoing: list[Delivery] = []
+        self.source: Subscription | None = None
+
+    def recover(self) -> int:
+        """Go on where an earlier run stopped; the arrival of its last message."""
+        known = read_snapshot(self._snapshot_path)
+        if known is not None:
+            self._position, plan, machines = known
+            self._kept = self._position
+            if plan == _plan_name(self._plan):
+                for machine, state in machines.items():
+                    self._streams[machine] = stream = MachineStream(machine, self._plan)
+                    stream.resume(state)
+            else:
+                log.warning("the model cuts other windows than before: the windows that were begun are dropped")
+        waiting: list[JournalEntry] = []
+        for position, entry in self._journal.read(self._position):
+            waiting.append(entry)
+            self._remember(entry.packet, entry.payload)
+            if len(waiting) == AT_ONCE:
+                self._work(waiting)
+                waiting = []
+            self._position = position
+        self._work(waiting)
+        log.info("recovered", extra={"machines": len(self._streams), "position": self._position})
+        return self._last_arrival
+
+    def run(self, source: Subscription) -> None:
+        """Work until `ended` is set, and keep what is known then."""
+        self.source = source
+        while not self.ended.is_set():
+            self.round(source.take(IDLE))
+        self.snapshot()
+
+    def round(self, messages: Sequence[Received]) -> None:
+        """Make messages durable, acknowledge them, and work on them."""
+        self._metrics.alive = time.monotonic()
+        if messages:
+            if self.source is not None and len(messages) < self._settings.broker.in_flight // 2:
+                time.sleep(GATHER)
+                messages = [*messages, *self.source.take(0)]
+            self._work(self._durable(messages))
+            self._position = self._journal.position
+        if self.source is not None:
+            self._metrics.queue.set(self.source.waiting)
+        self._metrics.journal.set(self._position - self._kept)
+        if time.monotonic() - self._looked > LOOK_FOR_VERSION:
+            self._look_for_version()
+        if time.monotonic() - self._snapshot_at > self._settings.snapshot_every:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Write the state of all machines, and forget the journal before it."""
+        states = {name: stream.state() for name, stream in self._streams.items()}
+        write_snapshot(self._snapshot_path, self._position, _plan_name(self._plan), states)
+        self._journal.forget(self._position)
+        self._kept = self._position
+        self._metrics.rows.set(sum(stream.waiting for stream in self._streams.values()))
+        self._snapshot_at = time.monotonic()
+
+    def close(self) -> None:
+        """Leave the folder to others. What was not kept by a snapshot is in the journal."""
+        self._journal.close()
+        self._lock.close()
+
+    def _durable(self, messages: Sequence[Received]) -> list[JournalEntry]:
+        """Write messages to the journal and acknowledge them; without those that are in it already."""
+        entries = []
+        for one in messages:
+            if one.again and self._packets.get(one.packet) == zlib.crc32(one.payload):
+                self._metrics.redelivered.inc()
+                continue
+            entries.append(JournalEntry(one.arrived, one.packet, one.topic, one.payload))
+            self._remember(one.packet, one.payload)
+        if entries:
+            self._journal.append(entries)
+            self._journal.sync()
+            self._metrics.messages.inc(len(entries))
+        if self.source is not None:
+            self.source.acknowledge(messages)
+        return entries
+
+    def _remember(self, packet: int, payload: bytes) -> None:
+        self._packets[packet] = zlib.crc32(payload)
+
+    def _work(self, entries: Sequence[JournalEntry]) -> None:
+        """Put the values of messages in their streams, and judge the windows that are complete."""
+        touched: dict[str, MachineStream] = {}
+        late = duplicates = count = 0
+        for entry in entries:
+            for sample in self._reader.read(entry):
+                stream = touched.get(sample.machine) or self._stream(sample)
+                if stream is None:
+                    continue
+                touched[sample.machine] = stream
+                too_late, known = stream.add(sample)
+                late, duplicates, count = late + too_late, duplicates + known, count + 1
+        self._metrics.samples.inc(count)
+        self._metrics.late.inc(late)
+        self._metrics.duplicates.inc(duplicates)
+        found = [one for stream in touched.values() for one in stream.ready()]
+        if entries:
+            self._last_arrival = entries[-1].arrived
+            self._metrics.lag.set(max(0.0, time.time() - self._last_arrival / 1e9))
+        for block in _blocks(found):
+            self._judge(block)
+
+    def _stream(self, sample: TimedValues) -> MachineStream | None:
+        stream = self._streams.get(sample.machine)
+        if stream is None:
+            if len(self._streams) >= self._settings.ordering.most_machines:
+                self._metrics.bad.labels("too_many_machines").inc()
+                return None
+            stream = self._streams[sample.machine] = MachineStream(sample.machine, self._plan)
+            self._metrics.machines.set(len(self._streams))
+        return stream
+
+    def _judge(self, examples: Sequence[MachineExamples]) -> None:
+        """Score windows and write the verdicts; tries until the store takes them, or the process is to end."""
+        possible = usable(self.loaded, examples)
+        self._metrics.unusable.inc(sum(len(one.start) for one in examples) - sum(len(one.start) for one in possible))
+        if not possible:
+            return
+        try:
+            batch = LiveBatch(self.loaded, possible, self._settings)
+        except DataError as error:
+            self._refused(possible, error)
+            return
+        while True:
+            try:
+                written = self._store.write(lambda c: write_batch(c, batch, self._settings))
+            except (StoreError, IntegrityError) as error:
+                if self._metrics.database._value.get():
+                    log.error("the database cannot be written", extra={"error": str(error)})
+                self._metrics.database.set(0)
+                self._metrics.alive = time.monotonic()
+                if self.ended.wait(RETRY):
+                    raise EndedError from None
+            else:
+                break
+        if not self._metrics.database._value.get():
+            log.warning("the database can be written again")
+            self._metrics.database.set(1)
+        self._tell(batch, written)
+
+    def _refused(self, examples: Sequence[MachineExamples], error: DataError) -> None:
+        """The model refuses some windows: those of the other machines are not to suffer, and the next ones come."""
+        if len(examples) > 1:
+            for one in examples:
+                self._judge([one])
+            return
+        self._metrics.unusable.inc(len(examples[0].start))
+        log.error("the model refuses windows", extra={"machine": examples[0].machine, "error": str(error)})
+
+    def _tell(self, batch: LiveBatch, written: Written) -> None:
+        """Publish what is in the store now."""
+        metrics, template = self._metrics, self._settings.publish.verdicts
+        metrics.again.inc(len(batch.start) - len(written.rows))
+        metrics.overflow.inc(written.overflow)
+        delay = max(0.0, time.time() - self._last_arrival / 1e9)
+        for row in written.rows:
+            metrics.verdicts.labels(batch.columns["verdict"][row], batch.columns["reason"][row]).inc()
+            metrics.delay.observe(delay)
+            if template and self.source is not None:
+                topic = topic_of(template, batch.origins[row].machine, batch.loaded.name)
+                self.source.publish(topic, msgspec.json.encode(batch.told(row)))
+        for event in written.events:
+            metrics.alarms.labels(event.kind).inc()
+            log.warning("alarm", extra={"machine": event.machine, "kind": event.kind, "anomalies": event.anomalies})
+        for one in self.outgoing:
+            one.wake()
+
+    def _look_for_version(self) -> None:
+        """Score with the version that was activated meanwhile, by the server for example."""
+        self._looked = time.monotonic()
+        name = self.loaded.name
+        try:
+            active = self._store.read(lambda c: active_version(c, name))
+        except StoreError:
+            return
+        if active is None or active.version == self.loaded.version:
+            return
+        loaded = self._registry.version(name, active.version)
+        if _plan_name(_plan_of(loaded, self._settings)) != _plan_name(self._plan):
+            log.error("the active version takes other windows: start `indubio live` again to use it")
+            return
+        self.loaded = loaded
+        log.info("another version scores from now on", extra={"version": loaded.version})
+
+
+class EndedError(Exception):
+    """The process is to end while the database cannot be written: what was worked on is still in the journal."""
+
+
+def _plan_of(loaded: Loaded, settings: LiveSettings) -> StreamPlan:
+    """How values become examples for a version of the model."""
+    detector, taken = loaded.detector, loaded.model.input
+    if not taken.numeric or len(taken.sides) > 1:
+        raise ConfigError(f"{loaded.name}: live data is numbers of sensors, and this model takes categories or images.")
+    reading = detector.reading_
+    if taken.sides and (reading is None or reading.windowing is None):
+        raise ConfigError(
+            f"{loaded.name}: takes windows, but its folder does not say how they are cut. "
+            "Fit it by `indubio fit --window`."
+        )
+    return StreamPlan.of(reading, tuple(taken.names), settings.ordering)
+
+
+def _plan_name(plan: StreamPlan) -> str:
+    return digest([plan.sensors, repr(plan.windowing), plan.long])
+
+
+def _blocks(examples: Sequence[MachineExamples]) -> Iterator[list[MachineExamples]]:
+    """The examples in blocks that are scored together; those of a machine stay in order."""
+    block: list[MachineExamples] = []
+    for one in examples:
+        for first in range(0, len(one.start), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            block.append(replace(one, values=one.values[part], start=one.start[part], end=one.end[part]))
+            if sum(len(known.start) for known in block) >= AT_ONCE:
+                yield block
+                block = []
+    if block:
+        yield block
+
+
+def _only_one(folder: Path) -> IO[str]:
+    """A lock on the folder, which ends with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ConfigError(f"{folder}: another `indubio live` works here. Give this one another --state.") from None
+    return file

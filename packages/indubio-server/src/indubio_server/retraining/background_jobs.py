@@ -1,0 +1,216 @@
+"""Jobs: started by an admin, run in a process of their own, told to the store, ended as a new version or an error."""
+
+import logging
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from indubio.decision import REFERRALS, Referral
+from indubio.errors import ConfigError, ConflictError, IndubioError
+from indubio.io.source_base import full_ending
+from indubio.texts import english
+from indubio_server.models.registry import Model, Registry
+from indubio_server.store import ServerStore
+from indubio_server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
+from indubio_server.store.private_files import make_private
+from indubio_server.store.versions import Origin, Version, add_version, version_of
+
+log = logging.getLogger("indubio_server")
+ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
+PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
+STOPPED = english("the server stopped while it ran")
+
+
+class Jobs:
+    """Recalibration, learning from labels and retraining in the background, one at a time for a model.
+
+    Args:
+        store: where progress and results go.
+        registry: has the models.
+        training: the training data of models, where the operator named it.
+        control_share: share of all verdicts that are kept for control.
+    """
+
+    def __init__(
+        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], control_share: float
+    ) -> None:
+        self._store, self._registry, self.training = store, registry, dict(training)
+        self._control_share = control_share
+        self._lock = threading.Lock()
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    def recalibrate(self, name: str, rule: Referral, *, by: str) -> int:
+        """Start making a version with another referral rule; the number of the job."""
+        kind = next(kind for kind, known in REFERRALS.items() if known is type(rule))
+        return self._start("recalibrate", name, {"rule": kind, "settings": asdict(rule)}, by)
+
+    def learn(self, name: str, *, by: str) -> int:
+        """Start making a version whose probabilities are corrected by people's labels; the number of the job."""
+        return self._start("learn", name, {}, by)
+
+    def retrain(self, name: str, *, upload: tuple[str, bytes] | None = None, by: str) -> int:
+        """Start training a version on the training data and the confirmed inliers; the number of the job.
+
+        Args:
+            name: of the model.
+            upload: name and content of a file with the training data; None takes the file that the operator named.
+            by: who asks for it.
+        """
+        if upload is None and name not in self.training:
+            raise ConfigError(
+                english(
+                    "the server does not know the training data of {name!r}: upload it, or name it when it starts.",
+                    name=name,
+                )
+            )
+        return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
+
+    def close(self) -> None:
+        """End the jobs that still run; the store says that they were interrupted."""
+        with self._lock:
+            self._closed = True
+            running = dict(self._running)
+        for process in running.values():
+            process.kill()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+    def _start(
+        self, kind: str, name: str, parameters: dict[str, Any], by: str, upload: tuple[str, bytes] | None = None
+    ) -> int:
+        loaded = self._registry.model(name)
+        parent = self._store.read(lambda c: version_of(c, name, loaded.version))
+        with self._lock:
+            for job in self._store.read(all_jobs):
+                if job.model == name and job.status is JobStatus.RUNNING:
+                    raise ConflictError(
+                        english(
+                            "job {job:d} is still making a version of {name!r}. Wait for it.", job=job.id, name=name
+                        )
+                    )
+            started = parameters | {"version": parent.version}
+            number = self._store.write(lambda c: add_job(c, kind, name, started, by=by))
+        work = threading.Thread(
+            target=self._run, args=(number, kind, parent, parameters, upload, by), name=f"indubio-job-{number}"
+        )
+        work.daemon = True
+        self._threads = [*(thread for thread in self._threads if thread.is_alive()), work]
+        work.start()
+        return number
+
+    def _run(
+        self,
+        number: int,
+        kind: str,
+        parent: Version,
+        parameters: dict[str, Any],
+        upload: tuple[str, bytes] | None,
+        by: str,
+    ) -> None:
+        out = self._registry.archive / f"job-{number}"
+        try:
+            with tempfile.TemporaryDirectory(prefix="indubio-job-") as folder:
+                order = {
+                    "url": self._store.database.url,
+                    "kind": kind,
+                    "name": parent.name,
+                    "path": parent.path,
+                    "out": str(out.resolve()),
+                    "control_share": self._control_share,
+                }
+                if kind == "retrain":
+                    order["training"] = str(self._training_file(parent.name, upload, Path(folder)))
+                else:
+                    order |= parameters
+                result = self._worked(number, order)
+            message, version = self._registered(kind, parent, out, result, by)
+            ended = JobStatus.DONE, message, result | {"version": version}
+        except IndubioError as error:
+            told = re.sub(r"\S*/indubio-job-[^/]+/", "", str(error))
+            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, told, {}
+        except Exception as error:
+            log.exception("a job failed", extra={"job": number})
+            fault = english("a fault of the server ({kind}); it is in its log.", kind=type(error).__name__)
+            ended = JobStatus.FAILED, fault, {}
+        try:
+            self._store.write(lambda c: finish_job(c, number, *ended))
+        except IndubioError:
+            log.exception("the end of a job could not be kept", extra={"job": number})
+
+    def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
+        if upload is None:
+            return self.training[name].resolve()
+        # Messages name the file as the person does who sent it, and the folder of this computer is nobody's business.
+        own = re.sub(r"[^\w. -]", "_", re.split(r"[/\\]", upload[0])[-1])[-100:].lstrip(". ")
+        path = folder / (own if full_ending(own) else f"training{full_ending(upload[0])[:20]}")
+        path.write_bytes(upload[1])
+        return path
+
+    def _worked(self, number: int, order: dict[str, Any]) -> dict[str, Any]:
+        """Run the process and write its progress to the store; returns its result."""
+        command = [sys.executable, "-m", "indubio_server.retraining.new_versions"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            with self._lock:
+                self._running[number] = process
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            complaints: list[bytes] = []
+            listening = threading.Thread(target=lambda: complaints.extend(process.stderr or ()), daemon=True)
+            listening.start()
+            process.stdin.write(msgspec.json.encode(order))
+            process.stdin.close()
+            for line in process.stdout:
+                said = msgspec.json.decode(line)
+                if "error" in said:
+                    raise ConfigError(said["error"])
+                if "result" in said:
+                    result: dict[str, Any] = said["result"]
+                    return result
+                self._store.write(lambda c, said=said: job_progress(c, number, said["progress"], said["message"]))  # type: ignore[misc]
+            process.wait()
+            listening.join()
+        if self._closed:
+            raise ConfigError(STOPPED)
+        log.error(
+            "a job's process failed", extra={"job": number, "last": b"".join(complaints[-20:]).decode(errors="replace")}
+        )
+        raise ConfigError(
+            english(
+                "the job's process ended with {code:d}; what it said is in the server's log.", code=process.returncode
+            )
+        )
+
+    def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
+        make_private(out)
+        model = Model.load(out)
+        before = {known.version for known in self._registry.known(parent.name)}
+        version = self._store.write(
+            lambda c: add_version(
+                c,
+                parent.name,
+                sha256=model.judge.digest,
+                rule=model.rule_name,
+                rule_content=model.rule,
+                path=str(out.resolve()),
+                origin=ORIGINS[kind],
+                parent=parent.version,
+                evaluation=result,
+                by=by,
+            )
+        )
+        if version.version in before:
+            return english("this gives version {number:d} again.", number=version.version), version.version
+        return english("version {number:d} is ready; it is not active yet.", number=version.version), version.version

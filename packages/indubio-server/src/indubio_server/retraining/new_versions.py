@@ -1,0 +1,361 @@
+"""A new version of a model from people's labels: in a process of its own, so that scoring does not wait for training.
+
+It reads one JSON object from standard input (see `VersionOrder`), writes its progress to standard output as one JSON
+object a line, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written
+and the process ends too.
+
+A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
+and after new training also on the anomalies, which are never trained on.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from indubio.assessment import Assessment
+from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncertainty_values
+from indubio.detector import Detector
+from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
+from indubio.evaluation import evaluate
+from indubio.inputs.examples import Examples
+from indubio.inputs.reading import opened_for, reading_for
+from indubio.storage import load, save
+from indubio.texts import english
+from indubio.training.loop import Progress
+from indubio.uncertainty import UncertaintyName
+from indubio_server.api.model_inputs import ModelInput
+from indubio_server.models.scored_batch import chosen_for_control
+from indubio_server.store.cases import Case, Filters, chosen_cases
+from indubio_server.store.database import Database
+from indubio_server.store.reviews import final_labels
+
+VersionKind = Literal["recalibrate", "learn", "retrain"]
+ReportProgress = Callable[[float, str], None]
+HELD_OUT = 3  # every third case
+EVERY = 0.3  # seconds between two lines
+POLITE = 5  # niceness: scoring comes first
+
+
+class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
+    """The order to make a new version of a model.
+
+    Args:
+        url: of the store.
+        kind: a new referral rule, a correction learned from labels, or new training.
+        name: of the model.
+        path: files of the version to start from.
+        out: folder for the new one.
+        rule: name of the new rule in `REFERRALS`. settings: of it.
+        control_share: share of all verdicts that are kept for control.
+        training: file with the training data, for new training.
+    """
+
+    url: str
+    kind: VersionKind
+    name: str
+    path: str
+    out: str
+    rule: str | None = None
+    settings: dict[str, Any] = {}
+    control_share: float = 0.0
+    training: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reviewed:
+    """Cases that people decided, as the detector takes them.
+
+    Args:
+        data: the examples.
+        anomaly: what people say.
+        held_out: never to be learned from.
+        control: chosen by the hash of the input, as cases are kept for control: among these, referrals are as frequent
+            as among all verdicts.
+        machine: where each comes from: its group, where the model is calibrated by group.
+    """
+
+    data: Examples
+    anomaly: Bool[np.ndarray, " cases"]
+    held_out: Bool[np.ndarray, " cases"]
+    control: Bool[np.ndarray, " cases"]
+    machine: Shaped[np.ndarray, " cases"]
+
+    def __len__(self) -> int:
+        return len(self.anomaly)
+
+    def kept_apart(self) -> "Reviewed":
+        """These cases with fewer for control: without those that may train, whatever people said of them."""
+        return replace(self, control=self.control & self.held_out)
+
+
+def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
+    """Make and save the new version; returns what was measured of both."""
+    told(0.0, english("reading the model and the reviews"))
+    present = load(order.path)
+    reviewed = reviewed_cases(order, present)
+    if order.kind == "retrain":
+        new, trained_on = _retrained(order, present, reviewed, told)
+        learned = new.correction_ is not None
+        compared_on = None if reviewed is None else reviewed.held_out | (reviewed.anomaly & (not learned))
+    elif order.kind == "learn":
+        new, trained_on = _learned(present, reviewed, order.control_share), 0
+        compared_on = None if reviewed is None else reviewed.held_out
+    else:
+        new, trained_on = recalibrated(order, present, reviewed), 0
+        taught = present.correction_ is not None
+        compared_on = None if reviewed is None else reviewed.held_out | (not taught)
+    told(0.93, english("comparing both versions on the reviewed cases"))
+    measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
+    told(0.97, english("saving"))
+    Path(order.out).parent.mkdir(parents=True, exist_ok=True)
+    save(new, order.out)
+    return {"confirmed": trained_on, **measured}
+
+
+def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
+    """The detector with the rule of the order, fitted on the reviewed cases where the rule learns from labels."""
+    if order.rule is None:
+        raise ConfigError(english("a new rule needs `rule`."))
+    rule = REFERRALS[order.rule](**order.settings)
+    return _labelled(detector, rule, reviewed, order.control_share) if rule.takes_labels else detector.refer_by(rule)
+
+
+def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, share: float) -> Detector:
+    """Fit a rule that says something about examples as they come, on cases that are as they come.
+
+    One that promises something about errors sees none that may have taught this version or one before.
+    """
+    name, way_out = type(rule).__name__, "" if rule.NEEDS_LABELS else english(" Or say the prevalence.")
+    if not share:
+        raise ConfigError(
+            english(
+                "{name} is fitted on verdicts as they come, and only referrals are kept. Start the server without "
+                "--control-share 0, and have those cases reviewed too.{way_out!s}",
+                name=name,
+                way_out=way_out,
+            )
+        )
+    if reviewed is None or not reviewed.control.any():
+        raise ConfigError(
+            english(
+                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out!s}",
+                name=name,
+                way_out=way_out,
+            )
+        )
+    on = reviewed.kept_apart().control if rule.NEEDS_LABELS else reviewed.control
+    if on.sum() < rule.fewest:
+        raise DataError(
+            english(
+                "{name} as it is set needs at least {fewest:d} reviewed cases that were kept for control and never "
+                "teach the model, and there are {there:d}: of {control:d} reviewed ones that were kept for control, "
+                "about one in {held_out:d} never teaches. Have more of them reviewed, or ask for less.",
+                name=name,
+                fewest=rule.fewest,
+                there=int(on.sum()),
+                control=int(reviewed.control.sum()),
+                held_out=HELD_OUT,
+            )
+        )
+    return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
+
+
+def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Detector:
+    """The detector corrected by the labels that are not held out; its rule is fitted again on cases as they come."""
+    if reviewed is None or not share or not reviewed.control.any():
+        raise ConfigError(
+            english(
+                "what is learned from labels changes all uncertainties, and the referral rule is fitted again on "
+                "verdicts as they come: start the server without --control-share 0, and have such cases reviewed too."
+            )
+        )
+    rule = detector.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing
+        detector = detector.refer_by(Budget(by=rule.by))
+    known = ~reviewed.held_out
+    learned = detector.learn(
+        reviewed.data.select(known),
+        reviewed.anomaly[known],
+        recent=reviewed.data.select(reviewed.control),
+        groups=np.concatenate([reviewed.machine[known], reviewed.machine[reviewed.control]]),
+    )
+    return _labelled(learned, rule, reviewed, share) if rule.NEEDS_LABELS else learned
+
+
+def training_data(detector: Detector, path: str) -> Examples:
+    """The good examples of a file, read as the model's own training file was."""
+    files = opened_for(detector.reading_, path)
+    return reading_for(detector.reading_, detector.schema_, files, ()).read(files).inliers()
+
+
+def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
+    """Every case of the model that people decided; None where there is none. Bad input is left out."""
+    database = Database(order.url)
+    try:
+        kept, said = database.read(lambda c: (chosen_cases(c, Filters(model=order.name)), final_labels(c)))
+    finally:
+        database.close()
+    cases = [case for case in kept if case.id in said and case.reason != Reason.BAD_INPUT]
+    if not cases:
+        return None
+    takes = ModelInput(detector.schema_, detector.input_shape_, detector.preparation_.missing, 1)
+    windowing = None if detector.reading_ is None else detector.reading_.windowing
+    rate = None if windowing is None else windowing.rate
+    return Reviewed(
+        data=Examples.joined([_example(takes, case, rate) for case in cases]),
+        anomaly=np.array([said[case.id] == "A" for case in cases]),
+        held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
+        control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
+        machine=np.array([case.machine for case in cases], dtype=object),
+    )
+
+
+def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
+    """Measure both versions on the same reviewed cases."""
+    if not on.any():
+        return {"cases": 0, "anomalies": 0, "present": None, "new": None}
+    data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
+    return {
+        "cases": int(on.sum()),
+        "anomalies": int(anomaly.sum()),
+        "present": measured(present, data, anomaly, machine),
+        "new": measured(new, data, anomaly, machine),
+    }
+
+
+def measured(
+    detector: Detector,
+    data: Examples,
+    anomaly: Bool[np.ndarray, " cases"],
+    machine: Shaped[np.ndarray, " cases"],
+) -> dict[str, float | None]:
+    """Measure what a version does with the cases; None for what so few cases cannot show."""
+    assessment = detector.assess(data, groups=machine)
+    referred = assessment.verdict == Verdict.REFER
+    wrong = assessment.prediction != anomaly
+    by = detector.settings_in_use().referral.by
+    numbers = {
+        "referred": float(referred.mean()),
+        "wrong": float(wrong.mean()),
+        "wrong_accepted": float((wrong & ~referred).mean()),
+        "referral_threshold": float(detector.referral_threshold_),
+        **_with_both_classes(
+            assessment, anomaly, by, assessment.nll if detector.correction_ is None else assessment.probability
+        ),
+    }
+    return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
+
+
+def _with_both_classes(
+    assessment: Assessment,
+    anomaly: Bool[np.ndarray, " cases"],
+    by: UncertaintyName,
+    ranking: Float[np.ndarray, " cases"],
+) -> dict[str, float]:
+    if anomaly.all() or not anomaly.any():
+        return {}
+    scored = evaluate(anomaly, assessment.prediction, uncertainty_values(assessment.to_dict(), by), scores=ranking)
+    return {
+        "gss": float(scored.metrics["gss"]),
+        "auroc": float(scored.metrics["auroc"]),
+        "w": scored.gss.weighted_average,
+        "gain": scored.gss.gain,
+    }
+
+
+def _retrained(
+    order: VersionOrder, present: Detector, reviewed: Reviewed | None, told: ReportProgress
+) -> tuple[Detector, int]:
+    if order.training is None:
+        raise ConfigError(
+            english("new training needs the training data: name it when the server starts, or upload it.")
+        )
+    whole = training_data(present, order.training)
+    training = whole.bare()
+    confirmed = training.select(np.zeros(len(training), dtype=bool))
+    if reviewed is not None:
+        confirmed = reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out).bare()
+    base, rule = present, present.settings_in_use().referral
+    if rule.NEEDS_LABELS:  # it is fitted on the reviewed cases again, afterwards
+        base = present.refer_by(Budget())
+
+    def report(progress: Progress) -> None:
+        done = progress.done / max(1, progress.total)
+        told(
+            0.05 + 0.85 * done,
+            english("{stage!s}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
+        )
+
+    begins = english(
+        "training on {good:d} good examples and {confirmed:d} confirmed ones",
+        good=len(training),
+        confirmed=len(confirmed),
+    )
+    told(0.05, begins)
+    groups = _groups(present, whole, reviewed)
+    with data_warnings_told_otherwise():
+        new = base.update(confirmed, training_data=training, groups=groups, progress=report)
+    if present.reading_ is not None:
+        new = new.read_by(present.reading_)
+    if present.correction_ is not None:  # labels that taught the present version teach the new one too
+        new = _learned(new, reviewed, order.control_share)
+    if rule.NEEDS_LABELS:
+        new = _labelled(new, rule, reviewed, order.control_share)
+    return new, len(confirmed)
+
+
+def _groups(present: Detector, training: Examples, reviewed: Reviewed | None) -> Shaped[np.ndarray, " examples"] | None:
+    """Of the training data and the confirmed cases, where the model is calibrated by group."""
+    if present.reference_.groups is None:
+        return None
+    known = training.groups
+    if known is None:
+        raise ConfigError(english("the model is calibrated by group, and the training data does not say the groups."))
+    if reviewed is None:
+        return known
+    return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
+
+
+def _example(takes: ModelInput, case: Case, rate: float | None) -> Examples:
+    try:
+        return takes.detector_data(takes.from_input(case.input), rate)
+    except (msgspec.DecodeError, DataError) as error:
+        why = english(
+            "case {case:d} was made for other columns than this model has: {error!s}", case=case.id, error=error
+        )
+        raise DataError(why) from None
+
+
+def main() -> None:
+    """Read the order from standard input, carry it out, and write progress and result."""
+    os.nice(POLITE)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    last = 0.0
+
+    def say(**line: Any) -> None:
+        out.write(json.dumps(line) + "\n")
+        out.flush()
+
+    def told(share: float, message: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            say(progress=share, message=message)
+
+    try:
+        say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
+    except (IndubioError, OSError) as error:
+        say(error=str(error))
+
+
+if __name__ == "__main__":
+    main()
