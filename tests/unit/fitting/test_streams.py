@@ -152,7 +152,7 @@ def test_a_stream_is_prepared_as_the_same_rows_in_memory_are(scaling, missing, t
         table = table.set_column(1, "b", [np.where(np.arange(900) % 7, table["b"].to_numpy(), np.nan)])
     files = written(tmp_path / "parts", table)
     settings = Detector(calibration=TrainScores(), scaling=scaling, missing=missing).settings_in_use()
-    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).inputs
+    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).preparation
     examples = TrainingExamples.of(read_table(files), "Detector")
     in_memory = Preparation.fit(examples.select(np.arange(900)), settings.preparation_for(examples.shape), "Detector")
     rows = Table(features=made(50, seed=1))
