@@ -206,7 +206,7 @@ def overload(model: Path, folder: Path, seconds: float) -> Iterator[str]:
     """More clients that ask without a pause than may be connected; then none."""
     port, most, clients = free_port(), 128, 180
     verdicts = requests_of("/v2/models/m/infer", "infer")
-    command = ours(model, folder / "small", port, "--most-connections", str(most), "--control-share", "0")
+    command = ours(model, folder / "small", port, "--set", f"most_connections={most}", "--control-share", "0")
     with server(command, port, "/v2/health/ready"):
 
         async def many() -> list[Asked]:

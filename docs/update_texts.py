@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ROOT / "packages"
 TEXTS = PACKAGES / "indubio" / "src" / "indubio" / "texts"
 KEYWORDS = {"_": None, "gettext": None, "marked": None, "ngettext": (1, 2)}
-KEPT_KEYWORDS = {"english": None}  # apart from the others: whatever was kept is compared with all of these
+KEPT_KEYWORDS = {"english": None}  # apart from the others, which are shown at once
 # What the filter or function `count` is told to count, in a template or in Python.
 COUNTED = re.compile(r"""(?<!\.)\bcount\((?:[^"\n]*?, )?["']([^"']+)["'](?:, ["']([^"']+)["'])?\)""")
 

@@ -7,16 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from indubio import Detector
 from indubio.inputs.reading import Reading
 from indubio.inputs.tables import Roles
 from indubio.storage import save
-from tests.small_examples import NAMES, TRAINING, quick, table
+from tests.small_examples import NAMES, TRAINING, table
 
 READING = Reading(table=Roles(columns=NAMES, ids=("part",)))
 
 
 def saved_model(path: Path) -> Path:
-    save(quick().fit(table(TRAINING)).read_by(READING), path)
+    save(Detector().fit(table(TRAINING)).read_by(READING), path)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Small tables and windows for the tests of explanations and reports, and detectors that are fitted in a moment."""
+"""Small tables and windows for the tests of explanations and reports, and what trains a network for a moment."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def windows(values: np.ndarray, *, rate=None, **report) -> Windows:
 
 
 def quick(**settings) -> Detector:
-    """A detector that takes a moment to fit; for windows give it `SMALL_NETWORK`."""
+    """An ensemble that is trained for a moment; for windows give it `SMALL_NETWORK`."""
     return Detector(
         **trained_if_so({"posterior": AnchoredEnsemble(members=4), "training": Training(epochs=20)} | settings)
     )

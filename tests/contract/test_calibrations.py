@@ -59,36 +59,36 @@ def test_the_list_of_calibrations_names_every_file_of_the_folder():
 @pytest.mark.parametrize(("examples", "draws"), [(51, 10), (100, 7), (20, 2), (23, 100), (4, 3)])
 def test_a_plan_covers_all_draws_and_keeps_what_it_says_unseen(calibration, examples, draws):
     plan = calibration.plan(examples, draws, 0)
-    assert sum(part.draws for part in plan.parts) == draws
-    assert len(plan.part_of_draw) == draws
-    assert len({len(part.calibrated) for part in plan.parts}) == 1
-    for part in plan.parts:
-        assert part.draws >= 1
-        assert len(part.trained) >= 1
-        assert len(np.unique(part.trained)) == len(part.trained)
-        seen = np.isin(part.calibrated, part.trained)
+    assert sum(fold.draws for fold in plan.folds) == draws
+    assert len(plan.fold_of_draw) == draws
+    assert len({len(fold.calibrated) for fold in plan.folds}) == 1
+    for fold in plan.folds:
+        assert fold.draws >= 1
+        assert len(fold.trained) >= 1
+        assert len(np.unique(fold.trained)) == len(fold.trained)
+        seen = np.isin(fold.calibrated, fold.trained)
         assert not seen.any() if plan.unseen else seen.all()
-        assert max(part.trained.max(), part.calibrated.max()) < examples
+        assert max(fold.trained.max(), fold.calibrated.max()) < examples
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_another(calibration):
     one, same, other = (calibration.plan(50, 10, seed) for seed in (1, 1, 2))
-    for first, second in zip(one.parts, same.parts, strict=True):
+    for first, second in zip(one.folds, same.folds, strict=True):
         np.testing.assert_array_equal(first.calibrated, second.calibrated)
     if not isinstance(calibration, TrainScores):  # nothing is shuffled there
-        assert any(set(a.calibrated) != set(b.calibrated) for a, b in zip(one.parts, other.parts, strict=True))
+        assert any(set(a.calibrated) != set(b.calibrated) for a, b in zip(one.folds, other.folds, strict=True))
 
 
 def test_cross_fitting_calibrates_on_every_row_once_but_for_a_remainder():
     plan = CrossFit(folds=5).plan(52, 10, 0)
-    rows = np.concatenate([part.calibrated for part in plan.parts])
+    rows = np.concatenate([fold.calibrated for fold in plan.folds])
     assert len(np.unique(rows)) == len(rows) == 50
-    assert [len(part.trained) for part in plan.parts] == [42] * 5
+    assert [len(fold.trained) for fold in plan.folds] == [42] * 5
 
 
 def test_the_last_rows_can_be_held_out():
-    (part,) = HoldOut(share=0.2, rows="last").plan(10, 3, 0).parts
-    assert list(part.calibrated) == [8, 9]
+    (fold,) = HoldOut(share=0.2, rows="last").plan(10, 3, 0).folds
+    assert list(fold.calibrated) == [8, 9]
 
 
 def test_what_cannot_be_parted_is_refused_with_the_way_out():
@@ -135,15 +135,15 @@ def test_the_draws_of_a_part_are_trained_without_the_rows_that_calibrate_it():
     detector = quick(calibration=CrossFit(folds=2)).fit(ROWS)
     plan = CrossFit(folds=2).plan(len(ROWS), 4, detector.seed)
     nll = detector.nll(ROWS)
-    for place, part in enumerate(plan.parts):
-        means = nll[plan.part_of_draw == place][:, part.calibrated].mean(axis=0)
+    for place, fold in enumerate(plan.folds):
+        means = nll[plan.fold_of_draw == place][:, fold.calibrated].mean(axis=0)
         np.testing.assert_allclose(np.sort(means), detector.reference_.scores[place], rtol=1e-5)
 
 
 def test_held_out_rows_do_not_touch_what_is_learned():
     plan = HoldOut().plan(len(ROWS), 4, 0)
     changed = ROWS.copy()
-    changed[plan.parts[0].calibrated] += 100
+    changed[plan.folds[0].calibrated] += 100
     one, other = (quick(calibration=HoldOut()).fit(rows) for rows in (ROWS, changed))
     np.testing.assert_array_equal(one.nll(NEW), other.nll(NEW))
     assert one.assess(NEW).p_value.sum() < other.assess(NEW).p_value.sum()
@@ -341,7 +341,7 @@ def test_windows_are_held_out_in_stretches_by_default():
     settings = quick().settings_in_use()
     assert settings.calibration_for(100, (64, 2)) == CrossFit(rows="in order")
     assert settings.calibration_for(5000, (64, 2)) == HoldOut(rows="last")
-    for fold in CrossFit(rows="in order").plan(53, 10, 0).parts:
+    for fold in CrossFit(rows="in order").plan(53, 10, 0).folds:
         assert (np.diff(fold.calibrated) == 1).all()
 
 

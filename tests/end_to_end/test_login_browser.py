@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from indubio import Budget
+from indubio import Budget, Detector
 from tests.oidc_provider import PROVIDER_WARNINGS, provider
 from tests.review_server import running
-from tests.small_examples import ROWS, TRAINING, quick, table
+from tests.small_examples import ROWS, TRAINING, table
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -22,7 +22,7 @@ def test_a_person_logs_in_at_the_provider_reviews_and_logs_out(tmp_path, monkeyp
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
     monkeypatch.setenv("INDUBIO_TEST_SECRET", "a secret")
     (tmp_path / "plant.toml").write_text(PLANT)
-    detector = quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    detector = Detector(referral=Budget(share=0.2)).fit(table(TRAINING))
     with provider() as works:
         login = works.login(tmp_path)
         with (

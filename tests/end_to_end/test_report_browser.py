@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indubio import Training
+from indubio import Detector
 from indubio.report import html_report
-from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, SMALL_NETWORK, quick, table, windows
+from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, table, windows
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -41,7 +41,7 @@ def long_names() -> str:
     names = [f"{letter}_{'very_long_name_of_a_sensor_' * 3}{letter}" for letter in "abcd"]
     ids = {"serial_number_of_the_part": [f"{i:064d}" for i in range(80)], "note": ["word " * 30] * 80}
     data = table(ROWS * [1e-9, 1e9, -1e5, 1], names=names, ids=ids)
-    detector = quick(training=Training(epochs=3)).fit(table(GOOD * [1e-9, 1e9, -1e5, 1], names=names))
+    detector = Detector().fit(table(GOOD * [1e-9, 1e9, -1e5, 1], names=names))
     return html_report(detector, data, labels=LABELS, title="x" * 90, remarks=["y" * 90])
 
 
@@ -49,7 +49,7 @@ def signals() -> str:
     """Windows, with a fault in one of them."""
     faulty = SIGNALS.copy()
     faulty[5, 10:15, 1] += 4
-    detector = quick(training=Training(epochs=3), architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+    detector = Detector().fit(windows(SIGNALS))
     return html_report(detector, windows(faulty, rate=10.0), labels=np.arange(40) == 5)
 
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from indubio import Budget
+from indubio import Budget, Detector
 from indubio_server.store.alarms import ringing
 from indubio_server.store.cases import Status, chosen_cases
 from indubio_server.store.reviews import final_labels, history, review
 from tests.review_server import Running, running
-from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, quick, table
+from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, table
 from tests.stored_cases import assessed, stored
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -53,7 +53,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def detector():
-    return quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    return Detector(referral=Budget(share=0.2)).fit(table(TRAINING))
 
 
 @pytest.fixture

@@ -227,5 +227,5 @@ def test_bad_rows_and_bad_files_are_refused(tmp_path):
     with pytest.raises(ModelFileError, match="no such file"):
         OnnxModel(tmp_path / "other.onnx")
     (tmp_path / "broken.onnx").write_bytes(b"not a model")
-    with pytest.raises(ModelFileError, match="not an ONNX model"):
+    with pytest.raises(ModelFileError, match="no ONNX model that indubio exported"):
         OnnxModel(tmp_path / "broken.onnx")

@@ -74,7 +74,7 @@ def test_a_training_row_is_scored_by_the_draws_that_have_not_seen_it():
     )
     model = as_pyod(detector).fit(GOOD)
     nll = model.detector_.nll(GOOD)
-    for draw, fold in enumerate(CrossFit(folds=4).plan(len(GOOD), 4, seed=0).parts):
+    for draw, fold in enumerate(CrossFit(folds=4).plan(len(GOOD), 4, seed=0).folds):
         np.testing.assert_allclose(model.decision_scores_[fold.calibrated], nll[draw, fold.calibrated], rtol=1e-5)
 
 

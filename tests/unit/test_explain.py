@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from indubio import AtMost, Detector, Deterministic, NoReferral, Training
+from indubio import AtMost, Detector, Deterministic, NoReferral
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Parts
 from indubio.inputs import Table
@@ -16,18 +16,18 @@ from indubio.inputs.arrays import examples_of
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
 from tests.engines import ENGINES, run_on
-from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
+from tests.small_examples import NAMES, SIGNALS, table, windows
 from tests.small_examples import TRAINING as ROWS
 
 
 @pytest.fixture(scope="module")
 def on_rows() -> Detector:
-    return quick().fit(pd.DataFrame(ROWS, columns=NAMES))
+    return Detector().fit(pd.DataFrame(ROWS, columns=NAMES))
 
 
 @pytest.fixture(scope="module")
 def on_windows() -> Detector:
-    return quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+    return Detector().fit(windows(SIGNALS))
 
 
 def test_the_contributions_of_features_add_up_to_the_difference_from_the_typical_row(on_rows):
@@ -84,19 +84,19 @@ def test_a_fault_in_one_sensor_ranks_it_and_its_time_first(on_windows):
 
 
 def test_a_single_draw_has_no_spread():
-    detector = quick(posterior=Deterministic()).fit(ROWS)
+    detector = Detector(posterior=Deterministic()).fit(ROWS)
     assert (detector.contributions(ROWS[:5]).values.spread == 0).all()
 
 
 def test_features_without_names_are_numbered():
-    detector = quick(training=Training(epochs=1)).fit(ROWS)
+    detector = Detector().fit(ROWS)
     assert detector.contributions(ROWS[:2]).names == ("x0", "x1", "x2", "x3")
 
 
 def test_the_columns_of_a_category_contribute_as_the_column_they_came_from():
     features = pa.table({"size": ROWS[:, 0], "colour": ["red", "blue"] * 150, "flow": ROWS[:, 2]})
     data = Table(features=features, categorical={"colour": None})
-    found = quick(training=Training(epochs=1)).fit(data).contributions(data)
+    found = Detector().fit(data).contributions(data)
     assert found.names == ("size", "colour", "flow")
     assert found.value_names == ("size", "colour=blue", "colour=red", "flow")
     single = found.values.value
@@ -156,7 +156,7 @@ def test_the_size_of_the_blocks_that_are_watched_changes_nothing(on_rows, monkey
 
 
 def test_where_nothing_needs_a_look_there_is_nothing_to_explain():
-    calm = quick(anomaly_threshold=1.0, referral=NoReferral()).fit(ROWS)
+    calm = Detector(anomaly_threshold=1.0, referral=NoReferral()).fit(ROWS)
     found = calm.assess(ROWS[np.argsort(calm.assess(ROWS).nll)[:3]], explain=True)
     assert (len(found.why), found.why.names) == (0, ("x0", "x1", "x2", "x3"))
     table = found.to_arrow(top=2, contributions=True)
@@ -165,7 +165,7 @@ def test_where_nothing_needs_a_look_there_is_nothing_to_explain():
 
 
 def test_a_rule_over_all_examples_has_reasons_of_those_that_it_flags():
-    detector = quick(referral=AtMost(count=3)).fit(ROWS)
+    detector = Detector(referral=AtMost(count=3)).fit(ROWS)
     rows = np.concatenate([ROWS[:30], ROWS[:5] + 5])
     found = detector.assess(rows, explain=True)
     assert np.count_nonzero(found.verdict == "REFER") == 3
@@ -215,7 +215,7 @@ def test_the_size_of_a_block_changes_nothing(on_windows, monkeypatch):
 
 
 def test_shares_of_learned_noise_keep_their_signs():
-    detector = quick(likelihood=GaussianLikelihood(noise="per_feature")).fit(ROWS)
+    detector = Detector(likelihood=GaussianLikelihood(noise="per_feature")).fit(ROWS)
     found = detector.contributions(ROWS[:20])
     assert found.typical < 0
     assert (found.values.value < 0).any()

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest
 
 from indubio import AnchoredEnsemble, Conv2d, Detector, MCDropout, Spectra, Training
+from indubio.cli.by_flags import by_flags
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.inputs import Images
@@ -135,7 +136,7 @@ def test_copies_and_equal_channels_are_told_and_dark_images_are_not_odd():
     with pytest.warns(UserWarning, match="repeats"):
         detector = quick(training=Training(epochs=1)).fit(grey)
     assert [finding.kind for finding in detector.findings_] == ["repeated"]
-    assert "images.colour=grey" in detector.findings_[0].flags
+    assert "--set images.colour=grey" in by_flags(detector.findings_[0].way_out)
     dark = np.zeros((60, 9, 9, 1))
     dark[np.arange(60), RNG.integers(0, 9, 60), RNG.integers(0, 9, 60)] = RNG.uniform(1, 255, size=(60, 1))
     assert quick(training=Training(epochs=1)).fit(dark).findings_ == ()

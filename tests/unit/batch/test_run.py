@@ -15,6 +15,7 @@ import pyarrow.parquet as parquet
 import pytest
 from rich.console import Console
 
+from indubio import Detector
 from indubio.batch import Batch, run_batch
 from indubio.cli.assess_batch import _drawn
 from indubio.decision import AtMost
@@ -24,7 +25,7 @@ from indubio.inputs import Wide, Windowing, read_windows
 from indubio.inputs.reading import Reading
 from indubio.storage import load, save
 from tests.batches import digests, results, rows, saved_model, written
-from tests.small_examples import NAMES, SMALL_NETWORK, quick
+from tests.small_examples import NAMES
 
 FOUND = ("verdict", "reason", "probability", "epistemic", "nll", "p_value")
 
@@ -187,7 +188,7 @@ def test_windows_of_a_group_are_whole_however_the_files_are_cut(tmp_path):
     for place, start in enumerate(range(0, 300, 60)):  # no cut is between two groups but one
         parquet.write_table(signal.slice(start, 60), tmp_path / "in" / f"{place}.parquet")
     whole = read_windows(tmp_path / "in", layout, windowing)
-    detector = quick(architecture=SMALL_NETWORK).fit(whole)
+    detector = Detector().fit(whole)
     detector = detector.read_by(Reading(layout=layout, windowing=windowing))
     save(detector, tmp_path / "model")
     outcome, _ = run(tmp_path / "in", tmp_path / "model", tmp_path / "out", threads=2)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio import Detector, Training
+from indubio import Detector
 from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio_lab.collections import odds
-from tests.small_examples import SIGNALS, SMALL_NETWORK, quick, windows
+from tests.small_examples import SIGNALS, windows
 from tests.small_examples import TRAINING as ROWS
 
 FEATURES = ("a", "b", "c")
@@ -224,12 +224,12 @@ def test_broken_references_are_refused():
 
 
 def test_a_detector_watches_rows_and_windows():
-    on_rows = quick(training=Training(epochs=1)).fit(ROWS)
+    on_rows = Detector().fit(ROWS)
     assert not on_rows.monitored(ROWS, on_rows.assess(ROWS).p_value).drift().alarm
     moved = ROWS + np.array([0, 0, 5, 0])
     found = on_rows.monitored(moved, on_rows.assess(moved).p_value).drift()
     assert {one.name for one in found.changed} == {"x2", "score"}
-    on_windows = quick(architecture=SMALL_NETWORK, training=Training(epochs=1)).fit(windows(SIGNALS))
+    on_windows = Detector().fit(windows(SIGNALS))
     shaking = np.tile(SIGNALS, (3, 1, 1))
     shaking[:, :, 0] *= 2
     found = on_windows.monitored(windows(shaking), on_windows.assess(windows(shaking)).p_value).drift()

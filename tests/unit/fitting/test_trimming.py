@@ -74,8 +74,8 @@ def test_scores_without_a_spread_lose_none(scores):
 def test_no_row_is_scored_by_a_half_that_it_is_in_and_none_that_calibrates_has_a_say(calibration):
     plan = calibration.plan(41, 5, seed=0).with_added(41, 3)
     halves = Trimming().halves(plan, 41, seed=0)
-    for place, fold in enumerate(plan.parts):
-        one, other = halves.parts[2 * place : 2 * place + 2]
+    for place, fold in enumerate(plan.folds):
+        one, other = halves.folds[2 * place : 2 * place + 2]
         assert not np.intersect1d(one.trained, one.calibrated).size
         np.testing.assert_array_equal(np.union1d(one.calibrated, other.calibrated), fold.trained[fold.trained < 41])
         for half in (one, other):
@@ -88,17 +88,17 @@ def test_no_row_is_scored_by_a_half_that_it_is_in_and_none_that_calibrates_has_a
 def test_a_share_is_dropped_as_many_in_every_fold(calibration):
     plan = calibration.plan(100, 5, seed=0)
     halves = Trimming(share=0.1).halves(plan, 100, seed=0)
-    nll = np.tile(np.arange(100.0), (sum(fold.draws for fold in halves.parts), 1))
+    nll = np.tile(np.arange(100.0), (sum(fold.draws for fold in halves.folds), 1))
     trimmed = Trimming(share=0.1).trained(plan, halves, nll)
-    for before, after in zip(plan.parts, trimmed.parts, strict=True):
+    for before, after in zip(plan.folds, trimmed.folds, strict=True):
         count = round(0.1 * len(before.trained))
         np.testing.assert_array_equal(after.trained, np.sort(before.trained)[:-count])
         np.testing.assert_array_equal(after.calibrated, before.calibrated)
     of_draws = np.tile(np.arange(100.0), (5, 1))
     dropped = Trimming(share=0.1).calibrated(plan, of_draws)
-    assert dropped.dropped == sum(len(fold.calibrated) for fold in plan.parts) // 10
+    assert dropped.dropped == sum(len(fold.calibrated) for fold in plan.folds) // 10
     assert isinstance(dropped, Plan)
-    for before, after in zip(plan.parts, dropped.parts, strict=True):
+    for before, after in zip(plan.folds, dropped.folds, strict=True):
         assert set(before.calibrated) - set(after.calibrated) == set(
             np.sort(before.calibrated)[len(after.calibrated) :]
         )
@@ -211,7 +211,7 @@ def test_a_stream_is_not_trimmed(tmp_path):
 
 
 def test_groups_of_their_own_need_all_of_the_reference():
-    with pytest.raises(ConfigError, match=r'pass Trimming\(reference="keep"\)'):
+    with pytest.raises(ConfigError, match=r'pass `trimming=Trimming\(reference="keep"\)`'):
         Detector(trimming=Trimming(), smallest_group=5).settings_in_use()
     Detector(trimming=Trimming(reference="keep"), smallest_group=5).settings_in_use()
 

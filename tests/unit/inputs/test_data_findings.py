@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from indubio import AnchoredEnsemble, Detector, HoldOut, Training, Trimming
+from indubio.cli.by_flags import by_flags
 from indubio.errors import DataWarning
 from indubio.inputs import MinMax, Robust, Schema, Table, Windows, ZScore
 from indubio.inputs.data_findings import DataFinding, data_findings, named, own_anomalies
@@ -234,7 +235,7 @@ def test_sensors_of_windows():
     assert kinds(stuck, NAMES[:3]) == {"frozen": ("flow",)}
     assert kinds(clock, NAMES[:3]) == {"id": ("flow",)}
     for finding in found(constant, NAMES[:3]) + found(repeated, NAMES[:3]):
-        assert "--columns" in finding.flags
+        assert "--columns" in by_flags(finding.way_out)
 
 
 def test_of_few_rows_nothing_is_said_of_columns():
@@ -254,7 +255,8 @@ def test_many_columns_are_named_by_the_first():
     [finding] = found(values, (*NAMES, *(f"unused {place}" for place in range(15))))
     assert len(finding.columns) == 15
     assert '"unused 0", "unused 1", "unused 2" and 12 more never change.' in finding.what
-    assert "--id 'unused 0' --id 'unused 1' --id 'unused 2' ..." in finding.flags
+    assert "--id 'unused 0' --id 'unused 1' --id 'unused 2' ..." in by_flags(finding.way_out)
+    assert "`ids=['unused 0', 'unused 1', 'unused 2']` ..." in finding.way_out
     assert named(["a"]) == '"a"'
 
 
@@ -278,7 +280,6 @@ def test_no_numbers_are_too_odd_to_look_at(values):
         assert finding.what
         assert finding.follows
         assert finding.way_out
-        assert finding.flags
 
 
 # ----- fitted detectors
@@ -305,7 +306,7 @@ def test_a_fit_of_next_to_nothing_works_and_warns(rows):
 def test_the_way_out_of_extreme_values_leads_out():
     values = clean()
     values[3, 1] = 1e4
-    with pytest.warns(DataWarning, match=r"scaling=Robust\(\), or trimming=Trimming\(\)"):
+    with pytest.warns(DataWarning, match=r"`scaling=Robust\(\)`, or `trimming=Trimming\(\)`"):
         Detector().fit(values)
     assert Detector(scaling=Robust()).fit(values).findings_ == ()
     assert Detector(trimming=Trimming()).fit(values).findings_ == ()

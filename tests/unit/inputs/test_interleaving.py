@@ -60,7 +60,7 @@ def test_groups_may_take_turns_over_files(tmp_path):
 )
 def test_machines_that_take_turns_are_refused_with_the_column_to_name(frame, layout):
     windowing = Windowing(length=8, rate=1.0) if isinstance(layout, Long) else CUT
-    with pytest.raises(DataError, match=r'column "machine" begins with "(A|1)".*say group="machine"'):
+    with pytest.raises(DataError, match=r'column "machine" begins with "(A|1)".*say `group="machine"`'):
         read_windows(frame, layout, windowing)
 
 

@@ -124,7 +124,7 @@ def test_marks_are_told_by_the_evidence_of_the_whole_file(tmp_path, text, values
 def test_numbers_that_may_be_two_are_refused_with_the_flags(tmp_path):
     path = tmp_path / "file.csv"
     path.write_text("id;a\n7;1,234\n8;2,345\n")
-    with pytest.raises(DataError, match=r"column \"a\": '1,234' may be 1\.234 or 1234\. Pass decimal=\",\" or thou"):
+    with pytest.raises(DataError, match=r"column \"a\": '1,234' may be 1\.234 or 1234\. Pass `decimal=\",\"` or `thou"):
         read_table(path, ids=["id"])
     comma = read_table(path, ids=["id"], file_format=FileFormat(decimal=","))
     assert comma.features.column("a").to_pylist() == [1.234, 2.345]

@@ -1,6 +1,7 @@
 """The tables of docs/reproduction.md and docs/posteriors.md are those of the committed line of each cell."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,10 @@ def test_a_number_of_the_page_is_the_mean_over_tasks_of_the_means_over_seeds(lin
                 place = (line["collection"], line["protocol"], line["variant"], line["model"])
                 if place == ("odds", protocol, "-", model):
                     by_task.setdefault(line["task"], []).append(float(line["gss total"]))
-            assert len(by_task) == 8
+            there = re.search(r"\((\d) of 8 tasks\)", row[column])
+            assert len(by_task) == (int(there[1]) if there else 8)
             expected = np.mean([np.mean(values) for values in by_task.values()])
-            assert float(row[column].split()[1]) == pytest.approx(expected, abs=0.0501)
+            assert float(re.search(r"\d+\.\d", row[column])[0]) == pytest.approx(expected, abs=0.0501)
 
 
 def test_a_cell_has_one_line_and_is_one_of_those_that_are_to_be_run(lines):

@@ -14,7 +14,7 @@ from indubio.probability import Correction
 from indubio.probability.correction import SUREST
 from indubio.report.model_facts import model_rows
 from indubio.report.subject import Subject
-from tests.small_examples import LABELS, SIGNALS, SMALL_NETWORK, TRAINING, good, quick
+from tests.small_examples import LABELS, SIGNALS, TRAINING, good
 from tests.small_examples import ROWS as MIXED
 
 RNG = np.random.default_rng(3)
@@ -31,7 +31,7 @@ RECENT, _ = looked_at(300)
 
 @pytest.fixture(scope="module")
 def detector() -> Detector:
-    return quick().fit(TRAINING)
+    return Detector().fit(TRAINING)
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +171,7 @@ def test_an_exported_model_has_learned_too(learned, windows, tmp_path):
     rows, model = MIXED, learned
     if windows:
         rows = SIGNALS
-        model = (
-            quick(architecture=SMALL_NETWORK)
-            .fit(rows)
-            .learn(rows * RNG.uniform(1, 2, size=(40, 1, 1)), [0, 1] * 20, recent=rows)
-        )
+        model = Detector().fit(rows).learn(rows * RNG.uniform(1, 2, size=(40, 1, 1)), [0, 1] * 20, recent=rows)
     export_onnx(model, tmp_path / "model.onnx")
     ours, theirs = model.assess(rows), OnnxModel(tmp_path / "model.onnx").assess(rows)
     step = 0.1 if windows else 1e-5  # one step of the ECDF of eight windows
@@ -213,7 +209,7 @@ def test_labels_that_teach_nothing_are_refused(detector, y, error, words):
 
 
 def test_a_rule_with_a_promise_must_be_fitted_again(detector):
-    promising = quick().fit(TRAINING).refer_by(TargetRisk(alpha=0.4, delta=0.4), MIXED, LABELS)
+    promising = Detector().fit(TRAINING).refer_by(TargetRisk(alpha=0.4, delta=0.4), MIXED, LABELS)
     with pytest.raises(ConfigError, match="TargetRisk was fitted on probabilities that would change"):
         promising.learn(MIXED, LABELS, recent=MIXED)
     learned = promising.refer_by(Budget()).learn(*looked_at(100), recent=good(200))
@@ -222,7 +218,7 @@ def test_a_rule_with_a_promise_must_be_fitted_again(detector):
 
 def test_a_budget_is_a_share_of_recent_examples(detector):
     recent = good(1000)
-    learned = quick(referral=Budget(share=0.1)).fit(TRAINING).learn(*looked_at(100), recent=recent)
+    learned = Detector(referral=Budget(share=0.1)).fit(TRAINING).learn(*looked_at(100), recent=recent)
     assert 0.05 < (learned.assess(recent).verdict == "REFER").mean() <= 0.1
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from indubio import Budget, Detector, Deterministic, Training, UncertaintyThreshold
+from indubio import Budget, Detector, Deterministic, UncertaintyThreshold
 from indubio.decision import Verdict
 from indubio.errors import DataError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
@@ -23,9 +23,7 @@ from tests.small_examples import (
     NAMES,
     ROWS,
     SIGNALS,
-    SMALL_NETWORK,
     TRAINING,
-    quick,
     table,
     windows,
 )
@@ -37,7 +35,7 @@ IDS = {"part": [f"A-{i}" for i in range(80)], "weight": np.full(80, 797.95)}
 
 @pytest.fixture(scope="module")
 def detector() -> Detector:
-    return quick(missing="refer", referral=Budget(share=0.3)).fit(table(TRAINING))
+    return Detector(missing="refer", referral=Budget(share=0.3)).fit(table(TRAINING))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +135,7 @@ def test_names_ids_notes_and_texts_cannot_bring_in_markup():
     rows = ROWS.copy()
     rows[-1, 0] = np.nan
     data = table(rows, names=names, ids={HOSTILE: [HOSTILE] * len(rows)})
-    detector = quick(training=Training(epochs=1), missing="refer").fit(table(GOOD, names=names))
+    detector = Detector(missing="refer").fit(table(GOOD, names=names))
     html = html_report(detector, data, labels=LABELS, title=HOSTILE, made=HOSTILE, remarks=[HOSTILE])
     text = Page(html).text
     assert not re.search(r"<script|<img|<b>bold", html)
@@ -148,7 +146,7 @@ def test_names_ids_notes_and_texts_cannot_bring_in_markup():
 def test_categories_cannot_bring_in_markup():
     features = pa.table({"size": GOOD[:, 0], "colour": [HOSTILE, "blue"] * 30})
     data = Table(features=features, categorical={"colour": None})
-    html = html_report(quick(training=Training(epochs=1)).fit(data), data)
+    html = html_report(Detector().fit(data), data)
     assert "<script" not in html
     assert f"colour {HOSTILE}" in Page(html).text
 
@@ -217,8 +215,8 @@ def test_with_labels_there_is_a_section_on_quality(labelled):
 
 def test_title_and_date_are_printed_and_remarks_only_where_there_are_some(plain, labelled):
     assert "<title>Line 3 &amp; 4</title>" in plain
-    assert "2026-11-02 · AnchoredEnsemble" in Page(plain).text
-    assert "· AnchoredEnsemble" not in Page(labelled).text
+    assert "2026-11-02 · Prototypes" in Page(plain).text
+    assert "· Prototypes" not in Page(labelled).text
     assert 'class="remark"' not in plain
 
 
@@ -287,7 +285,7 @@ def test_when_nothing_is_anomalous_or_uncertain_the_report_says_so(detector):
 def test_windows_show_signals_and_the_score_over_time():
     faulty = SIGNALS.copy()
     faulty[5, 10:15, 1] += 4
-    detector = quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+    detector = Detector().fit(windows(SIGNALS))
     html = html_report(detector, windows(faulty, rate=10.0), remarks=["The traces are generated."])
     text = Page(cards(html, "anomalous")[0]).text
     for words in (
@@ -305,7 +303,7 @@ def test_windows_show_signals_and_the_score_over_time():
 @pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist, lambda rows: pd.DataFrame(rows, columns=NAMES)])
 def test_arrays_and_frames_are_reported_too(form):
     data = form(ROWS)
-    html = html_report(quick(training=Training(epochs=1)).fit(data), data)
+    html = html_report(Detector().fit(data), data)
     assert tiles(html)[0] == 80
     assert ("pressure" in html) == isinstance(data, pd.DataFrame)
 
@@ -320,7 +318,7 @@ def test_arrays_and_frames_are_reported_too(form):
     ids=["one draw", "all referred", "by exceed"],
 )
 def test_every_kind_of_detector_is_reported(settings):
-    detector = quick(training=Training(epochs=2), **settings).fit(ROWS)
+    detector = Detector(**settings).fit(ROWS)
     text = Page(html_report(detector, ROWS, labels=LABELS)).text
     assert "object at 0x" not in text
 

@@ -166,13 +166,25 @@ def test_without_a_key_the_server_does_not_listen_to_other_machines(tmp_path: Pa
     [
         (["--model", "a b=x"], "no name for a model"),
         (["--model", "m=x", "--model", "m=y"], "two models"),
-        (["--model", "m=x", "--alarm", "3,5"], "three numbers"),
     ],
 )
 def test_what_cannot_be_served_is_told_before_it_is(tmp_path: Path, options: list[str], words: str) -> None:
     refused = run("serve", *options, "--state", tmp_path)
     assert refused.exit_code == 2
     assert words in refused.output.replace("\n", " ")
+
+
+def test_settings_of_the_server_are_told_by_flags_by_set_and_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "server.toml").write_text("most_rows = 0\n")
+    for told, words in (
+        (("--set", "alarm.raise_at=9"), "`clear_at` < `raise_at`"),
+        (("--set", "most_rows=0"), "`most_rows` must be at least 1"),
+        (("--set", "most_row=5"), "Did you mean most_rows"),
+        (("--control-share", "2"), "`control_share` must be at most 1"),
+        (("--config", tmp_path / "server.toml"), "server.toml: `most_rows`"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            run("serve", "--model", "m=x", *told, "--state", tmp_path, catch=False)
 
 
 def test_the_url_of_the_database_may_be_in_a_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

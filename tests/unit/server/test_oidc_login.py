@@ -14,7 +14,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from indubio import Budget
+from indubio import Budget, Detector
 from indubio.errors import ConfigError, ConflictError
 from indubio_server.oidc_login import OidcLogin
 from indubio_server.store.access_keys import Role
@@ -23,7 +23,7 @@ from indubio_server.store.sessions import Person, close_session, open_person_ses
 from indubio_server.store.verification import verify
 from tests.oidc_provider import PROVIDER_WARNINGS, SETTINGS, Provider, provider, signed
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import ROWS, TRAINING, quick, table
+from tests.small_examples import ROWS, TRAINING, table
 
 pytestmark = PROVIDER_WARNINGS
 PLANT = """
@@ -48,7 +48,7 @@ def server(works, tmp_path_factory) -> Iterator[Running]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INDUBIO_TEST_SECRET", "a secret")
         login = works.login(folder)
-    detector = quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    detector = Detector(referral=Budget(share=0.2)).fit(table(TRAINING))
     with running(detector, folder, plant=folder / "plant.toml", login=login, control_share=1.0) as started:
         login.public_url = started.url
         started.assess(ROWS[:2], "press-1")

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from indubio import Budget, Training
+from indubio import Budget, Detector
 from indubio.report.figures import Drawing
 from indubio_server.review.page_request import safe_path
 from indubio_server.review.plots import styled_by_attributes
@@ -19,7 +19,7 @@ from indubio_server.store.audit_trail import entries
 from indubio_server.store.cases import cases_waiting, next_to
 from indubio_server.store.reviews import claim, final_labels, history, review, undo
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
+from tests.small_examples import ROWS, SIGNALS, TRAINING, table, windows
 from tests.stored_cases import assessed, stored
 
 HOSTILE = "<script>alert(1)</script>"
@@ -27,7 +27,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Running]:
-    detector = quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    detector = Detector(referral=Budget(share=0.2)).fit(table(TRAINING))
     with running(detector, tmp_path_factory.mktemp("server"), control_share=1.0) as started:
         started.assess(ROWS[50:], HOSTILE)
         yield started
@@ -295,7 +295,7 @@ def test_a_job_that_cannot_be_done_ends_with_the_reason(server):
 
 
 def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
-    with running(quick().fit(table(TRAINING)), tmp_path) as started, logged_in(started, "eve") as eve:
+    with running(Detector().fit(table(TRAINING)), tmp_path) as started, logged_in(started, "eve") as eve:
         names = started.service.registry.model().model.input.schema.names
         content = "\n".join([",".join(names), *(",".join(map(str, row)) for row in TRAINING[10:].tolist())])
         page = eve.post(
@@ -313,7 +313,7 @@ def test_a_version_is_trained_on_a_file_that_an_admin_brings(tmp_path):
 
 
 def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
-    detector = quick(architecture=SMALL_NETWORK).fit(windows(SIGNALS))
+    detector = Detector().fit(windows(SIGNALS))
     with running(detector, tmp_path, control_share=1.0) as started:
         started.assess(SIGNALS[:1])
         with logged_in(started, "ada") as ada:
@@ -329,7 +329,7 @@ def test_a_window_shows_its_signals_and_what_the_draws_expected(tmp_path):
 
 def test_an_image_shows_its_pixels_and_a_heat_map(tmp_path):
     images = np.random.default_rng(0).normal(size=(40, 7, 6, 1))
-    with running(quick(training=Training(epochs=1)).fit(images), tmp_path, control_share=1.0) as started:
+    with running(Detector().fit(images), tmp_path, control_share=1.0) as started:
         started.assess(images[:1])
         with logged_in(started, "ada") as ada:
             answer = ada.get("/review/next")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from indubio import Budget
+from indubio import Budget, Detector
 from indubio.errors import ConfigError, NotFoundError
 from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
 from indubio_server.store.alarms import ringing as ringing_now
@@ -19,7 +19,7 @@ from indubio_server.store.cases import Filters, case_by_id, chosen_cases
 from indubio_server.store.reviews import history, review, undo
 from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import ROWS, TRAINING, quick, table
+from tests.small_examples import ROWS, TRAINING, table
 
 PLANT = """
 [sites.hamburg.lines.press]
@@ -43,7 +43,7 @@ def server(tmp_path_factory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("sites")
     plant = folder / "plant.toml"
     plant.write_text(PLANT)
-    detector = quick(referral=Budget(share=0.2)).fit(table(TRAINING))
+    detector = Detector(referral=Budget(share=0.2)).fit(table(TRAINING))
     with running(detector, folder, plant=plant, sites=SITES, control_share=1.0, referrals_per_hour=500) as started:
         for machine in MACHINES:
             started.assess(ROWS[:3], machine)

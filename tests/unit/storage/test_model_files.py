@@ -149,7 +149,7 @@ def test_every_link_of_the_chain_comes_back(detector, model):
 
 
 def test_a_model_is_not_overwritten_unless_asked(detector, model):
-    with pytest.raises(ModelFileError, match=r"already holds a model. Pass overwrite=True"):
+    with pytest.raises(ModelFileError, match=r"already holds a model. Pass `overwrite=True`"):
         save(detector, model)
     other = tiny(seed=1)
     save(other, model, overwrite=True)
@@ -346,7 +346,7 @@ def test_an_own_network_must_be_brought_along(tmp_path):
 
 def test_another_network_than_the_one_saved_is_refused(tmp_path):
     save(tiny(architecture=own()), tmp_path / "model")
-    with pytest.raises(ModelFileError, match=r"does not fit the network passed.*must be float32"):
+    with pytest.raises(ModelFileError, match=r"does not fit the network that was passed.*must be float32"):
         load(tmp_path / "model", architecture=own(hidden=7))
     with pytest.raises(ModelFileError, match="same shapes, but it computes something else"):
         load(tmp_path / "model", architecture=own(activation=nn.ReLU))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from indubio.errors import ConfigError
+from indubio.message import Message, joined
 from indubio.report.words import count, number, percent
-from indubio.texts import FOLDER, KEPT, LANGUAGES, _, english, in_language, language, preferred, retold, written
+from indubio.texts import FOLDER, KEPT, LANGUAGES, _, english, in_language, language, preferred, told, written
 
 pytest.importorskip("babel", reason="Babel gathers the texts: pip install babel")
 from docs.update_texts import catalogue, gathered, is_translated
@@ -62,25 +63,30 @@ def test_numbers_are_written_as_the_language_does():
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.parts[-3])
-def test_every_text_that_is_kept_is_known_again_with_its_values(path: Path):
-    names = {"": "flow, speed", "!r": "a: b; c", "!s": ""}
+def test_every_text_that_is_kept_is_told_with_its_values(path: Path):
     for message in catalogue(path):
         if message.context == KEPT:
             kinds = dict(re.findall(r"\{(\w+)(![rs]|:[^}]*|)\}", message.id))
-            values = {name: names.get(kind, 1234) for name, kind in kinds.items()}
+            values = {name: 1234 if ":" in kind else "a: b; c" for name, kind in kinds.items()}
             with in_language(path.parts[-3]):
-                told = {name: written(f"{{{kind}}}".format(1234)) for name, kind in kinds.items() if ":" in kind}
-                shown = re.sub(r"(\{\w+):[^}]*\}", r"\1}", message.string).format(**values | told)
-                assert retold(english(message.id, **values)) == shown
+                numbers = {name: written(f"{{{kind}}}".format(1234)) for name, kind in kinds.items() if ":" in kind}
+                shown = re.sub(r"(\{\w+):[^}]*\}", r"\1}", message.string)
+                said = told(Message.of(english(message.id, **values).plain()))
+                assert said == (shown.format(**values | numbers) if kinds else shown)
 
 
-def test_notes_are_retold_one_by_one_with_names_and_numbers_as_they_are():
+def test_texts_within_texts_are_told_too_and_names_and_other_texts_stay_as_they_are():
+    notes = joined([english("missing: {names}", names="flow; 1.5"), english("frozen: {names}", names="missing: flow")])
+    assert notes == "missing: flow; 1.5; frozen: missing: flow"
     with in_language("de"):
-        assert retold("missing: flow, 1.5; frozen: a b") == "fehlt: flow, 1.5; eingefroren: a b"
-        assert retold("All 1,200 training examples are equal.") == "Alle 1.200 Trainingsbeispiele sind gleich."
-        assert retold("a text of nobody; missing: flow") == "a text of nobody; fehlt: flow"
-        assert retold("") == ""
-    assert retold("missing: flow") == "missing: flow"
+        assert told(notes) == "fehlt: flow; 1.5; eingefroren: missing: flow"
+        assert told(english("All {count:,} training examples are equal.", count=1200)) == (
+            "Alle 1.200 Trainingsbeispiele sind gleich."
+        )
+        assert told("missing: flow") == "missing: flow"
+        assert told(Message("a text of nobody: {names}", names="1.5")) == "a text of nobody: 1.5"
+        assert told("") == told(Message("")) == ""
+    assert told(notes) == notes
 
 
 def test_a_language_ends_with_its_block_and_is_not_that_of_another_thread():

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from gettext import translation
+from gettext import GNUTranslations, translation
 from html.parser import HTMLParser
 from typing import Any
 
@@ -21,12 +21,12 @@ from indubio import Budget, Detector, HoldOut
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
-from indubio.texts import DOMAIN, FOLDER, Catalogue
+from indubio.texts import DOMAIN, FOLDER
 from indubio_server.store.cases import cases_waiting, chosen_cases
 from indubio_server.store.jobs import all_jobs
 from indubio_server.store.reviews import claim, review
 from tests.review_server import Running, logged_in, running, token
-from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
+from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, TRAINING, table, windows
 
 PLACE = re.compile(r"%\(\w+\)s|\{[^{}]*\}|\n")
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -50,7 +50,7 @@ SYMBOLS = {
 SYMBOLS |= {"Esc", "Ctrl"}  # keys
 
 
-class Bracketed(Catalogue):
+class Bracketed(GNUTranslations):
     """A language like English, but for brackets around all that it says."""
 
     def gettext(self, message: str) -> str:
@@ -145,7 +145,7 @@ def odd_rows() -> np.ndarray:
 def test_a_report_of_odd_rows(labels):
     names = (*NAMES, "mode", "twin")
     with pytest.warns(DataWarning):
-        detector = quick(missing="refer", range_margin=0.5).fit(table(odd_training(), names=names))
+        detector = Detector(missing="refer", range_margin=0.5).fit(table(odd_training(), names=names))
     page = html_report(detector, table(odd_rows(), names=names), labels=labels, title="T", language="de")
     assert "«missing: »pressure" in page
     assert "« never changes.»" in page
@@ -153,9 +153,7 @@ def test_a_report_of_odd_rows(labels):
 
 
 def test_a_report_of_windows():
-    detector = quick(architecture=SMALL_NETWORK, missing="median", calibration=HoldOut()).fit(
-        windows(SIGNALS, rate=10.0)
-    )
+    detector = Detector(missing="median", calibration=HoldOut()).fit(windows(SIGNALS, rate=10.0))
     values = SIGNALS.copy()
     values[0, 3, 0], values[1, :, 1] = np.nan, 0.5
     found = windows(values, rate=10.0, held={SENSORS[0]: 5, SENSORS[1]: 0})
@@ -177,7 +175,7 @@ def test_a_report_of_another_detector():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Running]:
-    detector = quick(referral=Budget(share=0.2), missing="refer").fit(table(TRAINING))
+    detector = Detector(referral=Budget(share=0.2), missing="refer").fit(table(TRAINING))
     folder = tmp_path_factory.mktemp("server")
     with running(detector, folder, control_share=1.0, referrals_per_hour=5, language="de") as started:
         rows = ROWS.astype(object)

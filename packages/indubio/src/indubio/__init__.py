@@ -38,7 +38,7 @@ What is done with one:
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
     plots           pictures by the names people guess; `notebook` is what a notebook shows
-    texts           the words of reports and review pages in other languages
+    texts           words of reports and review pages in other languages; `messages` are what is put into them
     storage         model files; `configuration` is a detector as plain data
     judge           a model in use: detector, how its files are read, digest
     export          ONNX; MLflow

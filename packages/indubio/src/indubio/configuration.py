@@ -26,9 +26,10 @@ from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Window
 from indubio.inputs.reading import Reading
 from indubio.inputs.recordings import LAYOUTS, Long, Wide
 from indubio.io.file_format import UNSAID, FileFormat
+from indubio.message import Message, joined
 from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
 from indubio.pipeline.scalars import Scalars
-from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, Posterior, RangeTest, Training
+from indubio.posteriors import POSTERIORS, Posterior, Training
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.scores import ScoreName
 from indubio.settings import KIND, NO_KIND, AtLeastOne, ByKind, NotNegativeInt, Settings, broken_rules, nearest
@@ -72,10 +73,10 @@ class Parameters(Scalars):
     seed: NotNegativeInt = 0
 
 
-def _given(place: str, settings: Settings) -> list[str]:
+def _given(place: str, settings: Settings) -> list[Message]:
     """The settings that have another value than usual, as a message names them."""
     return [
-        f"`{place}.{field.name}`"
+        Message("`{place}.{name}`", place=place, name=field.name)
         for field in dataclasses.fields(settings)
         if getattr(settings, field.name) != field.default
     ]
@@ -111,17 +112,22 @@ class Configuration(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.layout is not None and self.windowing is None:
-            raise ConfigError("`layout` is for windows of a recording: give `windowing.length` too, or leave it out.")
+            raise ConfigError(
+                Message("`layout` is for windows of a recording: give `windowing.length` too, or leave it out.")
+            )
         if self.images is not None and (given := self._of_columns()):
-            raise ConfigError(f"{given}: for tables and recordings, and these are images. Leave it out.")
+            raise ConfigError("{given}: for tables and recordings, and these are images. Leave it out.", given=given)
         if self.layout is not None and self.table is not None:
-            given = ", ".join(_given("table", self.table))
-            raise ConfigError(f"{given}: for tables, and windows are of numbers. Name such a column by `layout.ids`.")
+            raise ConfigError(
+                "{given}: for tables, and windows are of numbers. Name such a column by `layout.ids`.",
+                given=joined(_given("table", self.table), ", "),
+            )
 
     def _of_columns(self) -> str:
         """The settings that are given of tables and recordings."""
         parts = {name: getattr(self, name) for name in ("table", "layout", "windowing", "file")}
-        return ", ".join(name for place, part in parts.items() if part is not None for name in _given(place, part))
+        given = [name for place, part in parts.items() if part is not None for name in _given(place, part)]
+        return joined(given, ", ")
 
     @property
     def plain_reading(self) -> dict[str, Any]:
@@ -154,23 +160,8 @@ class Configuration(Parameters):
         )
 
 
-# Where these stand says what they are.
-WITHOUT_KIND: tuple[type[Settings], ...] = (
-    Training,
-    RangeTest,
-    EarlyStopping,
-    Denoising,
-    Trimming,
-    Reading,
-    Roles,
-    FileFormat,
-    Windowing,
-    ImageFiles,
-    Spectra,
-    Workers,
-    Parameters,
-    Configuration,
-)
+# Whose kinds are named; where other settings stand says what they are.
+_BASES = (Posterior, Architecture, Likelihood, Conversion, Calibration, Scaling, Referral)
 
 
 @cache
@@ -186,7 +177,7 @@ def to_plain(settings: Settings) -> dict[str, Any]:
             "configuration; a model that was saved with one is loaded by `load(path, architecture=OwnNetwork(...))`."
         )
     kinds = _kinds()
-    if type(settings) not in (*kinds, *WITHOUT_KIND):
+    if isinstance(settings, _BASES) and type(settings) not in kinds:
         raise ConfigError(
             f"{type(settings).__name__} is in none of the lists of settings, so it has no name to be stored by."
         )
@@ -298,8 +289,12 @@ def _refuse_other_kinds(family: str, kinds: Mapping[str, type[Settings]], table:
         having = [kind for kind, names in there.items() if name in names]
         if having:
             raise ConfigError(
-                f'`{family}.{name}` is a setting of {quoted(having)}, and `{family}` is "{table[KIND]}": set '
-                f"`{family}` too, or leave it out."
+                '`{family}.{name}` is a setting of {having}, and `{family}` is "{kind}": set `{family}` too, or leave '
+                "it out.",
+                family=family,
+                name=name,
+                having=quoted(having),
+                kind=table[KIND],
             )
 
 
@@ -312,15 +307,17 @@ def _explained(details: list[ErrorDetails], plain: object, place: str) -> str:
         return _at(name, str(context["error"]))
     if detail["type"] == NO_KIND:
         return _at(name, _explained_kind(detail["input"].get(KIND), context["known"].split()))
-    return f"`{name or 'settings'}` {broken_rules(one for at, one in tried if at == path)}, got {detail['input']!r}."
+    rules, got = broken_rules(one for at, one in tried if at == path), repr(detail["input"])
+    return Message("`{name}` {rules}, got {got}.", name=name or "settings", rules=rules, got=got)
 
 
 def _explained_kind(kind: object, known: list[str]) -> str:
     if kind is None:
-        return f"`{KIND}` is missing: one of {quoted(known)}."
+        return Message("`{kind}` is missing: one of {names}.", kind=KIND, names=quoted(known))
     if isinstance(kind, str) and ARCHITECTURES.get(kind) is OwnNetwork:
-        return "the user's own network is Python and not data: pass `architecture=OwnNetwork(...)`."
-    return f"`{KIND}` must not be {kind!r}. {nearest(kind, known)}"
+        return Message("the user's own network is Python and not data: pass `architecture=OwnNetwork(...)`.")
+    got = repr(kind)
+    return Message("`{name}` must not be {got}. {nearest}", name=KIND, got=got, nearest=nearest(kind, known))
 
 
 def _path(detail: ErrorDetails, plain: Any) -> list[str]:
@@ -337,4 +334,6 @@ def _at(place: str, message: str) -> str:
     """The message of a settings class, with the place in front of the name it begins with."""
     if not place:
         return message
-    return f"`{place}.{message[1:]}" if message.startswith("`") else f"{place}: {message}"
+    if isinstance(message, Message) and message.template.startswith("`"):
+        return Message(f"`{{inside}}.{message.template[1:]}", inside=place, **message.fields)
+    return Message("{place}: {message}", place=place, message=message)

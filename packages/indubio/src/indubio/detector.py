@@ -254,7 +254,7 @@ class Detector(ChainEstimator):
     def calibration_(self) -> Calibration:
         """The calibration asked for, or the one that was chosen when it was fitted."""
         reference = self.reference_
-        one_fold = reference is not None and reference.unseen and not reference.part.any()
+        one_fold = reference.unseen and not bool(reference.part.any())
         settings, shape = self.settings_in_use(), self.input_shape_
         return settings.calibration_for(self.n_training_, shape, one_fold=one_fold)
 

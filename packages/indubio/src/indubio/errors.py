@@ -6,10 +6,21 @@ A message says the parameter or place, the rule, the value and the way out.
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from indubio.message import Message
 
 
 class IndubioError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Args:
+        text: what is wrong; with fields the template of a message.
+        fields: the values in it.
+    """
+
+    def __init__(self, text: str, /, **fields: Any) -> None:
+        super().__init__(Message(text, **fields) if fields else text)
 
 
 class ConfigError(IndubioError, ValueError):

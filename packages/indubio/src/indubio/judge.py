@@ -163,7 +163,8 @@ def refuse_output_names(reading: Reading) -> None:
     taken = [name for name in dict.fromkeys(named) if name in OUTPUT_COLUMNS or str(name).startswith(COLUMNS)]
     if taken:
         raise ConfigError(
-            f"columns {quoted(taken)} of the input have names of the output, where they would be taken for what the "
+            "columns {names} of the input have names of the output, where they would be taken for what the "
             'model says. Rename them in the file; or leave them out of `ids` and `label` (--label "" where a model '
-            "knows the column)."
+            "knows the column).",
+            names=quoted(taken),
         )

@@ -54,7 +54,7 @@ class PointGatherer:
 
     def __init__(self, length: int, step: int) -> None:
         if step < 1:
-            raise ConfigError(f"`step` must be at least 1, got {step}.")
+            raise ConfigError("`step` must be at least 1, got {step}.", step=step)
         self._length, self._step = length, step
         self._group: _Group | None = None
         self._key: Any = None
@@ -136,8 +136,9 @@ class _Group:
         late = starts[0] >= self._next and (np.diff(starts) >= self._step).all()
         if not (late if self._timed else np.array_equal(starts, regular)):
             raise DataError(
-                f"the windows of a group must be all there, in order and {self._step} samples apart: pass the `step` "
-                "they were cut with."
+                "the windows of a group must be all there, in order and {step} samples apart: pass the `step` "
+                "they were cut with.",
+                step=self._step,
             )
         return starts
 

@@ -32,7 +32,7 @@ from indubio.texts import english
 
 SHARE = 0.5
 ALL_DEPENDENT = english(
-    "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. {promise!s}"
+    "For a good run P(p <= a) <= a if it holds for its windows, however these depend on each other. {promise}"
 )
 
 
@@ -116,7 +116,7 @@ class RunGatherer:
 
     def __init__(self, share: float = SHARE) -> None:
         if not 0 < share <= 1:
-            raise ConfigError(f"`share` must be above 0 and at most 1, got {share}.")
+            raise ConfigError("`share` must be above 0 and at most 1, got {share}.", share=share)
         self._share = share
         self._runs: dict[str, int] = {}
         self._which: list[np.ndarray] = []

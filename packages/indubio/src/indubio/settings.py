@@ -59,7 +59,7 @@ class Settings:
             name, value = list(values.items())[int(place)]
             rules = broken_rules(detail for detail in error.errors() if detail["loc"][0] == place)
             raise ConfigError(
-                english("`{name}` {rules!s}, got {value!r}.", name=name, rules=rules, value=value)
+                english("`{name}` {rules}, got {value}.", name=name, rules=rules, value=repr(value))
             ) from None
 
     @classmethod
@@ -112,12 +112,14 @@ def _table(settings: type[Settings], handler: GetCoreSchemaHandler, kind: str | 
 
     def made(given: dict[str, Any]) -> Settings:
         if kind is not None and given.pop(KIND, kind) != kind:
-            raise ConfigError(f"`{KIND}` must be {kind!r}.")
+            raise ConfigError("`{name}` must be {kind!r}.", name=KIND, kind=kind)
         for name in given:
             refuse_unknown(name, fields)
         for name, field in fields.items():
             if name not in given and field.default is field.default_factory is dataclasses.MISSING:
-                raise ConfigError(f"`{name}` is missing: {settings.__name__} has no default for it.")
+                raise ConfigError(
+                    "`{name}` is missing: {settings} has no default for it.", name=name, settings=settings.__name__
+                )
         return settings(**given)
 
     items = {name: core_schema.typed_dict_field(handler.generate_schema(hints[name])) for name in fields}
@@ -191,7 +193,7 @@ def argument_notes(described: type[Any]) -> dict[str, str]:
 def refuse_unknown(name: str, known: Iterable[str]) -> None:
     """Refuse a name that is not known, and say the nearest one that is."""
     if name not in list(known):
-        raise ConfigError(f"`{name}` is no setting. {nearest(name, known)}")
+        raise ConfigError("`{name}` is no setting. {nearest}", name=name, nearest=nearest(name, known))
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

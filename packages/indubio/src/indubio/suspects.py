@@ -53,7 +53,7 @@ def suspects(
         (['suspect', 'bad', 'score', 'x0', 'x1', 'x2'], 30.0)
     """
     if most < 1:
-        raise ConfigError(f"`most` must be at least 1, got {most}.")
+        raise ConfigError("`most` must be at least 1, got {most}.", most=most)
     scores = detector.held_out_scores(X, progress=progress, workers=workers)
     places = np.argsort(-scores, kind="stable")[:most]
     examples = TrainingExamples.of(X, type(detector).__name__)

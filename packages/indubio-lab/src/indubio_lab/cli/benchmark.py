@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET, Json, WorkersOption
+from indubio.cli.options import Json, WorkersOption, set_option
 from indubio.errors import ConfigError, TrainingError, quoted
 
 if TYPE_CHECKING:
@@ -67,9 +67,16 @@ def benchmark(
     workers: WorkersOption = None,
     data: Annotated[Path | None, typer.Option(help="Folder with odds/ and adbench/ (default: INDUBIO_DATA).")] = None,
     as_json: Json = False,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:WorkSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("benchmark", "workers.cluster=tcp://host:8786"),
+        Configures("indubio.cli.command_settings:WorkSettings"),
+    ] = None,
 ) -> None:
-    """Compare detectors on many sets: quality, uncertainty, false alarms and cost, with ranks and tests."""
+    """Compare detectors on many sets: quality, uncertainty, false alarms and cost, with ranks and tests.
+
+    Such as: indubio benchmark mine.csv --label bad --out benchmark
+    """
     from indubio.cli.command_settings import WorkSettings
     from indubio.cli.told_settings import settings_told
     from indubio.workers import Workers

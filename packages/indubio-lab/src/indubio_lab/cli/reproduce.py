@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET, WorkersOption
+from indubio.cli.options import WorkersOption, set_option
 from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -40,7 +40,11 @@ def reproduce(
     remake: Annotated[bool, typer.Option(help="Train nothing: tables and figures from what is there.")] = False,
     figures: Annotated[bool, typer.Option(help="Make the figures.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder with the collections (default: INDUBIO_DATA).")] = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:WorkSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("reproduce", "workers.cluster=tcp://host:8786"),
+        Configures("indubio.cli.command_settings:WorkSettings"),
+    ] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
     from indubio.cli.command_settings import WorkSettings

@@ -10,7 +10,6 @@ import typer
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.flags import Configures, Gives
 from indubio.cli.options import (
-    SET,
     Anomaly,
     Categorical,
     Columns,
@@ -24,6 +23,7 @@ from indubio.cli.options import (
     Time,
     Window,
     WorkersOption,
+    set_option,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from indubio_lab.tuning import Found, SearchConfiguration
     from indubio_lab.tuning import Step as SearchStep
-
-EXAMPLE = "Example: indubio tune good.csv --id serial --out tuned.toml --trials 100"
 
 
 def tune(
@@ -61,9 +59,16 @@ def tune(
     workers: WorkersOption = None,
     as_json: Json = False,
     config: ConfigFile = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio_lab.tuning:SearchConfiguration")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("tune", "search.draws=5", config=True),
+        Configures("indubio_lab.tuning:SearchConfiguration"),
+    ] = None,
 ) -> None:
-    """Search for an architecture and a learning rate, without labels."""
+    """Search for an architecture and a learning rate, without labels.
+
+    Such as: indubio tune good.csv --id serial --out tuned.toml
+    """
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.terminal import terminal

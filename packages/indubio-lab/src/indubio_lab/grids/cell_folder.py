@@ -22,7 +22,7 @@ class GridCell(Hashable, Protocol):
 
     @property
     def name(self) -> str:
-        """Where its results are, below the folder of results."""
+        """Where the results of the cell are, below the folder of results."""
 
     @property
     def series(self) -> Hashable:

@@ -78,7 +78,7 @@ class FunctionalPrior(SGHMC):
             lambda factors: prior.distance(prior.start * factors), len(prior.layers), self.moves
         )
         scales = prior.start * factors
-        facts = {
+        facts: dict[str, float] = {
             english("distance of prior networks to the data"): after,
             english("the same of fresh networks' scales"): before,
         }

@@ -45,7 +45,7 @@ class Iterates:
 
     @property
     def variances(self) -> Float[np.ndarray, " p"]:
-        """Of every weight; rounding makes none negative."""
+        """The variance of every weight; rounding makes none negative."""
         return np.asarray(np.maximum(self._squares / self.count - self.mean * self.mean, 0.0))
 
     @property

@@ -22,6 +22,7 @@ from jaxtyping import Float
 from indubio.engine import PointWeights, Stream
 from indubio.engine.linear_algebra import back, cholesky, gram
 from indubio.errors import ConfigError
+from indubio.message import Message
 from indubio.networks import Architecture, BlockArchitecture
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
@@ -93,7 +94,7 @@ class Laplace(TrainedPosterior):
             for part, own in zip(by_output, np.split(off, [layer.inputs]), strict=False):
                 part[..., output] += own.T.reshape(part.shape[:-1]).astype(part.dtype)
             context.report(Progress(output + 1, len(found.noise), float("nan"), english("computing")))
-        facts = {
+        facts: dict[str, float] = {
             english("log evidence"): found.log,
             english("prior precision"): found.prior_precision,
             english("weights that the data decide"): found.decided,
@@ -123,7 +124,7 @@ class LastLayer:
 
     @classmethod
     def of(cls, context: FitContext, trained: Float[np.ndarray, "1 p"]) -> "LastLayer":
-        """That of a trained network."""
+        """The last layer of a trained network."""
         autoencoder, named = context.autoencoder, context.autoencoder.named(trained)
         last = last_weights(autoencoder, named)
         size, outputs = prod(last[0].shape[:-1]), last[0].shape[-1]
@@ -199,6 +200,8 @@ def _check(network: Network) -> None:
 
 def _refused() -> ConfigError:
     return ConfigError(
-        "Laplace needs a network whose last layer is known and has no layer norm: choose Dense() or Conv1d() as "
-        "`architecture`, with `layer_norm=False`; or another posterior, for example SWAG()."
+        Message(
+            "Laplace needs a network whose last layer is known and has no layer norm: choose Dense() or Conv1d() as "
+            "`architecture`, with `layer_norm=False`; or another posterior, for example SWAG()."
+        )
     )

@@ -101,7 +101,7 @@ class SWAG(TrainedPosterior):
             means.append(found.mean.astype(dtype))
             drawn += length
             context.report(Progress(member + 1, len(lengths), float("nan"), stage=english("averaging")))
-        facts = {
+        facts: dict[str, float] = {
             english("NLL of averaged weights"): mean_score(context, np.stack(means)),
             english("NLL of draws around them"): mean_score(context, weights),
         }

@@ -40,7 +40,7 @@ class Target(Protocol):
         """The loss L at these values."""
 
     def gradient(self, values: Values) -> Values:
-        """Its gradient, or what comes near it."""
+        """The gradient of L, or what comes near it."""
 
 
 class Place:

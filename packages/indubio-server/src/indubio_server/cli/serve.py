@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio_server.cli.server_options import DATABASE, STATE, AfterChoice, FailureChoice, PageLanguageChoice, opened
+from indubio.cli.flags import Configures
+from indubio.cli.options import ConfigFile, set_option
+from indubio_server.cli.server_options import DATABASE, STATE, opened
 
 if TYPE_CHECKING:
     from indubio_server.oidc_login import OidcLogin
-    from indubio_server.server_settings import AlarmRule
 
 
 def serve(
+    context: typer.Context,
     model: Annotated[list[str], typer.Option("--model", "-m", help="Folder of a model, or NAME=FOLDER; repeatable.")],
     db: Annotated[str | None, DATABASE] = None,
     state: Annotated[Path, STATE] = Path("indubio-state"),
@@ -21,43 +23,14 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     control_share: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of the other verdicts that people see too, for control; 0 for none."),
-    ] = 0.02,
-    referrals_per_hour: Annotated[
-        int | None, typer.Option(min=1, help="Referrals beyond so many an hour are marked as overflow.")
+        float | None, typer.Option(help="Share of the other verdicts that people see too, for control (0.02; 0: none).")
     ] = None,
-    alarm: Annotated[
-        str,
-        typer.Option(metavar="K,N,CLEAR", help="A machine rings at K anomalies of the last N, until at most CLEAR."),
-    ] = "3,5,0",
-    drift_alpha: Annotated[
-        float, typer.Option(min=1e-9, max=0.5, help="Largest probability of ever raising a false alarm of drift.")
-    ] = 0.01,
-    answer_after: Annotated[
-        AfterChoice, typer.Option(help="What must be durable before an answer: what is kept, or every audit entry.")
-    ] = AfterChoice.REFERRALS,
-    when_database_fails: Annotated[
-        FailureChoice, typer.Option(help="Refuse requests, or score and say that nothing was kept.")
-    ] = FailureChoice.REFUSE,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Requests per second and key.")] = None,
-    most_waiting: Annotated[int, typer.Option(min=1, help="Rows that may wait before requests are refused.")] = 4096,
-    most_rows: Annotated[int, typer.Option(min=1, help="Rows a request may have.")] = 4096,
-    largest_body: Annotated[int, typer.Option(min=1, help="Bytes a request may have.")] = 16 * 2**20,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
-    most_connections: Annotated[int, typer.Option(min=1, help="Connections there may be at once.")] = 2000,
-    connections_per_address: Annotated[
-        int, typer.Option(min=1, help="Of one address; trusted proxies may have any number.")
-    ] = 256,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS/NET", help="Proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."
-        ),
+    referrals_per_hour: Annotated[
+        int | None, typer.Option(help="Referrals beyond so many an hour are marked as overflow.")
     ] = None,
     language: Annotated[
-        PageLanguageChoice, typer.Option(help="Of the review pages; auto follows each browser.")
-    ] = PageLanguageChoice.AUTO,
+        str | None, typer.Option(help="Of the review pages: en, de, or auto, which follows each browser.")
+    ] = None,
     training: Annotated[
         list[str] | None,
         typer.Option(help="File of good examples that a model can be trained anew on, or NAME=FILE; repeatable."),
@@ -69,12 +42,6 @@ def serve(
             help="A model must have this checksum, which `inspect` shows; repeatable.",
         ),
     ] = None,
-    anchor_file: Annotated[
-        Path | None, typer.Option(help="Add heads of the audit trail to this file too, say on another disk.")
-    ] = None,
-    anchor_url: Annotated[
-        str | None, typer.Option(help="Send heads of the audit trail to this address, as JSON by POST.")
-    ] = None,
     plant: Annotated[
         Path | None, typer.Option(help="TOML file that says which machines stand in which line of which site.")
     ] = None,
@@ -83,9 +50,19 @@ def serve(
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
+    config: ConfigFile = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("serve", "most_rows=1000", config=True),
+        Configures("indubio_server.server_settings:ServerSettings"),
+    ] = None,
 ) -> None:
-    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C."""
+    """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C.
+
+    Such as: indubio serve --model press=model --training press=good.csv
+    """
     with opened(db, state) as store:
+        from indubio.cli.told_settings import settings_told
         from indubio_server.http.gate import is_loopback
         from indubio_server.server_settings import ServerSettings
         from indubio_server.store.access_keys import count_keys
@@ -96,25 +73,7 @@ def serve(
                 f"without a key the server listens on this machine only, not at {host}. Make one first: "
                 "indubio keys add NAME --role admin."
             )
-        settings = ServerSettings(
-            control_share=control_share,
-            referrals_per_hour=referrals_per_hour,
-            alarm=_alarm(alarm),
-            drift_alpha=drift_alpha,
-            answer_after=answer_after.value,
-            when_database_fails=when_database_fails.value,
-            most_waiting=most_waiting,
-            most_rows=most_rows,
-            largest_body=largest_body,
-            rate=rate,
-            access_log=access_log,
-            most_connections=most_connections,
-            connections_per_address=connections_per_address,
-            trusted_proxies=tuple(trusted_proxy or ()),
-            anchor_file=None if anchor_file is None else str(anchor_file),
-            anchor_url=anchor_url,
-            language=language.value,
-        )
+        settings = settings_told(context, ServerSettings, config)
         from indubio_server.http.app import build_app
         from indubio_server.http.logs import log_to_stderr
         from indubio_server.http.process import configured, run
@@ -183,13 +142,3 @@ def _named(flag: str, given: list[str], sources: dict[str, Path]) -> dict[str, s
             raise typer.BadParameter(f"{flag} {one}: say of which model, as NAME=...; there are {known}.")
         values[name] = value
     return values
-
-
-def _alarm(text: str) -> "AlarmRule":
-    from indubio_server.server_settings import AlarmRule
-
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise typer.BadParameter(f"--alarm takes three numbers, as 3,5,0, got {text!r}.")
-    raise_at, of, clear_at = map(int, parts)
-    return AlarmRule(raise_at=raise_at, of=of, clear_at=clear_at)

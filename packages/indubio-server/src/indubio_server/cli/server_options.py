@@ -25,28 +25,6 @@ STATE = typer.Option(
 )
 
 
-class AfterChoice(StrEnum):
-    """What must be durable before an answer is given."""
-
-    REFERRALS = "referrals"
-    ALL = "all"
-
-
-class PageLanguageChoice(StrEnum):
-    """The language of the review pages."""
-
-    AUTO = "auto"
-    ENGLISH = "en"
-    GERMAN = "de"
-
-
-class FailureChoice(StrEnum):
-    """What the server does when its database fails."""
-
-    REFUSE = "refuse"
-    SCORE = "score"
-
-
 class RoleChoice(StrEnum):
     """The role of a key, as an option."""
 

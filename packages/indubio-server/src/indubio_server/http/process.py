@@ -113,7 +113,7 @@ def connections_that_fit(wanted: int) -> int:
             fitting = max(1, soft - RESERVED - OTHER_FILES)
             log.warning(
                 "the process may open %d files, too few for %d connections: there will be %d at most. "
-                "Raise the limit (ulimit -n %d) or lower --most-connections.",
+                "Raise the limit (ulimit -n %d) or lower the setting most_connections.",
                 *(soft, wanted, fitting, needed),
             )
             return fitting

@@ -50,7 +50,7 @@ class Model:
 
     @classmethod
     def load(cls, path: Path, *, most_rows: int = 4096) -> "Model":
-        """From its folder.
+        """Load the model from its folder.
 
         Args:
             path: the folder.
@@ -107,7 +107,7 @@ class Loaded:
 
     @property
     def detector(self) -> Detector:
-        """For explanations, plots and drift."""
+        """The detector, for explanations, plots and drift."""
         return self.model.judge.detector
 
     @property

@@ -44,6 +44,8 @@ class ScoredBatch:
         self.loaded, self.inputs, self.origins, self.at = loaded, inputs, origins, now()
         self.hashes = [hashlib.sha256(one).hexdigest() for one in inputs]
         self.columns: dict[str, list[Any]] = {n: values.tolist() for n, values in assessment.to_dict().items()}
+        self._notes = self.columns["notes"]  # messages, which a page can tell in its language
+        self.columns["notes"] = [*map(str.__str__, self._notes)]
         self.columns["case"] = [
             secrets.token_hex(16)
             if verdict == "REFER" or (control_share and chosen_for_control(input_hash, control_share))
@@ -80,7 +82,7 @@ class ScoredBatch:
             machine=origin.machine,
             external_id=origin.external_id,
             input=self.inputs[row],
-            **columns,
+            **columns | {"notes": self._notes[row]},
         )
 
     def entry(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:

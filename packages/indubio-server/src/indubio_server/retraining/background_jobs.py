@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, IndubioError
 from indubio.io.source_base import full_ending
+from indubio.message import Message
 from indubio.texts import english
 from indubio_server.models.registry import Model, Registry
 from indubio_server.store import ServerStore
@@ -27,6 +29,7 @@ log = logging.getLogger("indubio_server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = english("the server stopped while it ran")
+_JOB_FOLDER = re.compile(rb'[^\s"]*/indubio-job-[^/\s"]+/')
 
 
 class Jobs:
@@ -136,8 +139,7 @@ class Jobs:
             message, version = self._registered(kind, parent, out, result, by)
             ended = JobStatus.DONE, message, result | {"version": version}
         except IndubioError as error:
-            told = re.sub(r"\S*/indubio-job-[^/]+/", "", str(error))
-            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, told, {}
+            ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
         except Exception as error:
             log.exception("a job failed", extra={"job": number})
             fault = english("a fault of the server ({kind}); it is in its log.", kind=type(error).__name__)
@@ -173,13 +175,14 @@ class Jobs:
             process.stdin.write(msgspec.json.encode(order))
             process.stdin.close()
             for line in process.stdout:
-                said = msgspec.json.decode(line)
+                said = msgspec.json.decode(_JOB_FOLDER.sub(b"", line))
                 if "error" in said:
-                    raise ConfigError(said["error"])
+                    raise ConfigError(Message.of(said["error"]))
                 if "result" in said:
                     result: dict[str, Any] = said["result"]
                     return result
-                self._store.write(lambda c, said=said: job_progress(c, number, said["progress"], said["message"]))  # type: ignore[misc]
+                message = Message.of(said["message"])
+                self._store.write(partial(job_progress, job_id=number, progress=said["progress"], message=message))
             process.wait()
             listening.join()
         if self._closed:

@@ -28,6 +28,7 @@ from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_t
 from indubio.evaluation import evaluate
 from indubio.inputs.examples import Examples
 from indubio.inputs.reading import opened_for, reading_for
+from indubio.message import Message
 from indubio.storage import load, save
 from indubio.texts import english
 from indubio.training.loop import Progress
@@ -139,7 +140,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
         raise ConfigError(
             english(
                 "{name} is fitted on verdicts as they come, and only referrals are kept. Start the server without "
-                "--control-share 0, and have those cases reviewed too.{way_out!s}",
+                "--control-share 0, and have those cases reviewed too.{way_out}",
                 name=name,
                 way_out=way_out,
             )
@@ -147,7 +148,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
     if reviewed is None or not reviewed.control.any():
         raise ConfigError(
             english(
-                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out!s}",
+                "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}",
                 name=name,
                 way_out=way_out,
             )
@@ -292,7 +293,7 @@ def _retrained(
         done = progress.done / max(1, progress.total)
         told(
             0.05 + 0.85 * done,
-            english("{stage!s}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
+            english("{stage}, {done:d} of {total:d}", stage=progress.stage, done=progress.done, total=progress.total),
         )
 
     begins = english(
@@ -330,7 +331,7 @@ def _example(takes: ModelInput, case: Case, rate: float | None) -> Examples:
         return takes.detector_data(takes.from_input(case.input), rate)
     except (msgspec.DecodeError, DataError) as error:
         why = english(
-            "case {case:d} was made for other columns than this model has: {error!s}", case=case.id, error=error
+            "case {case:d} was made for other columns than this model has: {error}", case=case.id, error=error
         )
         raise DataError(why) from None
 
@@ -349,12 +350,12 @@ def main() -> None:
         nonlocal last
         if time.monotonic() - last >= EVERY:
             last = time.monotonic()
-            say(progress=share, message=message)
+            say(progress=share, message=Message.of(message).plain())
 
     try:
         say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
     except (IndubioError, OSError) as error:
-        say(error=str(error))
+        say(error=Message.of(str(error)).plain())
 
 
 if __name__ == "__main__":

@@ -95,14 +95,14 @@ def import_labels(page: PageRequest) -> Response:
             except NotFoundError:
                 raise DataError(
                     english(
-                        "{place!s}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference
+                        "{place}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference
                     )
                 ) from None
             holder = claimed_by(connection, case.id)
             if holder not in (None, page.reviewer):
                 raise DataError(
                     english(
-                        "{place!s}: {holder} is looking at case {case} now. Nothing was taken.",
+                        "{place}: {holder} is looking at case {case} now. Nothing was taken.",
                         place=one.place,
                         holder=holder,
                         case=case.id,
@@ -211,7 +211,7 @@ def _tasks_in(content: bytes) -> Iterator[ImportedLabel]:
                 raise
             why = f"{type(error).__name__} {error}"
             raise DataError(
-                english("{place!s} is no task of ours: {why}. Nothing was taken.", place=place, why=why)
+                english("{place} is no task of ours: {why}. Nothing was taken.", place=place, why=why)
             ) from None
 
 
@@ -220,7 +220,7 @@ def _imported(place: str, reference: Any, label: Any, comment: str) -> ImportedL
     if not isinstance(reference, str) or letter not in LABELS:
         raise DataError(
             english(
-                "{place!s}: the label must be inlier, anomaly or unsure, got {got!r}. Nothing was taken.",
+                "{place}: the label must be inlier, anomaly or unsure, got {got!r}. Nothing was taken.",
                 place=place,
                 got=label,
             )

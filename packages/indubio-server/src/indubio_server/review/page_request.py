@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from indubio.errors import ConfigError, IndubioError, NotFoundError
-from indubio.texts import LANGUAGES, english, in_language, preferred, retold
+from indubio.texts import LANGUAGES, english, in_language, preferred, told
 from indubio_server.http.error_answers import RefusalError, refusal_of
 from indubio_server.http.gate import CALLBACK, COOKIE, cookie_value, require_everywhere
 from indubio_server.http.request_bodies import read_form
@@ -241,7 +241,7 @@ def _may(page: PageRequest, needs: Role | None) -> bool:
 
 
 def _refused(page: PageRequest, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
-    response = page.render("refused.html", status=status, why=retold(why))
+    response = page.render("refused.html", status=status, why=told(why))
     response.headers.update(headers or {})
     return response
 

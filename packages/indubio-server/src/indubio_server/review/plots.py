@@ -23,7 +23,7 @@ from indubio.report.cards import Value, cards
 from indubio.report.figures import Drawing
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, plain
-from indubio.texts import _, language, retold
+from indubio.texts import _, language, told
 from indubio_server.models.registry import Registry
 from indubio_server.store.cases import Case, input_values
 
@@ -92,17 +92,17 @@ class CasePlots:
         try:
             loaded = self._registry.version(case.model, case.version)
         except IndubioError as error:
-            return CasePicture(figures=(), values=(), others=raw, without_model=retold(str(error)))
+            return CasePicture(figures=(), values=(), others=raw, without_model=told(str(error)))
         model = loaded.model.input
         subject = Subject.of(
             loaded.detector, model.detector_data(model.from_input(case.input)), assessment_of(case), None
         )
         card = cards(subject, np.zeros(1, dtype=np.int64), Drawing())[0]
-        told = {value.name.partition("=")[0] for value in card.values}
+        named = {value.name.partition("=")[0] for value in card.values}
         others = (
             {}
             if subject.windows or subject.images
-            else {name: value for name, value in raw.items() if name not in told}
+            else {name: value for name, value in raw.items() if name not in named}
         )
         figures = tuple(styled_by_attributes(figure) for figure in card.figures)
         return CasePicture(figures=figures, values=card.values, others=others, without_model="")

@@ -29,7 +29,7 @@ from indubio.texts import english
 from indubio_server.plant import MachinePattern
 from indubio_server.store.clock import now
 from indubio_server.store.statements import PreparedStatement
-from indubio_server.store.tables import EPOCH, MICROSECOND, cases, claims, reviews
+from indubio_server.store.tables import EPOCH, MICROSECOND, as_json, cases, claims, reviews
 
 QueueOrder = Literal["age", "uncertainty"]
 _add = PreparedStatement(insert(cases).inline(), cases.c.keys())
@@ -90,7 +90,7 @@ class Assessed:
 
     def row(self) -> dict[str, Any]:
         """The case as columns of the table."""
-        return {name: getattr(self, name) for name in ASSESSED}
+        return {name: getattr(self, name) for name in ASSESSED} | {"notes": as_json(self.notes)}
 
 
 @dataclass(frozen=True, kw_only=True)

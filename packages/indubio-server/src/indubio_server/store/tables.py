@@ -4,6 +4,7 @@ Rows of `cases`, `reviews`, `audit`, `activations` and `alarm_events` are only e
 column of a case that changes, and it follows from the reviews.
 """
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,10 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from indubio.errors import StoreError
+from indubio.io.json_text import json_text
+from indubio.message import Message
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -41,6 +46,29 @@ class Moment(TypeDecorator[datetime]):
     def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:  # noqa: ARG002
         """Turn a number of the database into a time."""
         return None if value is None else EPOCH + value * MICROSECOND
+
+
+def as_json(text: str) -> str:
+    """A text with its template and values, where it is a message, as it is kept."""
+    return json_text(Message.of(text).plain() if text else "")
+
+
+class Told(TypeDecorator[str]):
+    """A text that a page tells in its language, kept as JSON of the English with its template and values."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
+        """Turn a text into JSON for the database."""
+        return None if value is None else as_json(value)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> Message | None:  # noqa: ARG002
+        """Turn JSON of the database into a text."""
+        try:
+            return None if value is None else Message.of(json.loads(value))
+        except ValueError as error:
+            raise StoreError(f"the database holds a text that is none: {error}.") from None
 
 
 metadata = MetaData()
@@ -99,7 +127,7 @@ cases = Table(
     Column("nll", Float(53), nullable=False),
     Column("novelty", Float(53)),
     Column("p_value", Float(53)),
-    Column("notes", Text, nullable=False),
+    Column("notes", Told, nullable=False),
     Column("input", LargeBinary, nullable=False),
     Column("input_hash", String(64), nullable=False),
     Column("overflow", Boolean, nullable=False),
@@ -176,7 +204,7 @@ jobs = Table(
     Column("model", String(200), nullable=False),
     Column("status", String(12), nullable=False),
     Column("progress", Float(53), nullable=False),
-    Column("message", Text, nullable=False),
+    Column("message", Told, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("result", Text),
     Column("by", String(200), nullable=False),

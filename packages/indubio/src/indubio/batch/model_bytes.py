@@ -25,7 +25,7 @@ class SentModel:
 
     @classmethod
     def read(cls, model: Path) -> "SentModel":
-        """From a folder; checked when it is loaded."""
+        """Read the bytes of a model from its folder; they are checked when the model is loaded."""
         manifest = read_manifest(model)
         names = [MANIFEST, *(file.name for file in manifest.files.values())]
         try:

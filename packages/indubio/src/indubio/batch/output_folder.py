@@ -38,7 +38,7 @@ class OutFolder:
             file.write(content)
 
     def read(self, name: str) -> bytes | None:
-        """Its content; None where there is no such file."""
+        """The content of a file of the folder; None where there is no such file."""
         if is_remote(self.url):
             path = RemotePath(self.url).below(name)
             if not path.is_file():
@@ -57,7 +57,7 @@ class OutFolder:
         return (self._path / name).stat().st_size
 
     def sizes(self) -> dict[str, int]:
-        """Of all files in it and in its folders, by name."""
+        """Sizes of all files in the folder and below it, by name."""
         if is_remote(self.url):
             return RemotePath(self.url).sizes()
         found = (path for path in self._path.rglob("*") if path.is_file())

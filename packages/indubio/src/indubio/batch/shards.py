@@ -101,7 +101,7 @@ class OfGroups(Source):
         self.whole.refuse_doubtful(columns)
 
     def number_text(self, column: pa.Array) -> pa.Array:
-        """As the file spells numbers."""
+        """A number spelled as the file spells numbers."""
         return self.whole.number_text(column)
 
     def place(self, row: int) -> str:

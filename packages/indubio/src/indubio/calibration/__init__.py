@@ -1,6 +1,6 @@
 """Which rows train the draws, and which rows their scores are compared with.
 
-    rows (N)  ->  Plan: per part of the draws, the rows to train on and the rows to calibrate on
+    rows (N)  ->  Plan: per fold, the rows to train on and the rows to calibrate on
 
 A network scores the rows it was trained on better than new ones. A probability or p-value made from such scores
 promises too much; `TrainScores` does that, as the paper does, and the others keep the two apart. `CALIBRATIONS` names

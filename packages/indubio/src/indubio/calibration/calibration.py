@@ -32,13 +32,13 @@ class Plan:
     """The draws in folds; every fold has the same number of calibration rows.
 
     Args:
-        parts: together they are all draws, in order.
+        folds: together they are all draws, in order.
         unseen: whether no draw was trained on the rows that calibrate it.
         added: how many rows at the end train all draws and calibrate none.
         dropped: how many rows were left out of calibration for their high scores.
     """
 
-    parts: tuple[Fold, ...]
+    folds: tuple[Fold, ...]
     unseen: bool
     added: int = 0
     dropped: int = 0
@@ -46,7 +46,7 @@ class Plan:
     @property
     def trained(self) -> Int[np.ndarray, " rows"]:
         """Rows that some draw is trained on: what is learned for all draws together, the scaling, is of these."""
-        return np.unique(np.concatenate([fold.trained for fold in self.parts]))
+        return np.unique(np.concatenate([fold.trained for fold in self.folds]))
 
     def with_added(self, examples: int, added: int) -> "Plan":
         """This plan for more rows, after these examples: they train all draws and calibrate none.
@@ -54,28 +54,28 @@ class Plan:
         Rows that were chosen for how they score are not like those to come, and would move every quantile.
         """
         more = np.arange(examples, examples + added)
-        parts = tuple(replace(fold, trained=np.concatenate([fold.trained, more])) for fold in self.parts)
-        return replace(self, parts=parts, added=added)
+        folds = tuple(replace(fold, trained=np.concatenate([fold.trained, more])) for fold in self.folds)
+        return replace(self, folds=folds, added=added)
 
     def of_draws(self, draws: int) -> "Plan":
         """This plan for another number of draws, where there is only one fold: a function may give several."""
-        if len(self.parts) > 1 or self.parts[0].draws == draws:
+        if len(self.folds) > 1 or self.folds[0].draws == draws:
             return self
-        return replace(self, parts=(replace(self.parts[0], draws=draws),))
+        return replace(self, folds=(replace(self.folds[0], draws=draws),))
 
     def one_each(self) -> "Plan":
         """This plan with one draw in every fold, for scores that all draws of a fold give together."""
-        return replace(self, parts=tuple(replace(fold, draws=1) for fold in self.parts))
+        return replace(self, folds=tuple(replace(fold, draws=1) for fold in self.folds))
 
     @property
     def draws(self) -> tuple[int, ...]:
         """How many draws each fold has."""
-        return tuple(fold.draws for fold in self.parts)
+        return tuple(fold.draws for fold in self.folds)
 
     def slices(self) -> list[tuple[slice, Fold]]:
         """Each fold with the place of its draws among all draws."""
-        first = np.cumsum([0, *(fold.draws for fold in self.parts)]).tolist()
-        return [(slice(first[place], first[place + 1]), fold) for place, fold in enumerate(self.parts)]
+        first = np.cumsum([0, *(fold.draws for fold in self.folds)]).tolist()
+        return [(slice(first[place], first[place + 1]), fold) for place, fold in enumerate(self.folds)]
 
     def seen(self, examples: int) -> Bool[np.ndarray, "draws examples"]:
         """Which draws are trained on which of so many rows."""
@@ -85,9 +85,9 @@ class Plan:
         return found
 
     @property
-    def part_of_draw(self) -> Int[np.ndarray, " draws"]:
+    def fold_of_draw(self) -> Int[np.ndarray, " draws"]:
         """The fold that each draw belongs to."""
-        return np.repeat(np.arange(len(self.parts)), [fold.draws for fold in self.parts])
+        return np.repeat(np.arange(len(self.folds)), [fold.draws for fold in self.folds])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ class CrossFit(Calibration):
         Five times two draws are trained on 16 of the 20 rows and compared with the other 4.
 
         >>> plan = CrossFit(folds=5).plan(examples=20, draws=10, seed=0)
-        >>> [(part.draws, len(part.trained), len(part.calibrated)) for part in plan.parts]
+        >>> [(fold.draws, len(fold.trained), len(fold.calibrated)) for fold in plan.folds]
         [(2, 16, 4), (2, 16, 4), (2, 16, 4), (2, 16, 4), (2, 16, 4)]
     """
 
@@ -55,19 +55,18 @@ class CrossFit(Calibration):
     rows: Literal["random", "in order"] = "random"
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
-        """K parts; the N mod K rows (of each group) that are left over are trained on by all and calibrate none."""
-        folds = min(self.folds, draws, examples)
-        if folds < 2:
+        """K folds; the N mod K rows (of each group) that are left over are trained on by all and calibrate none."""
+        count = min(self.folds, draws, examples)
+        if count < 2:
             raise ConfigError(
                 f"cross-fitting needs at least two draws and two rows, got {draws} and {examples}: a draw cannot be "
                 'calibrated on rows it was trained on. Calibrate with HoldOut() ("holdout") or TrainScores() ("train").'
             )
         order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
-        divided = [(rows, len(rows) // folds) for rows in strata(order, groups)]
-        counts = [draws // folds + (fold < draws % folds) for fold in range(folds)]
-        parts = []
-        for fold, count in enumerate(counts):
-            held = np.concatenate([rows[fold * size : (fold + 1) * size] for rows, size in divided])
-            trained = np.setdiff1d(order, held)
-            parts.append(Fold(draws=count, trained=trained, calibrated=np.sort(held)))
-        return Plan(parts=tuple(parts), unseen=True)
+        divided = [(rows, len(rows) // count) for rows in strata(order, groups)]
+        folds = []
+        for place in range(count):
+            held = np.concatenate([rows[place * size : (place + 1) * size] for rows, size in divided])
+            share = draws // count + (place < draws % count)
+            folds.append(Fold(draws=share, trained=np.setdiff1d(order, held), calibrated=np.sort(held)))
+        return Plan(folds=tuple(folds), unseen=True)

@@ -28,8 +28,8 @@ class HoldOut(Calibration):
     Examples:
         Of 20 rows the last 5 are kept for the scores of all 10 draws to be compared with.
 
-        >>> (part,) = HoldOut(share=0.25, rows="last").plan(examples=20, draws=10, seed=0).parts
-        >>> part.draws, len(part.trained), part.calibrated.tolist()
+        >>> (fold,) = HoldOut(share=0.25, rows="last").plan(examples=20, draws=10, seed=0).folds
+        >>> fold.draws, len(fold.trained), fold.calibrated.tolist()
         (10, 15, [15, 16, 17, 18, 19])
     """
 
@@ -48,4 +48,4 @@ class HoldOut(Calibration):
                 'Give more rows, or calibrate with CrossFit() ("cross") or TrainScores() ("train").'
             )
         trained = np.setdiff1d(np.arange(examples), calibrated)
-        return Plan(parts=(Fold(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)
+        return Plan(folds=(Fold(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)

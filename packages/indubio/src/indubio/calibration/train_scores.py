@@ -19,11 +19,11 @@ class TrainScores(Calibration):
 
     Examples:
         >>> plan = TrainScores().plan(examples=20, draws=10, seed=0)
-        >>> [(part.draws, len(part.trained), len(part.calibrated)) for part in plan.parts], plan.unseen
+        >>> [(fold.draws, len(fold.trained), len(fold.calibrated)) for fold in plan.folds], plan.unseen
         ([(10, 20, 20)], False)
     """
 
     def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:  # noqa: ARG002 - all are called alike
         """One fold: all draws, all rows, twice."""
         rows = np.arange(examples)
-        return Plan(parts=(Fold(draws=draws, trained=rows, calibrated=rows),), unseen=False)
+        return Plan(folds=(Fold(draws=draws, trained=rows, calibrated=rows),), unseen=False)

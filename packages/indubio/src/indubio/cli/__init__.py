@@ -21,11 +21,11 @@ def main() -> None:
             raise
         from rich.text import Text
 
-        from indubio.cli.flag_names import with_flags
+        from indubio.cli.by_flags import by_flags
         from indubio.cli.terminal import terminal
         from indubio.cli.told_settings import ConfigFileError
 
-        told = str(error) if isinstance(error, ConfigFileError) else with_flags(str(error), sys.argv[1])
+        told = str(error) if isinstance(error, ConfigFileError) else by_flags(str(error), sys.argv[1])
         said = Text.assemble((f"{type(error).__name__}:", "bold red"), " ", told)
         terminal(stderr=True).print(said, soft_wrap=True)
         raise SystemExit(ExitCode.FAILED) from None

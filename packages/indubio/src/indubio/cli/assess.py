@@ -8,7 +8,7 @@ import typer
 
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.flags import Configures, Gives
-from indubio.cli.options import SET
+from indubio.cli.options import set_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,22 +95,28 @@ def assess(
         Gives("workers.processes"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary on stdout (not with --out -).")] = False,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:AssessSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("assess", "drift_alpha=0.001"),
+        Configures("indubio.cli.command_settings:AssessSettings"),
+    ] = None,
 ) -> None:
     """Verdict, probability and uncertainties of every example, streamed: files may be larger than memory.
 
     With --workers, or a cluster, a folder of files is assessed shard by shard; run again, it goes on where it stopped.
+
+    Such as: indubio assess new.csv --model model --out verdicts.csv
     """
     from collections import Counter
     from contextlib import AbstractContextManager, nullcontext
     from functools import reduce
     from operator import add
 
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.command_settings import AssessSettings
     from indubio.cli.drift_watch import DriftWatch
     from indubio.cli.fdr_selection import Selecting
     from indubio.cli.file_words import tell_files
-    from indubio.cli.flag_names import with_flags
     from indubio.cli.label_words import LabelsSeen
     from indubio.cli.progress import counter
     from indubio.cli.recording_files import RecordingFiles, beside_windows
@@ -124,6 +130,7 @@ def assess(
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
     from indubio.judge import Judge
+    from indubio.message import Message, joined
 
     settings = settings_told(context, AssessSettings)
     if as_json and out == "-":
@@ -214,7 +221,7 @@ def assess(
         words = ", ".join(f"{count} {name}" for name, count in list(summary.items())[1:])
         console = terminal(stderr=True)
         console.print(f"{summary['examples']} examples: {words}.")
-        lines = [f"Read: {with_flags('; '.join(read) + '.', 'assess')}"] if read else []
+        lines = [f"Read: {by_flags(Message('{read}.', read=joined(read)), 'assess')}"] if read else []
         chosen = () if selecting is None else selecting.words(drifted=alarm)
         runs = () if recording is None else recording.words()
         for line in (*lines, *chosen, *runs, f"Drift: {drifted}."):

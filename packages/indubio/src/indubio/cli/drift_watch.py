@@ -36,7 +36,7 @@ class DriftWatch:
         self._monitor = self._judge.detector.monitored(part, found.p_value, self._monitor, known_anomalies=part.labels)
 
     def told(self) -> tuple[str, dict[str, Any], bool]:
-        """In words, as plain data, and whether there is an alarm."""
+        """Drift in words, as plain data, and whether there is an alarm."""
         if self._path is not None:
             with whole_file(self._path) as file:
                 file.write(json.dumps(self._monitor.to_plain()).encode())

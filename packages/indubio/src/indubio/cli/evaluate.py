@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET, Json
+from indubio.cli.options import Json, set_option
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -46,9 +46,16 @@ def evaluate(
         ),
     ] = None,
     as_json: Json = False,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:FileSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("evaluate", "file.separator=;"),
+        Configures("indubio.cli.command_settings:FileSettings"),
+    ] = None,
 ) -> None:
-    """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve."""
+    """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve.
+
+    Such as: indubio evaluate verdicts.csv --label bad
+    """
     from indubio import evaluation
     from indubio.cli.command_settings import FileSettings
     from indubio.cli.label_words import known_labels

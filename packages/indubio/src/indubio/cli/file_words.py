@@ -13,7 +13,7 @@ MOST_TOLD = 5  # lines about files; more are counted
 
 def tell_files(files: "Sequence[Source]") -> None:
     """Say on stderr how files are read, where it is not the plain way; files that are read alike have one line."""
-    from indubio.cli.flag_names import with_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
 
     said = {file.name: file.said for file in files}
@@ -22,7 +22,7 @@ def tell_files(files: "Sequence[Source]") -> None:
     console = terminal(stderr=True)
     for line, count in list(counts.items())[:MOST_TOLD]:
         others = f" and {count - 1} more" if count > 1 else ""
-        console.print(f"{first[line]}{others}: {with_flags(line)}", soft_wrap=True)
+        console.print(f"{first[line]}{others}: {by_flags(line)}", soft_wrap=True)
     if len(counts) > MOST_TOLD:
         console.print(f"and {len(counts) - MOST_TOLD} other ways of writing.", soft_wrap=True)
     if files and _header_of_numbers(names := files[0].schema.names):

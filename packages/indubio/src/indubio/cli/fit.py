@@ -8,7 +8,6 @@ import typer
 from indubio.cli.flags import Configures, Gives
 from indubio.cli.options import (
     DATA,
-    SET,
     Anomaly,
     Categorical,
     Columns,
@@ -23,6 +22,7 @@ from indubio.cli.options import (
     Time,
     Window,
     WorkersOption,
+    set_option,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
 MOST_NAMED = 20  # columns with missing values
-EXAMPLE = "Example: indubio fit good.csv --id serial --time when --out model"
 
 
 def fit(
@@ -79,9 +78,16 @@ def fit(
     overwrite: Overwrite = False,
     as_json: Json = False,
     config: ConfigFile = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.configuration:Configuration")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("fit", "referral.share=0.1", config=True),
+        Configures("indubio.configuration:Configuration"),
+    ] = None,
 ) -> None:
-    """Learn what good examples look like, and save the model."""
+    """Learn what good examples look like, and save the model.
+
+    Such as: indubio fit good.csv --id serial --time when --out model
+    """
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
     from indubio.cli.progress import fit_bar
@@ -171,7 +177,7 @@ def _tell(
 ) -> None:
     import numpy as np
 
-    from indubio.cli.flag_names import with_flags
+    from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
     from indubio.inputs.example_streams import ExampleStream
@@ -194,7 +200,16 @@ def _tell(
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
-        "findings": [finding.to_plain() for finding in detector.findings_],
+        "findings": [
+            {
+                "kind": finding.kind,
+                "columns": list(finding.columns),
+                "what": finding.what,
+                "follows": finding.follows,
+                "way_out": by_flags(finding.way_out),
+            }
+            for finding in detector.findings_
+        ],
     }
     if as_json:
         typer.echo(json_text(told))
@@ -233,9 +248,8 @@ def _tell(
             soft_wrap=True,
         )
     if told["read"]:
-        console.print(f"Read: {with_flags(told['read'])}.", soft_wrap=True)
+        console.print(f"Read: {by_flags(told['read'])}.", soft_wrap=True)
     if detector.findings_:
         console.print("Before you rely on it:", style="bold")
     for finding in detector.findings_:
-        text = f"- {finding.what} {finding.follows} {finding.flags}"
-        console.print(text, soft_wrap=True)
+        console.print(f"- {by_flags(str(finding))}", soft_wrap=True)

@@ -6,7 +6,8 @@ An option is of the setting that has the name of its parameter. Where it has ano
 
 A command that takes `--set` says which settings these are, and what has no flag of its own is given by it:
 
-    changes: Annotated[list[str] | None, SET, Configures("indubio.configuration:Configuration")] = None
+    changes: Annotated[list[str] | None, set_option("fit", "seed=3"), Configures("indubio.configuration:Configuration")
+    ] = None
 """
 
 from collections.abc import Callable, Iterator, Mapping

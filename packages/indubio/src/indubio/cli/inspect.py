@@ -42,6 +42,7 @@ def _print(sections: dict[str, dict[str, str]]) -> None:
 
 
 def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:
+    from indubio.cli.by_flags import by_flags
     from indubio.engine import engine_for
 
     fitted = manifest.fitted
@@ -77,7 +78,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "checksum": manifest.checksum,
         "runs here on": engine_for(detector.draws_.autoencoder).name,
     }
-    findings = {one.kind: f"{one.what} {one.follows} {one.flags}" for one in detector.findings_}
+    findings = {one.kind: by_flags(str(one)) for one in detector.findings_}
     reading = {"files": _words(prepared["reading"])} if prepared["reading"] is not None else {}
     return {
         "Model": about,

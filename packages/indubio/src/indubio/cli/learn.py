@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET, Json, Overwrite
+from indubio.cli.options import Json, Overwrite, set_option
 
 
 def learn(
@@ -21,9 +21,14 @@ def learn(
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:LearnSettings")] = None,
+    changes: Annotated[
+        list[str] | None, set_option("learn", "spread=1"), Configures("indubio.cli.command_settings:LearnSettings")
+    ] = None,
 ) -> None:
-    """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained."""
+    """Correct a model's probabilities by labels of good examples and of anomalies; nothing is trained.
+
+    Such as: indubio learn labelled.csv --model model --label bad --recent last_week.csv --out learned
+    """
     from indubio.cli.command_settings import LearnSettings
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_unlabelled

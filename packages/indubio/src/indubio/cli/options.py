@@ -1,7 +1,7 @@
 """Options that several commands have, each declared once: the data, its windows, and what every command is told by."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,23 @@ CONFIG = "Everything else"
 def listed(text: str) -> list[str]:
     """The names in a text that commas are between."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def set_option(command: str, example: str, *, config: bool = False) -> Any:
+    """`--set` of a command.
+
+    Args:
+        command: its name.
+        example: a setting that it has, with a value.
+        config: whether it takes a file too.
+    """
+    wins = "A flag wins over --set, and --set over --config." if config else "A flag wins over --set."
+    return typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help=f"Any setting, such as {example}; `indubio config {command}` shows them all. Repeatable. {wins}",
+        rich_help_panel=CONFIG,
+    )
 
 
 Columns = Annotated[
@@ -83,12 +100,5 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="TOML file of settings; `indubio config` prints one.", rich_help_panel=CONFIG),
 ]
-SET = typer.Option(
-    "--set",
-    metavar="NAME=VALUE",
-    help="Any setting, such as referral.share=0.1; `indubio config` shows them all. Repeatable. "
-    "A flag wins over --set, and --set over --config.",
-    rich_help_panel=CONFIG,
-)
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import SET
+from indubio.cli.options import set_option
 
 
 class ReportLanguage(StrEnum):
@@ -31,9 +31,16 @@ def report(
     language: Annotated[ReportLanguage, typer.Option(help="Of texts and numbers.")] = ReportLanguage.ENGLISH,
     passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
     remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
-    changes: Annotated[list[str] | None, SET, Configures("indubio.cli.command_settings:FileSettings")] = None,
+    changes: Annotated[
+        list[str] | None,
+        set_option("report", "file.separator=;"),
+        Configures("indubio.cli.command_settings:FileSettings"),
+    ] = None,
 ) -> None:
-    """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at."""
+    """Write a self-contained HTML report: summary, distributions, what referral buys, and the cases to look at.
+
+    Such as: indubio report new.csv --model model --out report.html
+    """
     from indubio.cli.command_settings import FileSettings
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import without_labels

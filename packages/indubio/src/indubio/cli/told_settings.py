@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,8 @@ def _refuse_file(config: Path, said: Mapping[str, Any], expected: type[SettingsT
 
 def _by_set(context: typer.Context) -> dict[str, Any]:
     """What `--set` says; of a setting that is said twice, the last."""
-    there = settings_of(str(context.command.name))
+    command = str(context.command.name)
+    there = settings_of(command)
     given: dict[str, Any] = {}
     for said in context.params.get("changes") or ():
         name, equals, text = said.partition("=")
@@ -90,7 +91,10 @@ def _by_set(context: typer.Context) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"{SET_FLAG} {said}: give it a value, as {SET_FLAG} {name}=VALUE.")
         if name not in there:
-            raise ConfigError(f"{SET_FLAG} {name}: there is no such setting. {_nearest(name, there)}")
+            raise ConfigError(
+                f"{SET_FLAG} {name}: there is no such setting. {_nearest(name, there)} "
+                f"`indubio config {command}` shows them all."
+            )
         value = _value(text, there[name])
         given = merged(given, _table(name, {KIND: value} if name in FAMILIES and isinstance(value, str) else value))
     return given
@@ -99,10 +103,10 @@ def _by_set(context: typer.Context) -> dict[str, Any]:
 def _nearest(name: str, there: Mapping[str, Setting]) -> str:
     """The settings that may be meant: alike, or of the same name in another table."""
     last = name.rpartition(".")[2]
-    alike = [known for known in there if known.rpartition(".")[2] == last]
-    near = list(dict.fromkeys([*get_close_matches(name, there, n=NEAREST), *alike]))[:NEAREST]
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
-    return f"{meant}`indubio config` shows them all."
+    parts = get_close_matches(last, {known.rpartition(".")[2] for known in there}, n=1)
+    alike = {known for known in there if known.rpartition(".")[2] in parts} | {*get_close_matches(name, there)}
+    near = sorted(alike, key=lambda known: -SequenceMatcher(None, name, known).ratio())[:NEAREST]
+    return f"Did you mean {' or '.join(near)}?" if near else "No name is like it."
 
 
 def _value(text: str, setting: Setting) -> Any:

@@ -45,7 +45,7 @@ class Conformal:
         part_nll: Float[np.ndarray, "parts examples"],
         groups: Shaped[np.ndarray, " examples"] | None = None,
     ) -> "Conformal":
-        """Those of examples with these scores.
+        """The p-values of examples with these scores.
 
         Args:
             reference: what they are compared with.

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.engine.linear_algebra import sum_in_order
 from indubio.errors import DataError, ShapeError
+from indubio.message import Message
 from indubio.probability.ranks import places
 from indubio.probability.ties import upper_tie
 from indubio.texts import english
@@ -54,12 +55,14 @@ class Reference:
         if not np.array_equal(np.unique(self.part), np.arange(len(self.scores))):
             raise ShapeError(f"there must be draws of each of the {len(self.scores)} parts, got {self.part}.")
         if (self.groups is None) != (self.group is None):
-            raise ShapeError("`groups` and `group` belong together.")
+            raise ShapeError(Message("`groups` and `group` belong together."))
         if self.groups is not None and self.group is not None:
             if self.group.shape != self.scores.shape:
-                raise ShapeError(f"`group` must be {self.scores.shape}, got {self.group.shape}.")
+                raise ShapeError(
+                    "`group` must be {shape}, got {other_shape}.", shape=self.scores.shape, other_shape=self.group.shape
+                )
             if self.group.min() < 0 or self.group.max() >= len(self.groups):
-                raise DataError(f"`group` must be a place in the {len(self.groups)} `groups`.")
+                raise DataError("`group` must be a place in the {count} `groups`.", count=len(self.groups))
 
     @classmethod
     def of(
@@ -208,18 +211,18 @@ class Reference:
         if not self.unseen:
             return english(
                 "There is no p-value: this detector is calibrated on the examples it was trained on, whose scores are "
-                'too low to compare with. Fit it with calibration=HoldOut() ("holdout") or CrossFit() ("cross").'
+                "too low to compare with. Fit it with `calibration=HoldOut()` or `calibration=CrossFit()`."
             )
         groups = self.groups
         within = "" if groups is None else english(" within each of the {groups:d} groups", groups=len(groups))
         more = self.dropped / (self.fewest + self.dropped + 1)
         added = english(" + {more:.2g}", more=more) if self.dropped else ""
         if len(self.scores) == 1:
-            proven = english("P(p <= a) <= a{added!s}{within!s}", added=added, within=within)
+            proven = english("P(p <= a) <= a{added}{within}", added=added, within=within)
         else:
             near = english("usually near a")
             proven = english(
-                "P(p <= a) is {usual!s}{within!s}; what is proven is a bound, of {bound:.3f} for a = {level:g}",
+                "P(p <= a) is {usual}{within}; what is proven is a bound, of {bound:.3f} for a = {level:g}",
                 usual=english("usually near a, or up to a + {more:.2g}", more=more) if self.dropped else near,
                 within=within,
                 bound=ceil(1000 * self.bound(LEVEL)) / 1000,  # a bound is rounded up
@@ -227,8 +230,8 @@ class Reference:
             )
         without = english(", without the {dropped:d} highest as likely anomalies", dropped=self.dropped)
         return english(
-            "For good examples {proven!s}, over {examples:d} calibration examples that were not trained on{without!s}; "
-            "the smallest p is {smallest:.2g}{place!s}.",
+            "For good examples {proven}, over {examples:d} calibration examples that were not trained on{without}; "
+            "the smallest p is {smallest:.2g}{place}.",
             proven=proven,
             examples=self.examples,
             without=without if self.dropped else "",
@@ -257,12 +260,18 @@ class Reference:
             return [(np.ones(examples, dtype=bool), None)]
         if groups is None:
             raise DataError(
-                "this detector is calibrated by group, so each example needs its group: pass `groups`, or a table "
-                "whose roles name the `group` column."
+                Message(
+                    "this detector is calibrated by group, so each example needs its group: pass `groups`, or a table "
+                    "whose roles name the `group` column."
+                )
             )
         names = np.asarray(groups, dtype=str)
         if names.shape != (examples,):
-            raise ShapeError(f"`groups` must have one name per example ({examples}), got the shape {names.shape}.")
+            raise ShapeError(
+                "`groups` must have one name per example ({examples}), got the shape {shape}.",
+                examples=examples,
+                shape=names.shape,
+            )
         return [(names == name, self.group == place) for place, name in enumerate(self.groups)]
 
     def _at_least(

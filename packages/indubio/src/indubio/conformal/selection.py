@@ -55,7 +55,7 @@ def select_anomalies(
         array([ True,  True,  True, False, False])
     """
     if not 0 < fdr < 1:
-        raise ConfigError(f"`fdr` must be between 0 and 1, got {fdr}.")
+        raise ConfigError("`fdr` must be between 0 and 1, got {fdr}.", fdr=fdr)
     _require_p_values(p_value)
     smallest = float(np.max(smallest_p, initial=0.0))
     if fdr < smallest:
@@ -79,7 +79,9 @@ def _require_p_values(p_value: Float[np.ndarray, " examples"]) -> None:
     missing = int(np.count_nonzero(np.isnan(p_value)))
     if missing:
         raise DataError(
-            f"{missing} of {len(p_value)} examples have no p-value. A detector gives p-values when it is calibrated on "
-            'examples it was not trained on: calibration=HoldOut() ("holdout") or CrossFit() ("cross"); and, by group, '
-            "for groups that it was calibrated on."
+            "{missing} of {count} examples have no p-value. A detector gives p-values when it is calibrated on "
+            "examples it was not trained on: `calibration=HoldOut()` or `calibration=CrossFit()`; and, by group, "
+            "for groups that it was calibrated on.",
+            missing=missing,
+            count=len(p_value),
         )

@@ -14,6 +14,7 @@ from jaxtyping import Bool
 
 from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Uncertainties
 from indubio.errors import DataError
+from indubio.message import Message
 from indubio.settings import NotNegativeInt
 
 
@@ -64,7 +65,9 @@ class AtMost(LimitedReviews):
             return [np.arange(len(found))]
         if found.day is None:
             raise DataError(
-                'AtMost(per="day") must know the day of each example: assess a table whose roles name a `time` column '
-                'with dates or times, or count per="batch".'
+                Message(
+                    'counting by `per="day"` needs the day of each example: assess a table whose roles name a `time` '
+                    'column with dates or times, or count by `per="batch"`.'
+                )
             )
         return [np.flatnonzero(found.day == day) for day in np.unique(found.day)]

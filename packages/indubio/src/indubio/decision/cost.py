@@ -83,7 +83,7 @@ class Cost(Referral):
 
     @property
     def takes_labels(self) -> bool:
-        """For the prevalence, where it is not given."""
+        """Whether labels are of use: for the prevalence, where it is not given."""
         return self.prevalence is None
 
     def at_prevalence(self, share: float) -> "Cost":

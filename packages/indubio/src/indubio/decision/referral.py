@@ -172,9 +172,10 @@ def uncertainty_values(
     values = given.get(by)
     if values is None and by in ON_DEMAND:
         raise ConfigError(
-            f"`by` is {by!r}, which is computed only where it is asked for, and was not for these examples. Fit with "
-            "this rule, or pass good examples to `refer_by`."
+            "`by` is {by!r}, which is computed only where it is asked for, and was not for these examples. Fit with "
+            "this rule, or pass good examples to `refer_by`.",
+            by=by,
         )
     if values is None:
-        raise ConfigError(f"`by` must name one of the uncertainties {sorted(given)}, got {by!r}.")
+        raise ConfigError("`by` must name one of the uncertainties {known}, got {by!r}.", known=sorted(given), by=by)
     return checked_values(values, by)

@@ -38,7 +38,9 @@ class UncertaintyThreshold(Referral):
         super().__post_init__()
         if self.threshold < 0 and self.threshold != REFER_ALL:
             raise ConfigError(
-                f"`threshold` must be at least 0, or {REFER_ALL:g} to refer everything, got {self.threshold}."
+                "`threshold` must be at least 0, or {refer_all:g} to refer everything, got {threshold}.",
+                refer_all=REFER_ALL,
+                threshold=self.threshold,
             )
 
     def fit(self, reference: Uncertainties, labelled: Labelled | None = None) -> float:  # noqa: ARG002 - as every rule

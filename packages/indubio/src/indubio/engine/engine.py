@@ -122,7 +122,7 @@ class Engine(Protocol):
         """A chain that begins at these values, without momentum."""
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
-        """Of the mean NLL of all rows, at these values."""
+        """The gradient of the mean NLL of all rows, at these values."""
 
     def scorer(
         self,
@@ -166,7 +166,11 @@ def require_device(device: str) -> None:
 
         torch.empty(0, device=device)
     except ImportError:
-        raise MissingExtraError(f'`device` {device!r} needs torch: pip install "indubio[torch]".') from None
+        raise MissingExtraError(
+            '`device` {device!r} needs torch: pip install "indubio[torch]".', device=device
+        ) from None
     except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without CUDA
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'`device` {device!r} cannot be used here: {reason}. Use "cpu".') from None
+        raise ConfigError(
+            '`device` {device!r} cannot be used here: {reason}. Use "cpu".', device=device, reason=reason
+        ) from None

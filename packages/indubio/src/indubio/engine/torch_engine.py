@@ -75,7 +75,7 @@ class TorchEngine:
         return _TorchSampler(chain, loss, values, stream, self._autoencoder.device, batch)
 
     def gradient(self, values: Float[np.ndarray, "1 p"], rows: Rows) -> Float[np.ndarray, "1 p"]:
-        """Of the mean NLL of all rows, at these values."""
+        """The gradient of the mean NLL of all rows, at these values."""
         loss = PointLoss(PointWeights(prior_scale=0.0), self._stacked, self._autoencoder.network, [])
         given = tensor_of(values, self._autoencoder.device).clone().requires_grad_()
         with _threads(1 if values.shape[1] <= SMALL_NETWORK else None):

@@ -14,7 +14,8 @@ from indubio.ensemble.member_scorer import MemberScorer, spread_of_scores
 from indubio.ensemble.member_scores import can_fit, kept_training_scores, score_of
 from indubio.errors import ConfigError, DataError, IndubioError, PerformanceWarning
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.probability import TIE_TOLERANCE
 from indubio.settings import AtLeastOne, Fraction
 
@@ -135,7 +136,7 @@ class RefitsOfBase:
 
     def _resamples(self, plan: Plan) -> list[Int[np.ndarray, " resample"]]:
         """The rows that each member is fitted on: a resample of its fold's."""
-        folds = [plan.parts[place].trained for place in plan.part_of_draw]
+        folds = [plan.folds[place].trained for place in plan.fold_of_draw]
         return [
             rows[self.settings.resample(len(rows), np.random.default_rng(stream))]
             for rows, stream in zip(folds, self._streams(plan), strict=True)

@@ -40,7 +40,7 @@ class Metadata:
     novelty_limit: float | None
 
     def to_json(self) -> str:
-        """As text for the model's metadata."""
+        """The metadata as text, as the file of the model keeps it."""
         plain = asdict(self) | {"format": FORMAT}
         kinds = {rule: kind for kind, rule in REFERRALS.items()}
         plain["referral"]["kind"] = kinds[type(self.referral)]
@@ -48,7 +48,7 @@ class Metadata:
 
     @classmethod
     def from_json(cls, text: str) -> "Metadata":
-        """Back from text, as `to_json` gave it."""
+        """The metadata that `to_json` made a text of."""
         plain = json.loads(text)
         if plain.get("format") != FORMAT:
             raise ModelFileError(

@@ -240,7 +240,7 @@ class PyfuncDetector:
         """
         top = (params or {}).get(TOP, 0)
         if not isinstance(top, int | np.integer) or top < 0:
-            raise ConfigError(f"`top` must be a whole number of 0 or more, got {top!r}.")
+            raise ConfigError("`top` must be a whole number of 0 or more, got {top!r}.", top=top)
         examples, groups = _examples(self.detector, model_input), _groups(self.detector, model_input)
         table = self.detector.assess(examples, groups=groups, explain=int(top) > 0).to_arrow(top=int(top))
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None

@@ -23,6 +23,7 @@ from indubio.export.file_digest import KEY as DIGEST
 from indubio.export.metadata import KEY, Metadata
 from indubio.inputs.scaling import FittedScaling
 from indubio.io.whole_files import whole_file
+from indubio.message import Message
 from indubio.posteriors import Draws
 from indubio.scores import name_of
 
@@ -54,12 +55,15 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
         raise ConfigError(f"{type(detector).__name__} cannot be exported: only the networks of a Detector can.")
     if detector.group_conversions_ is not None:
         raise ConfigError(
-            "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
-            "`smallest_group`; p-values by group are exported."
+            Message(
+                "probabilities by group cannot be exported: the graph does not know an example's group. Fit without "
+                "`smallest_group`; p-values by group are exported."
+            )
         )
     if not isinstance(detector.scores_, Draws):
         raise ConfigError(
-            f"the score {name_of(detector.scores_)!r} cannot be exported, only the NLL. Fit without `anomaly_score`."
+            "the score {score!r} cannot be exported, only the NLL. Fit without `anomaly_score`.",
+            score=name_of(detector.scores_),
         )
     from indubio.export.conversion_nodes import (
         agreeing,

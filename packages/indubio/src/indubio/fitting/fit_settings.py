@@ -11,6 +11,7 @@ from indubio.fitting.trimming import Trimming
 from indubio.inputs import MinMax, Robust, Scaling, Spectra
 from indubio.inputs.preparation import PreparationSettings
 from indubio.inputs.spectra import chosen_spectra
+from indubio.message import Message
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Likelihood
 from indubio.pipeline.scalars import ChainSettings
 from indubio.posteriors import Posterior, Training
@@ -61,7 +62,10 @@ class FitSettings(ChainSettings):
         """Refuse settings that contradict each other."""
         if self.trimming is not None and self.trimming.reference == "drop" and self.smallest_group is not None:
             raise ConfigError(
-                'with `smallest_group` the rows that calibrate cannot be trimmed: pass Trimming(reference="keep").'
+                Message(
+                    "with `smallest_group` the rows that calibrate cannot be trimmed: pass "
+                    '`trimming=Trimming(reference="keep")`.'
+                )
             )
 
 
@@ -146,7 +150,8 @@ class DetectorSettings(FitSettings):
             self.posterior.check_architecture(self.architecture)
         if self.likelihood.unit_interval and not self.scaling.bounded:
             raise ConfigError(
-                f"{type(self.likelihood).__name__} needs data within [0, 1]: set `scaling=MinMax(clip=True)`."
+                "{likelihood} needs data within [0, 1]: set `scaling=MinMax(clip=True)`.",
+                likelihood=type(self.likelihood).__name__,
             )
         self.check_score(self.posterior.count)
         super().check()
@@ -156,22 +161,28 @@ class DetectorSettings(FitSettings):
         """Refuse settings of the training that would be ignored."""
         if given is not None and not self.posterior.TRAINED:
             raise ConfigError(
-                f"`training` is for posteriors that are trained, and {type(self.posterior).__name__} is computed: "
-                "leave it out, or choose one that is trained, such as posterior=AnchoredEnsemble()."
+                "`training` is for posteriors that are trained, and {posterior} is computed: "
+                "leave it out, or choose one that is trained, such as `posterior=AnchoredEnsemble()`.",
+                posterior=type(self.posterior).__name__,
             )
 
     def _check_last_activation(self) -> None:
         network = self.architecture
         coalition = isinstance(network, Coalition)
         inner = network.network if isinstance(network, Coalition) else network
-        name = f"`{'architecture.network' if coalition else 'architecture'}.last_activation`"
+        place = "architecture.network" if coalition else "architecture"
+        name = Message("`{place}.last_activation`", place=place)
         if network is not None and network.unit_interval and not self.scaling.unit_interval:
             raise ConfigError(
-                f'{name} must be "none" with {type(self.scaling).__name__}, whose values are not '
-                f"within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`."
+                '{name} must be "none" with {scaling}, whose values are not '
+                "within [0, 1], got 'sigmoid'. Change it, or set `scaling=MinMax()`.",
+                name=name,
+                scaling=type(self.scaling).__name__,
             )
         if isinstance(inner, BlockArchitecture) and self.likelihood.unit_interval and not inner.unit_interval:
             raise ConfigError(
-                f'{name} must be "sigmoid" with {type(self.likelihood).__name__}, which is for '
-                f"reconstructions within [0, 1], got {inner.last_activation!r}."
+                '{name} must be "sigmoid" with {likelihood}, which is for reconstructions within [0, 1], got {got!r}.',
+                name=name,
+                likelihood=type(self.likelihood).__name__,
+                got=inner.last_activation,
             )

@@ -21,13 +21,14 @@ from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.streams import StreamedData
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import StreamedData, TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.preparation import Preparation
 from indubio.inputs.training_examples import TrainingExamples
+from indubio.message import Message
 from indubio.pipeline.calibrated import Calibrated, needed_groups
 from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
 from indubio.pipeline.decider import Decider
@@ -115,8 +116,10 @@ def _as_streamed(method: Method, stream: ExampleStream, groups: Any, detector: s
         )
     if method.settings.trimming is not None:
         raise ConfigError(
-            "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
-            "buffer hold them all."
+            Message(
+                "`trimming` is for examples that fit into memory, and these are streamed. Leave it out, or let the "
+                "buffer hold them all."
+            )
         )
     return stream
 
@@ -149,15 +152,15 @@ def scores_by_others(method: Method, examples: TrainingExamples) -> Float[np.nda
     """The mean score of every training example by draws that have not seen it."""
     count = len(examples)
     plan = CrossFit(folds=SUSPECT_FOLDS).plan(count, max(SUSPECT_FOLDS, method.draws), method.settings.seed)
-    left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.parts]))
+    left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.folds]))
     first = replace(
-        plan.parts[0],
-        trained=np.setdiff1d(plan.parts[0].trained, left),
-        calibrated=np.sort(np.concatenate([plan.parts[0].calibrated, left])),
+        plan.folds[0],
+        trained=np.setdiff1d(plan.folds[0].trained, left),
+        calibrated=np.sort(np.concatenate([plan.folds[0].calibrated, left])),
     )
-    plan = replace(plan, parts=(first, *plan.parts[1:]))
+    plan = replace(plan, folds=(first, *plan.folds[1:]))
     scores = np.empty(count)
-    for fold, own in zip(plan.parts, held_out_scores(plan, judged(method, examples, plan)), strict=True):
+    for fold, own in zip(plan.folds, held_out_scores(plan, judged(method, examples, plan)), strict=True):
         scores[fold.calibrated] = own
     return scores
 
@@ -190,7 +193,7 @@ def chain_of(
     calibrated = Calibrated.fit(nll, plan, settings, groups=groups, origin=scores.origin)
     good = calibrated.reference_uncertainty(nll, plan, groups, remembered=method.remembers)
     if rule.by == "disagreement":
-        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
+        rows = np.sort(np.concatenate([fold.calibrated for fold in plan.folds]))
         good = replace(good, disagreement=disagreement(nll[:, rows]))
     threshold = rule.anomaly_threshold(settings.anomaly_threshold)
     reference = calibrated.reference

@@ -1,4 +1,4 @@
-"""Draws in parts: each part trained on rows of its own, so that the rows it has not seen can calibrate it."""
+"""Draws in folds: each fold trained on rows of its own, so that the rows it has not seen can calibrate it."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from indubio.training.loop import Progress, Report, Training, silent
 from indubio.training.rows import TrainingRows
 from indubio.workers import Workers
 
-PART = 8  # marks the random streams of the parts; 0 to 2 are those of the training, 7 is the split's
+FOLD = 8  # marks the random streams of the folds; 0 to 2 are those of the training, 7 is the split's
 
 
 def fit_orders(
@@ -29,13 +29,13 @@ def fit_orders(
     """The draws of some fits as one.
 
     Args:
-        orders: the fits, one for each part of a plan.
+        orders: the fits, one for each fold of a plan.
         autoencoder: what is trained.
         rows: all rows, of which an order says who sees which.
         training: how.
         report: told after every epoch.
         start: draws to start from, for a single fit.
-        workers: train parts, and members of ensembles, side by side on these; the draws are the same. None trains here,
+        workers: train folds, and members of ensembles, side by side on these; the draws are the same. None trains here,
             as does a warm start.
     """
     assert start is None or len(orders) == 1
@@ -47,7 +47,7 @@ def fit_orders(
             order.rows_of(rows),
             training=training,
             seed=order.seed,
-            report=_report_of_part(report, place, len(orders)),
+            report=_report_of_fold(report, place, len(orders)),
             start=start,
         )
         for place, order in enumerate(orders)
@@ -63,24 +63,24 @@ def _told(draws: Draws) -> Draws:
 
 
 def orders_of(posterior: Posterior, plan: Plan, seed: int) -> list[Order]:
-    """One order a part; a plan of one part has the seed as it is."""
+    """One order a fold; a plan of one fold has the seed as it is."""
     return [
         Order(
-            posterior=posterior.with_count(part.draws),
-            trained=part.trained,
-            seed=seed if len(plan.parts) == 1 else _part_seed(seed, place),
+            posterior=posterior.with_count(fold.draws),
+            trained=fold.trained,
+            seed=seed if len(plan.folds) == 1 else _fold_seed(seed, place),
         )
-        for place, part in enumerate(plan.parts)
+        for place, fold in enumerate(plan.folds)
     ]
 
 
-def _part_seed(seed: int, place: int) -> int:
-    return int(np.random.SeedSequence(seed, spawn_key=(PART, place)).generate_state(1)[0])
+def _fold_seed(seed: int, place: int) -> int:
+    return int(np.random.SeedSequence(seed, spawn_key=(FOLD, place)).generate_state(1)[0])
 
 
-def _report_of_part(report: Report, place: int, parts: int) -> Report:
+def _report_of_fold(report: Report, place: int, folds: int) -> Report:
     def told(progress: Progress) -> None:
         done = place * progress.total + progress.done
-        report(Progress(done, parts * progress.total, progress.loss, progress.stage))
+        report(Progress(done, folds * progress.total, progress.loss, progress.stage))
 
     return told

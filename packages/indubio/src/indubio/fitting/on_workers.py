@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError, WorkersError
+from indubio.message import Message
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
@@ -75,7 +76,7 @@ def fit_spread(
         report: told when a task is done.
     """
     if not isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork) or autoencoder.device != "cpu":
-        raise ConfigError("workers train the built-in networks, on CPUs. Leave `workers` out.")
+        raise ConfigError(Message("workers train the built-in networks, on CPUs. Leave `workers` out."))
     key = uuid.uuid4().hex
     with workers.executor(_start, (key, autoencoder, rows, training)) as executor:
         slots = -(-workers.slots(executor) // len(orders))

@@ -10,7 +10,9 @@ from indubio.calibration import Plan
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
-from indubio.fitting.training_data import RowsInMemory, TrainingData, TrainingScores
+from indubio.fitting.streams import TrainingData
+from indubio.fitting.training_data import RowsInMemory, TrainingScores
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import AddsUp, Draws
@@ -75,22 +77,24 @@ class PosteriorFit:
         """The draws, as what scores, and the scores of what calibrates."""
         settings, draws = self.settings, self._fitted(data)
         score = scored_by(settings.anomaly_score, draws, data.plan.draws)
-        found = data.scores(AutoencoderScorer(scores=score, typical=None))
-        scorer, posterior = found.scorer, settings.posterior
+        scored = data.scores(AutoencoderScorer(scores=score, typical=None))
+        scorer, posterior = scored.scorer, settings.posterior
         if draws.sums is not None and isinstance(posterior, AddsUp) and isinstance(scorer, AutoencoderScorer):
-            scorer = replace(scorer, kept=data.kept(found.groups, posterior.measured_rows))
-        return replace(found, scorer=scorer, plan=settings.plan_of_scores(found.plan))
+            scorer = replace(scorer, kept=data.kept(scored.groups, posterior.measured_rows))
+        return replace(scored, scorer=scorer, plan=settings.plan_of_scores(scored.plan))
 
     def _fitted(self, data: TrainingData) -> Draws:
         settings, start = self.settings, self.start
-        known = start is not None and start.autoencoder.network.input_shape == data.preparation.value_shape
-        warm = known and not data.plan.unseen
+        fits = start is not None and start.autoencoder.network.input_shape == data.preparation.value_shape
+        warm = fits and not data.plan.unseen
         training = settings.training
         if self.epochs is not None:
             if not (warm and settings.posterior.warm_start):
                 raise ConfigError(
-                    "`epochs` is for an update that starts from the weights there are, and this one trains anew: leave "
-                    "it out, or fit with calibration=TrainScores()."
+                    Message(
+                        "`epochs` is for an update that starts from the weights there are, and this one trains anew: "
+                        "leave it out, or fit with `calibration=TrainScores()`."
+                    )
                 )
             training = training.replaced(epochs=self.epochs)
         return fit_orders(

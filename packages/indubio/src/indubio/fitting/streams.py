@@ -31,7 +31,7 @@ from indubio.calibration.calibration import SPLIT
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
 from indubio.fitting.fit_settings import FitSettings
-from indubio.fitting.training_data import TrainingScores, familiarity_of
+from indubio.fitting.training_data import RowsInMemory, TrainingScores, familiarity_of
 from indubio.inputs import Rows, Schema
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
@@ -39,6 +39,7 @@ from indubio.inputs.missing import medians
 from indubio.inputs.preparation import Preparation
 from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.kept_rows import KeptRows
@@ -129,7 +130,7 @@ class StreamSurvey:
         stream: the examples.
         split: what they are for.
         sample: some training examples, as they came in.
-        known: ranges, means and deviations of all of them.
+        summed: ranges, means and deviations of all of them.
         trained: how many examples train.
         report: told which file is read.
     """
@@ -137,7 +138,7 @@ class StreamSurvey:
     stream: ExampleStream
     split: Split
     sample: Float[np.ndarray, "sampled ..."]
-    known: ColumnSummary
+    summed: ColumnSummary
     trained: int
     report: Report
     machines: None = None
@@ -147,7 +148,7 @@ class StreamSurvey:
         """The second pass; a value that is not allowed is refused here."""
         outline = stream.outline
         share = min(SAMPLE, max(1, SAMPLE_VALUES // prod(outline.shape))) / outline.examples
-        known = ColumnSummary.of(np.empty((0, *outline.shape)))
+        summed = ColumnSummary.of(np.empty((0, *outline.shape)))
         sample, trained = [], 0
         for block in told_blocks(stream, report, english("reading")):
             with named_errors(block):
@@ -156,11 +157,11 @@ class StreamSurvey:
             training = split.is_trained(block.places)
             trained += int(np.count_nonzero(training))
             sample.append(rows.values[training & (split.number(block.places, SAMPLED) < share)])
-            known = known.joined(ColumnSummary.of(rows.values[training]))
+            summed = summed.joined(ColumnSummary.of(rows.values[training]))
         sampled = np.concatenate(sample)
         if not len(sampled):
             raise _no_examples("what is left to train on")
-        return cls(stream=stream, split=split, sample=sampled, known=known, trained=trained, report=report)
+        return cls(stream=stream, split=split, sample=sampled, summed=summed, trained=trained, report=report)
 
     @property
     def rate(self) -> float | None:
@@ -186,7 +187,7 @@ class StreamSurvey:
     def medians(self) -> Float[np.ndarray, " columns"]:
         """The medians of the sample, which stand for missing values."""
         sample, columns = self.sample, self.schema.encoded_columns
-        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.known.smallest)
+        absent = np.isnan(sample).reshape(-1, sample.shape[-1]).all(axis=0) & ~np.isnan(self.summed.smallest)
         if absent.any():
             name = columns[int(np.argmax(absent))]
             raise DataError(
@@ -199,14 +200,14 @@ class StreamSurvey:
         """What the sensors of windows do: ranges of all, shares of the sample."""
         if self.sample.ndim != 3:
             return None
-        return replace(fit_quality(self.sample), smallest=self.known.smallest, largest=self.known.largest)
+        return replace(fit_quality(self.sample), smallest=self.summed.smallest, largest=self.summed.largest)
 
     def summary(
         self, features: Callable[[np.ndarray], np.ndarray] | None
     ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
         """Ranges, means and deviations of the features of all training examples, and the features of the sample."""
         if features is None:
-            return self.known, self.sample
+            return self.summed, self.sample
         summary: ColumnSummary | None = None
         for block in told_blocks(self.stream, self.report, english("reading")):
             values = features(block.data.rows(self.schema).values[self.split.is_trained(block.places)])
@@ -254,7 +255,7 @@ class StreamedData:
         return cls(
             survey=survey,
             preparation=preparation,
-            plan=Plan(parts=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
+            plan=Plan(folds=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
             rows=ScaledRows(stream, split, preparation, survey.trained, settings.seed),
         )
 
@@ -289,11 +290,11 @@ class StreamedData:
         if not scores:
             raise _no_examples("the share to calibrate with")
         nll = np.concatenate(scores, axis=1)
-        part = replace(self.plan.parts[0], calibrated=np.arange(nll.shape[1]))
+        fold = replace(self.plan.folds[0], calibrated=np.arange(nll.shape[1]))
         return TrainingScores(
             scorer=scorer,
             nll=nll,
-            plan=replace(self.plan, parts=(part,)),
+            plan=replace(self.plan, folds=(fold,)),
             groups=np.concatenate(groups) if groups else None,
         )
 
@@ -301,10 +302,10 @@ class StreamedData:
         """The reference examples, and the first training examples."""
         first, others = first_rows(self.rows, measured), np.concatenate([values for values, _ in self._reference()])
         places, trained = np.arange(len(first) + len(others)), len(first)
-        part = replace(self.plan.parts[0], trained=places[:trained], calibrated=places[trained:])
+        fold = replace(self.plan.folds[0], trained=places[:trained], calibrated=places[trained:])
         return KeptRows.of(
             np.concatenate([first.reshape(trained, *others.shape[1:]), others]),
-            replace(self.plan, parts=(part,)),
+            replace(self.plan, folds=(fold,)),
             None if groups is None else np.concatenate([np.full(trained, "", dtype=object), groups]),
             measured,
         )
@@ -321,6 +322,9 @@ class StreamedData:
             if chosen.any():
                 group = block.data.groups
                 yield self.rows.scaled(block, chosen), None if group is None else group[chosen]
+
+
+TrainingData = RowsInMemory | StreamedData  # good examples that were surveyed
 
 
 def told_blocks(stream: ExampleStream, report: Report, stage: str) -> Iterator[StreamBlock]:
@@ -377,7 +381,7 @@ class ScaledRows(StreamedRows):
         stopping = [self.scaled(block, split.is_stopping(block.places)) for block in self._stream.blocks()]
         held = np.concatenate(stopping)
         if not 0 < len(held) < self._trained:
-            raise _no_examples(f"`held_out` {share} of {self._trained}")
+            raise _no_examples(Message("`held_out` {share} of {trained}", share=share, trained=self._trained))
         return ScaledRows(self._stream, split, self._preparation, self._trained - len(held), self._seed), held
 
     def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
@@ -386,4 +390,4 @@ class ScaledRows(StreamedRows):
 
 
 def _no_examples(what: str) -> ConfigError:
-    return ConfigError(f"{what} examples is none. Give more examples, or let the buffer hold them all.")
+    return ConfigError("{what} examples is none. Give more examples, or let the buffer hold them all.", what=what)

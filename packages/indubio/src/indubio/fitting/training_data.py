@@ -1,7 +1,6 @@
-"""TrainingData: good examples that were surveyed, with all that a fit asks of them; `RowsInMemory` is one block."""
+"""RowsInMemory: good examples that were surveyed, with all that a fit asks of them; streams have the same face."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -16,7 +15,6 @@ from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.pipeline.scorer import Scorer
-from indubio.training.rows import TrainingRows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,47 +36,6 @@ class TrainingScores:
     groups: Shaped[np.ndarray, " examples"] | None
     origin: Float[np.ndarray, " draws"] | None = None
     seen: Bool[np.ndarray, "draws examples"] | None = None
-
-
-class TrainingData(Protocol):
-    """Good examples that were surveyed."""
-
-    @property
-    def preparation(self) -> Preparation:
-        """What is done to every example before it is scored."""
-
-    @property
-    def plan(self) -> Plan:
-        """Which examples train which draws, and which calibrate them."""
-
-    @property
-    def count(self) -> int:
-        """How many examples there are."""
-
-    @property
-    def rows(self) -> TrainingRows:
-        """What draws are trained on, as it is scored."""
-
-    @property
-    def rows_per_draw(self) -> int:
-        """How many of these a draw is trained on, at least."""
-
-    def drift_reference(self, seed: int) -> DriftReference:
-        """The distributions that new data is compared with."""
-
-    def familiarity(self, seed: int) -> Familiarity:
-        """What is familiar among the training examples."""
-
-    def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
-        """The scores of what calibrates, and the scorer, knowing what training examples usually score."""
-
-    def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
-        """Rows for a detector that keeps its sums.
-
-        Args:
-            groups: of the examples that were scored.
-            measured: so many of the first that train are among them.
-        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,7 +97,7 @@ class RowsInMemory:
     @property
     def rows_per_draw(self) -> int:
         """How many rows a draw is trained on, at least."""
-        return min(len(fold.trained) for fold in self.plan.parts)
+        return min(len(fold.trained) for fold in self.plan.folds)
 
     def drift_reference(self, seed: int) -> DriftReference:
         """The distributions of all examples but those that were confirmed, which were chosen."""
@@ -159,7 +116,7 @@ class RowsInMemory:
         return TrainingScores(scorer=scorer, nll=nll, plan=self.plan, groups=self.groups)
 
     def kept(self, groups: Shaped[np.ndarray, " examples"] | None, measured: int) -> KeptRows:
-        """Those of the rows that an update needs."""
+        """The rows that an update needs."""
         return KeptRows.of(self.rows, self.plan, groups, measured)
 
     def clipped(self, farthest: float) -> "RowsInMemory":

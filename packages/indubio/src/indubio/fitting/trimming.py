@@ -70,8 +70,8 @@ class Trimming(Settings):
             examples: rows that may be dropped; those after them were confirmed by a person.
             seed: of the halving.
         """
-        parts = []
-        for place, fold in enumerate(plan.parts):
+        folds = []
+        for place, fold in enumerate(plan.folds):
             doubtful, sure = fold.trained[fold.trained < examples], fold.trained[fold.trained >= examples]
             if len(doubtful) < 2:
                 raise DataError(f"trimming needs at least 2 training rows to halve, got {len(doubtful)}.")
@@ -79,8 +79,8 @@ class Trimming(Settings):
             one, other = np.array_split(random.permutation(doubtful), 2)
             for trained, scored in ((one, other), (other, one)):
                 rows = np.concatenate([np.sort(trained), sure])
-                parts.append(Fold(draws=max(1, fold.draws // 2), trained=rows, calibrated=np.sort(scored)))
-        return Plan(parts=tuple(parts), unseen=True)
+                folds.append(Fold(draws=max(1, fold.draws // 2), trained=rows, calibrated=np.sort(scored)))
+        return Plan(folds=tuple(folds), unseen=True)
 
     def trained(self, plan: Plan, halves: Plan, nll: Float[np.ndarray, "draws rows"]) -> Plan:
         """The plan with the worst rows of every fold left out of its training.
@@ -92,14 +92,14 @@ class Trimming(Settings):
         """
         scores = held_out_scores(halves, nll)
         pairs = range(0, len(scores), 2)
-        rows = [np.concatenate([half.calibrated for half in halves.parts[place : place + 2]]) for place in pairs]
+        rows = [np.concatenate([half.calibrated for half in halves.folds[place : place + 2]]) for place in pairs]
         own = [np.concatenate(scores[place : place + 2]) for place in pairs]
         worst = _highest(own, max(self._counts(own)))  # a good row more costs less than a bad one
-        parts = [
+        folds = [
             replace(fold, trained=np.setdiff1d(fold.trained, judged[places]))
-            for fold, judged, places in zip(plan.parts, rows, worst, strict=True)
+            for fold, judged, places in zip(plan.folds, rows, worst, strict=True)
         ]
-        return replace(plan, parts=tuple(parts))
+        return replace(plan, folds=tuple(folds))
 
     def calibrated(self, plan: Plan, nll: Float[np.ndarray, "draws rows"]) -> Plan:
         """The plan with the highest scores left out of every fold's calibration: as many in each.
@@ -113,11 +113,11 @@ class Trimming(Settings):
         own = held_out_scores(plan, nll)
         counts = self._counts(own)
         worst = _highest(own, -(-sum(counts) // len(counts)))
-        parts = [
+        folds = [
             replace(fold, calibrated=np.delete(fold.calibrated, places))
-            for fold, places in zip(plan.parts, worst, strict=True)
+            for fold, places in zip(plan.folds, worst, strict=True)
         ]
-        return replace(plan, parts=tuple(parts), dropped=sum(map(len, worst)))
+        return replace(plan, folds=tuple(folds), dropped=sum(map(len, worst)))
 
     def _counts(self, scores: Sequence[Float[np.ndarray, " rows"]]) -> list[int]:
         """How many rows of each fold look like anomalies."""

@@ -16,6 +16,7 @@ from indubio.fitting.training_data import TrainingScores
 from indubio.inputs.arrays import examples_of
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.examples import Examples
+from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
 from indubio.pipeline.chain import Chain
@@ -49,7 +50,9 @@ def updated_chain(
     """
     if training_data is None:
         if epochs is not None:
-            raise ConfigError("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
+            raise ConfigError(
+                Message("`epochs` is for an update that trains, and this one adds to sums: leave it out.")
+            )
         return _with_added(settings, chain, confirmed, groups, report)
     if isinstance(training_data, ExampleStream) or isinstance(confirmed, ExampleStream):
         raise ConfigError(
@@ -86,12 +89,14 @@ def _tell_other_count(fitted: int, training: int, confirmed: int) -> None:
 
 def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups: Any, report: Report) -> Chain:
     """The chain after examples were added to the sums of its draws; nothing else of it is learned again."""
-    posterior, drift, scorer = settings.posterior, chain.drift_reference, autoencoder_scorer(chain)
+    posterior, scorer = settings.posterior, autoencoder_scorer(chain)
     kept = scorer.kept
-    if kept is None or drift is None or not isinstance(posterior, AddsUp):
+    if kept is None or not isinstance(posterior, AddsUp):
         raise ConfigError(
-            "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
-            "posterior=RandomFeatures(keep_sums=True)."
+            Message(
+                "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
+                "`posterior=RandomFeatures(keep_sums=True)`."
+            )
         )
     if isinstance(confirmed, ExampleStream):
         raise ConfigError("examples that are added must be in memory. Read the stream, and add block after block.")
@@ -113,7 +118,7 @@ def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups
     return chain_of(
         PosteriorFit(settings=settings),
         chain.preparation,
-        drift_reference=drift,
+        drift_reference=chain.drift_reference,
         scores=TrainingScores(scorer=scorer, nll=nll, plan=settings.plan_of_scores(kept.plan), groups=kept.group_names),
         familiarity=chain.familiarity,
         n_training=chain.n_training + len(rows),

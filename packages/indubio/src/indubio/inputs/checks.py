@@ -47,11 +47,11 @@ def require_finite(
     infinite = np.isinf(rows)
     if infinite.any():
         where = _where(infinite, english("infinity (inf)"), names, place)
-        raise DataError(english("{where!s}. Remove them or replace them by numbers.", where=where))
+        raise DataError(english("{where}. Remove them or replace them by numbers.", where=where))
     missing = np.isnan(rows)
     if missing.any() and not missing_allowed:
         where = _where(missing, "NaN", names, place)
-        raise DataError(english('{where!s}. Drop them, or fit with missing="median" or "refer".', where=where))
+        raise DataError(english('{where}. Drop them, or fit with `missing="median"` or "refer".', where=where))
 
 
 def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Place | None) -> str:
@@ -66,7 +66,7 @@ def _where(bad: np.ndarray, what: str, names: Sequence[str] | None, place_of: Pl
     else:
         at = english('column "{column}"', column=names[place[0]])
     return english(
-        "{bad:d} of {rows:d} rows contain {what!s} (first: {where!s}, {at!s})",
+        "{bad:d} of {rows:d} rows contain {what} (first: {where}, {at})",
         bad=np.count_nonzero(rows),
         rows=len(bad),
         what=what,

@@ -6,8 +6,7 @@ fitted all the same, and this is said at once, before anybody relies on it.
 
 from dataclasses import dataclass
 from math import sqrt
-from shlex import quote
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -16,6 +15,7 @@ from indubio.errors import quoted
 from indubio.inputs.oddities import ENOUGH, SLIVER, SeenExamples
 from indubio.inputs.quality import QualityLimits
 from indubio.inputs.schema import Schema
+from indubio.message import Message
 from indubio.texts import english
 
 FindingKind = Literal[
@@ -50,30 +50,19 @@ class DataFinding:
         kind: in a word or two.
         what: what it is, with names and numbers.
         follows: what comes of it.
-        way_out: what to do, in Python.
-        flags: what to do on the command line.
+        way_out: what to do.
         columns: all that are concerned.
     """
 
     kind: FindingKind
-    what: str
-    follows: str
-    way_out: str
-    flags: str
+    what: Message
+    follows: Message
+    way_out: Message
     columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.what} {self.follows} {self.way_out}"
-
-    def to_plain(self) -> dict[str, Any]:
-        """The finding as texts, ready for JSON, with the way out on the command line."""
-        return {
-            "kind": self.kind,
-            "columns": list(self.columns),
-            "what": self.what,
-            "follows": self.follows,
-            "way_out": self.flags,
-        }
+        fields = {"what": self.what, "follows": self.follows, "way_out": self.way_out}
+        return Message("{what} {follows} {way_out}", **fields)
 
 
 def data_findings(
@@ -147,13 +136,11 @@ def few_examples(count: int, smallest_p: float | None) -> DataFinding | None:
             many=1 / smallest_p,
             smallest=smallest_p,
         )
-    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="few examples",
         what=english("There are only {count:d} training examples.", count=count),
         follows=follows,
-        way_out=way_out,
-        flags=way_out,
+        way_out=Message("Give examples of all that is usual, at least {count}.", count=ENOUGH),
     )
 
 
@@ -180,9 +167,9 @@ def own_anomalies(called: int, reference: int, usual: float) -> DataFinding | No
             "{usual:.0f} % would be usual. Either they are not all good, or as many false alarms must be expected.",
             usual=100 * usual,
         ),
-        way_out="Look at those that score highest (`indubio.suspects.suspects`), leave them out "
-        "(trimming=Trimming()), or raise `anomaly_threshold`.",
-        flags="Look at those that score highest (--suspects 20), or leave them out (--set trimming=true).",
+        way_out=Message(
+            "Look at those that score highest (`suspects(detector, rows)`), or leave them out (`trimming=Trimming()`)."
+        ),
     )
 
 
@@ -208,7 +195,7 @@ def machine_levels(
     return DataFinding(
         kind="levels",
         what=english(
-            "{columns!s}: the {count:d} machines run at levels far from each other "
+            "{columns}: the {count:d} machines run at levels far from each other "
             '("{column}" {low:.4g} to {high:.4g}, within one ± {within:.2g}).',
             columns=named(columns),
             count=len(each),
@@ -218,8 +205,7 @@ def machine_levels(
             within=within[first],
         ),
         follows=english("Beside that a fault of one of them is small, and may not be seen."),
-        way_out="Fit a detector for each machine.",
-        flags="Fit a model for each machine, on a file of its own.",
+        way_out=Message("Fit a model for each machine, on its data alone."),
         columns=tuple(columns),
     )
 
@@ -231,38 +217,31 @@ def named(columns: list[str]) -> str:
     return english("{columns} and {more:d} more", columns=first, more=more) if more > 0 else first
 
 
-def _left_out(seen: SeenExamples, columns: list[str]) -> str:
-    """The flags that leave columns out."""
+def _left_out(seen: SeenExamples, columns: list[str]) -> Message:
+    """How to leave columns out."""
     if seen.images:
-        return "--set images.colour=grey --set images.recolour=true"
+        return Message("`colour='grey'`")
     if seen.windows:
-        return "name the other sensors with --columns"
-    return _as_ids(columns)
-
-
-def _as_ids(columns: list[str]) -> str:
-    return " ".join(f"--id {quote(name)}" for name in columns[:LISTED]) + (" ..." if len(columns) > LISTED else "")
+        return Message("name the other sensors in `sensors`")
+    more = " ..." if len(columns) > LISTED else ""
+    return Message("`ids={names}`{more}", names=columns[:LISTED], more=more)
 
 
 def _one_example() -> DataFinding:
-    way_out = f"Give examples of all that is usual, at least {ENOUGH}."
     return DataFinding(
         kind="one example",
         what=english("There is a single training example."),
         follows=english("What is usual cannot be told from it, so verdicts mean nothing."),
-        way_out=way_out,
-        flags=way_out,
+        way_out=Message("Give examples of all that is usual, at least {count}.", count=ENOUGH),
     )
 
 
 def _all_equal(seen: SeenExamples) -> DataFinding:
-    way_out = "Give examples of all that is usual."
     return DataFinding(
         kind="all equal",
         what=english("All {count:,} training examples are equal.", count=seen.count),
         follows=english("Every example that differs, however little, is strange beside them."),
-        way_out=way_out,
-        flags=way_out,
+        way_out=Message("Give examples of all that is usual."),
     )
 
 
@@ -281,8 +260,7 @@ def _copies(seen: SeenExamples) -> DataFinding | None:
             "If the process repeats itself, all is well. If rows were copied, those that calibrate were trained on "
             "too, and new ones look strange beside them."
         ),
-        way_out="Fit on one of each then: numpy.unique(rows, axis=0).",
-        flags="Leave the copies out of the file then.",
+        way_out=Message("Leave the copies out then."),
     )
 
 
@@ -290,20 +268,16 @@ def _labels(seen: SeenExamples) -> DataFinding | None:
     if not seen.labels:
         return None
     name, *others = seen.labels
-    rest = f" {_as_ids(others)}" if others else ""
-    read = (
-        f'Wide(..., label="{name}") and windows.inliers()'
-        if seen.windows
-        else f'read_table(..., label="{name}").inliers()'
-    )
-    way_out = f"Read it as one: {read}, or leave it out."
-    flags = f"Read it as one: --label {quote(name)}{rest} (and --anomaly, where anomalies are not 1 or true)."
     return DataFinding(
         kind="label",
-        what=english("{columns!s}: like a label, but among the features.", columns=named(seen.labels)),
+        what=english("{columns}: like a label, but among the features.", columns=named(seen.labels)),
         follows=english("If it is one, verdicts go by it, and new examples will have none."),
-        way_out=way_out,
-        flags=flags,
+        way_out=Message(
+            'Read it as one: `label="{name}"`{rest} (and `anomaly_values`, where anomalies are not 1 or true), and '
+            "train on those that it calls good.",
+            name=name,
+            rest=Message(" and {how}", how=_left_out(seen, others)) if others else "",
+        ),
         columns=tuple(seen.labels),
     )
 
@@ -311,17 +285,15 @@ def _labels(seen: SeenExamples) -> DataFinding | None:
 def _ids(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
     if not columns:
         return None
-    ids = quoted(columns[:LISTED]) + (", ..." if len(columns) > LISTED else "")
     return DataFinding(
         kind="id",
         what=english(
-            "{columns!s}: another value in every {example!s}, counting up or down, as of an id, a counter or a time.",
+            "{columns}: another value in every {example}, counting up or down, as of an id, a counter or a time.",
             columns=named(columns),
             example=english("window") if seen.windows else english("row"),
         ),
         follows=english("New examples go on where these end, and look strange for that alone."),
-        way_out=f"Leave it out, or pass it through: {'Wide' if seen.windows else 'read_table'}(..., ids=[{ids}]).",
-        flags=f"Leave it out: {_left_out(seen, columns)}.",
+        way_out=Message("Leave it out: {how}.", how=_left_out(seen, columns)),
         columns=tuple(columns),
     )
 
@@ -333,14 +305,13 @@ def _crowded(seen: SeenExamples) -> DataFinding | None:
     return DataFinding(
         kind="categories",
         what=english(
-            "{columns!s}: {categories:,} categories in {rows:,} rows.",
+            "{columns}: {categories:,} categories in {rows:,} rows.",
             columns=named(columns),
             categories=max(seen.crowded.values()),
             rows=seen.count,
         ),
         follows=english("Most come once, so those of new examples will not be known, and they are referred."),
-        way_out="Make fewer categories, or leave it out; `ids` are passed through.",
-        flags=f"Make fewer categories, or leave it out: {_left_out(seen, columns)}.",
+        way_out=Message("Make fewer categories, or leave it out: {how}.", how=_left_out(seen, columns)),
         columns=tuple(columns),
     )
 
@@ -351,12 +322,11 @@ def _constant(seen: SeenExamples, columns: list[str]) -> DataFinding | None:
     return DataFinding(
         kind="constant",
         what=english(
-            english("{columns!s} never changes.") if len(columns) == 1 else english("{columns!s} never change."),
+            english("{columns} never changes.") if len(columns) == 1 else english("{columns} never change."),
             columns=named(columns),
         ),
         follows=english("There is nothing to learn, and a new value counts by its bare difference, whatever its unit."),
-        way_out="Leave it out, unless any change there is an anomaly.",
-        flags=f"Unless any change there is an anomaly, leave it out: {_left_out(seen, columns)}.",
+        way_out=Message("Unless any change there is an anomaly, leave it out: {how}.", how=_left_out(seen, columns)),
         columns=tuple(columns),
     )
 
@@ -370,10 +340,9 @@ def _repeated(seen: SeenExamples, repeated: dict[str, str]) -> DataFinding | Non
     more = english(", and {more:d} more do so", more=len(columns) - LISTED) if len(columns) > LISTED else ""
     return DataFinding(
         kind="repeated",
-        what=english("But for scale and shift, {told!s}{more!s}.", told=told, more=more),
+        what=english("But for scale and shift, {told}{more}.", told=told, more=more),
         follows=english("The same measurement counts more than once in every score."),
-        way_out="Leave out all but one.",
-        flags=f"Leave out all but one: {_left_out(seen, columns)}.",
+        way_out=Message("Leave out all but one: {how}.", how=_left_out(seen, columns)),
         columns=tuple(columns),
     )
 
@@ -384,13 +353,12 @@ def _stretched(columns: list[str]) -> DataFinding | None:
     return DataFinding(
         kind="extreme",
         what=english(
-            "{columns!s}: a few values lie so far out that the middle 99 % fill less than {share:.0f} % of the range.",
+            "{columns}: a few values lie so far out that the middle 99 % fill less than {share:.0f} % of the range.",
             columns=named(columns),
             share=100 * SLIVER,
         ),
         follows=english("On this scale all others look alike, and what is strange among them is not seen."),
-        way_out="Look at these values; pass scaling=Robust(), or trimming=Trimming() if they are bad.",
-        flags="Look at these values; pass --set scaling=robust, or --set trimming=true if they are bad.",
+        way_out=Message("Look at these values; pass `scaling=Robust()`, or `trimming=Trimming()` if they are bad."),
         columns=tuple(columns),
     )
 
@@ -402,12 +370,11 @@ def _stuck(seen: SeenExamples) -> DataFinding | None:
     return DataFinding(
         kind="frozen",
         what=english(
-            "{columns!s}: no change in {share:.0f} % of the training windows, and movement all the time in the others.",
+            "{columns}: no change in {share:.0f} % of the training windows, and movement all the time in the others.",
             columns=named(columns),
             share=100 * max(seen.stuck.values()),
         ),
         follows=english("It is taken for usual, so a sensor that is stuck later will not be noted as frozen."),
-        way_out="Leave these windows out if it was broken.",
-        flags="Leave these stretches out of the file if it was broken.",
+        way_out=Message("Leave these stretches out if it was broken."),
         columns=tuple(columns),
     )

@@ -91,7 +91,7 @@ class ExampleStream:
         if self.reading.images is not None:
             raise ConfigError("images are held in memory, not streamed: give what `reading.read(source)` gives.")
         if self.buffer is not None and self.buffer < 1:
-            raise ConfigError(f"`buffer` must be at least 1, got {self.buffer}.")
+            raise ConfigError("`buffer` must be at least 1, got {buffer}.", buffer=self.buffer)
 
     def buffered(self, shape: tuple[int, ...]) -> int:
         """How many examples of this shape are mixed at a time."""
@@ -103,8 +103,10 @@ class ExampleStream:
         good = data.inliers()
         if len(data) and not len(good):
             raise DataError(
-                f"{self.source}: there are no good examples to learn from: all {len(data)} are labelled as anomalies. "
-                "Look at `label` and `anomaly_values`."
+                "{source}: there are no good examples to learn from: all {count} are labelled as anomalies. "
+                "Look at `label` and `anomaly_values`.",
+                source=self.source,
+                count=len(data),
             )
         return good
 
@@ -214,7 +216,7 @@ def named_errors(block: StreamBlock) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise type(error)(f"{block.name()}: {error}") from None
+        raise type(error)("{block}: {error}", block=block.name(), error=error) from None
 
 
 def _merged(first: Schema, second: Schema) -> Schema:

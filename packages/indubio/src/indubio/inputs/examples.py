@@ -138,7 +138,11 @@ class Examples(ABC):
             return self.groups
         names = np.array([str(name) for name in given], dtype=object)
         if names.shape != (len(self),):
-            raise ShapeError(f"`groups` must have one name per example ({len(self)}), got {len(names)}.")
+            raise ShapeError(
+                "`groups` must have one name per example ({examples}), got {count}.",
+                examples=len(self),
+                count=len(names),
+            )
         return names
 
     def _require_good(self, what: str, way_out: str) -> None:

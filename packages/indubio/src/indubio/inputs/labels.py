@@ -37,7 +37,7 @@ def anomaly_labels(
     if unlabelled is not None:
         raise DataError(
             english(
-                '{place!s}: label column "{name}" is empty ({rows:d} rows are), and what is not labelled is not known '
+                '{place}: label column "{name}" is empty ({rows:d} rows are), and what is not labelled is not known '
                 'to be good. Fill it, leave these rows out, or do without labels: no `label`, or --label "" where a '
                 "model knows the column.",
                 place=place(int(np.argmax(unlabelled))),
@@ -98,14 +98,14 @@ def _unclear(
 ) -> str:
     if anomaly_values is None:
         return english(
-            '{place!s}: label column "{name}" must hold 0 and 1, but has {values}. Say which values mean anomaly '
+            '{place}: label column "{name}" must hold 0 and 1, but has {values}. Say which values mean anomaly '
             "with `anomaly_values`.",
             place=where,
             name=name,
             values=quoted([one for one, meant in zip(there, means, strict=True) if meant is None][:5]),
         )
     return english(
-        '{place!s}: label column "{name}" has {value}, and `anomaly_values` has {named}, which differs by case or '
+        '{place}: label column "{name}" has {value}, and `anomaly_values` has {named}, which differs by case or '
         "spaces only. Name both if both mean anomaly, or spell them alike.",
         place=where,
         name=name,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from indubio.message import joined
 from indubio.texts import english
 
 
@@ -29,5 +30,7 @@ def joined_notes(
     noted, also = first != "", second != ""
     if not also.any():
         return np.asarray(first, dtype=object)
-    separator = np.where(noted & also, "; ", "")
-    return np.asarray(first + separator.astype(object) + second, dtype=object)
+    notes = np.where(also, second, first)
+    for place in np.flatnonzero(noted & also):
+        notes[place] = joined((first[place], second[place]))
+    return notes

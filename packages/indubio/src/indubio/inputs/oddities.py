@@ -186,7 +186,7 @@ class SeenExamples:
 
     @cached_property
     def _numbers(self) -> list[tuple[Column, int]]:
-        """Those that hold numbers and change."""
+        """Columns that hold numbers and change."""
         constant = set(self.constant)
         return [(one, at) for one, at in self._columns if one.kind == "number" and one.name not in constant]
 

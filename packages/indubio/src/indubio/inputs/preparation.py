@@ -238,8 +238,12 @@ class Preparation:
         if self.unseen == "error":
             row = int(np.argmax(unseen != ""))
             raise DataError(
-                f"{np.count_nonzero(unseen)} of {len(unseen)} rows hold a category that the training data did not have "
-                f'(first: row {row}, {unseen[row]}). Train with it, or pass unseen="refer".'
+                "{new} of {count} rows hold a category that the training data did not have "
+                '(first: row {row}, {first}). Train with it, or pass `unseen="refer"`.',
+                new=np.count_nonzero(unseen),
+                count=len(unseen),
+                row=row,
+                first=unseen[row],
             )
 
     def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:

@@ -14,6 +14,7 @@ from indubio.inputs.tables import Roles, stream_tables
 from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
+from indubio.message import Message, joined
 from indubio.settings import ByKind, Settings
 from indubio.texts import english
 
@@ -41,10 +42,10 @@ class Reading(Settings):
         super().__post_init__()
         kinds = [self.table, self.layout, self.images]
         if (self.layout is None) != (self.windowing is None) or kinds.count(None) != len(kinds) - 1:
-            raise ConfigError("give either `table`, or `layout` and `windowing`, or `images`.")
+            raise ConfigError(Message("give either `table`, or `layout` and `windowing`, or `images`."))
         if self.images is not None and self.file_format is not None:
-            given = ", ".join(f"`{name}`" for name in self.file_format.given)
-            raise ConfigError(f"{given}: for tables and recordings, and these are images.")
+            given = joined([Message("`{name}`", name=name) for name in self.file_format.given], ", ")
+            raise ConfigError("{given}: for tables and recordings, and these are images.", given=given)
 
     @property
     def label(self) -> str | None:

@@ -46,7 +46,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, rows: Float[np.ndarray, "examples ..."]) -> "ColumnSummary":
-        """Of rows (N, D), windows (N, L, K) or images (N, H, W, C)."""
+        """The summary of rows (N, D), windows (N, L, K) or images (N, H, W, C)."""
         values = rows.reshape(-1, rows.shape[-1])
         smallest = np.fmin.reduce(values, axis=0, initial=np.nan)
         largest = np.fmax.reduce(values, axis=0, initial=np.nan)
@@ -162,7 +162,7 @@ class MinMax(Scaling):
         return self.clip
 
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
-        """From the smallest and largest values."""
+        """The scaling by the smallest and largest values."""
         del sample
         return FittedScaling(known.smallest, _span(known.smallest, known.largest), self.clip)
 
@@ -179,7 +179,7 @@ class ZScore(Scaling):
     """
 
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
-        """From the mean and the deviation."""
+        """The scaling by the mean and the deviation."""
         del sample
         span, constant = _span(known.smallest, known.largest), alike(known.smallest, known.largest)
         return FittedScaling(known.smallest, span, center=known.mean, unit=np.where(constant, 1.0, known.deviation))
@@ -206,7 +206,9 @@ class Robust(Scaling):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.quantiles[0] < self.quantiles[1]:
-            raise ConfigError(f"`quantiles` must be a lower and a higher one, got {self.quantiles}.")
+            raise ConfigError(
+                "`quantiles` must be a lower and a higher one, got {quantiles}.", quantiles=self.quantiles
+            )
 
     @property
     def by_range(self) -> bool:
@@ -214,7 +216,7 @@ class Robust(Scaling):
         return False
 
     def of_summary(self, known: ColumnSummary, sample: Float[np.ndarray, "sampled ..."]) -> "FittedScaling":
-        """From quantiles of the sample."""
+        """The scaling by quantiles of the sample."""
         values, (lower, upper) = sample.reshape(-1, sample.shape[-1]), self.quantiles
         low, middle, high = np.nanquantile(values, (lower, 0.5, upper), axis=0)
         span = _span(known.smallest, known.largest)

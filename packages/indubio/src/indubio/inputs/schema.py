@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import DataError, ShapeError, quoted
 from indubio.io.arrow_columns import is_number
+from indubio.message import joined
 from indubio.texts import english
 
 Kind = Literal["number", "category"]
@@ -150,7 +151,7 @@ class Schema:
         ]
         if problems:
             raise ShapeError(
-                english("the columns do not match those of the training data: {why!s}.", why="; ".join(problems))
+                english("the columns do not match those of the training data: {why}.", why=joined(problems))
             )
 
 

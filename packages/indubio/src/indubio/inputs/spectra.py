@@ -84,8 +84,10 @@ class Spectra(Settings):
         length, sensors = windows.shape[1:]
         if length < SHORTEST:
             raise ConfigError(
-                f"spectra need windows of at least {SHORTEST} samples, got {length}. Take longer windows, or "
-                "`spectra=False`, windows as they are."
+                "spectra need windows of at least {shortest} samples, got {length}. Take longer windows, or "
+                "`spectra=False`, windows as they are.",
+                shortest=SHORTEST,
+                length=length,
             )
         fitted = self.of_shape(length, sensors, rate)
         variance, square = np.zeros(sensors), np.zeros(sensors)
@@ -260,8 +262,9 @@ def chosen_spectra(
         if given:
             these = f"rows of {input_shape[0]} values" if len(input_shape) == 1 else f"images of shape {input_shape}"
             raise ConfigError(
-                f"`spectra` are of windows (N, L, K), and these are {these}. Leave it out, or cut the recording into "
-                "windows."
+                "`spectra` are of windows (N, L, K), and these are {these}. Leave it out, or cut the recording into "
+                "windows.",
+                these=these,
             )
         return None
     if given is None and input_shape[0] < SHORTEST:

@@ -25,7 +25,7 @@ def refuse_spoilt(source: Source, columns: Sequence[str], otherwise: str) -> Non
         row, name, value = found
         raise DataError(
             english(
-                '{place!s}: column "{name}" holds {value!r} among numbers. Replace it, or {otherwise!s}.{way_out!s}',
+                '{place}: column "{name}" holds {value!r} among numbers. Replace it, or {otherwise}.{way_out}',
                 place=source.place(row),
                 name=name,
                 value=value,

@@ -299,8 +299,9 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int, unlabelled: bo
     file.require(wanted)
     if "" in wanted and pa.types.is_null(file.schema.field("").type):
         raise DataError(
-            f"{file.name}: a column has no name and no values: lines end with a separator. Remove it, or name the "
-            "other columns by `columns`."
+            "{name}: a column has no name and no values: lines end with a separator. Remove it, or name the "
+            "other columns by `columns`.",
+            name=file.name,
         )
     taken = {*roles.passed, roles.label, *roles.categorical}
     refuse_spoilt(

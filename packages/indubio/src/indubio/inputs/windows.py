@@ -17,6 +17,7 @@ from indubio.inputs.examples import Examples, Which, all_or_none
 from indubio.inputs.numeric_rows import Rows, in_order_of
 from indubio.inputs.pauses import duration, longest_pauses
 from indubio.inputs.schema import Schema
+from indubio.message import Message, joined
 from indubio.settings import AtLeastOne, Positive, Settings
 
 Gaps = Literal["error", "leave", "hold", "linear"]
@@ -154,15 +155,20 @@ class WindowReport:
             parts += [f"{name}: {', '.join(counts)}"] if counts else []
         if self.labelled:
             parts.append(f"{self.labelled} windows left out that hold samples labelled as anomalies")
-        return "; ".join([*parts, *self.told_of_pauses()])
+        return joined([*parts, *self.told_of_pauses()])
 
     def told_of_pauses(self) -> list[str]:
         """What there is to say of pauses."""
         told = [f"windows begin anew after {self.pauses} pause{'s'[: self.pauses > 1]}"] if self.pauses else []
         if self.over_pauses:
             told.append(
-                f"{self.over_pauses} window{'s go' if self.over_pauses > 1 else ' goes'} on over a pause, the longest "
-                f"of {duration(self.longest_pause)}: with `longest_gap` in seconds windows begin anew after it"
+                Message(
+                    "{over_pauses} window{go} on over a pause, the longest "
+                    "of {longest}: with `longest_gap` in seconds windows begin anew after it",
+                    over_pauses=self.over_pauses,
+                    go="s go" if self.over_pauses > 1 else " goes",
+                    longest=duration(self.longest_pause),
+                )
             )
         return told
 

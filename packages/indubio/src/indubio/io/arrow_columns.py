@@ -124,8 +124,11 @@ def _iso(column: pa.Array, name: str, place: Place) -> pa.Array:
                 ) from None
             if not _is_time(value, kind):
                 raise DataError(
-                    f'{place(row)}, column "{name}": {value!r} is not a time (ISO 8601, or seconds). Say how times are '
-                    'written by `time_format`, such as "%m/%d/%Y %I:%M:%S %p" or "%d.%m.%Y %H:%M:%S".'
+                    '{place}, column "{name}": {value!r} is not a time (ISO 8601, or seconds). Say how times are '
+                    'written by `time_format`, such as "%m/%d/%Y %I:%M:%S %p" or "%d.%m.%Y %H:%M:%S".',
+                    place=place(row),
+                    name=name,
+                    value=value,
                 ) from None
         raise
 
@@ -166,7 +169,12 @@ def _seconds(column: pa.Array) -> Float[np.ndarray, " rows"]:
 
 def _formatted(column: pa.Array, time_format: str, name: str, place: Place) -> pa.Array:
     if not is_text(column.type):
-        raise DataError(f'{place(0)}: column "{name}" holds {column.type}, not text. Leave `time_format` out.')
+        raise DataError(
+            '{place}: column "{name}" holds {type}, not text. Leave `time_format` out.',
+            place=place(0),
+            name=name,
+            type=column.type,
+        )
     whole, nanoseconds, asked = column, pa.scalar(0, pa.int64()), time_format
     if time_format.endswith("%f"):  # which Arrow does not know
         parts = pc.extract_regex(column, rf"^(?P<whole>.*?)(?:[{time_format[-3]}](?P<fraction>\d{{1,9}}))?$")

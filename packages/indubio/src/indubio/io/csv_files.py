@@ -17,6 +17,7 @@ from indubio.io.number_styles import way_out
 from indubio.io.remote import RemotePath
 from indubio.io.sniffing import SAMPLE, Dialect, in_arrow, not_decoded, sniffed
 from indubio.io.source_base import FileSource, content_of, ending
+from indubio.message import Message
 from indubio.texts import english
 
 CSV_BLOCK = 2**20  # bytes
@@ -71,7 +72,8 @@ class CsvSource(FileSource):
         """Refuse columns that are wanted as numbers and of which it cannot be told which numbers they are."""
         for name in columns:
             if name in self.dialect.found.doubts:
-                raise DataError(f'{self.name}: column "{name}": {self.dialect.found.doubts[name]}')
+                doubt = self.dialect.found.doubts[name]
+                raise DataError('{file}: column "{name}": {doubt}', file=self.name, name=name, doubt=doubt)
 
     def number_text(self, column: pa.Array) -> pa.Array:
         """Text of numbers as this file spells them, spelled with a decimal point."""
@@ -182,12 +184,19 @@ class CsvSource(FileSource):
             kind = "a time" if wanted == "timestamp" else "a number" if wanted == "double" else wanted
             out = way_out(value) if wanted == "double" else ""
             return DataError(
-                f'{self.name}: {self._at(line, ", ")}column "{self._names[int(column)]}": {value!r} is not {kind}.{out}'
+                '{file}: {at}column "{name}": {value!r} is not {kind}.{out}',
+                file=self.name,
+                at=self._at(line, ", "),
+                name=self._names[int(column)],
+                value=value,
+                kind=kind,
+                out=out,
             )
         if match := _UTF8.search(text):
             return not_decoded(f"{self.name}: {self._at(match[2], ', ')}column {match[1]}", self.dialect.encoding)
         if match := _PARSING.search(text):
-            return DataError(f"{self.name}: {self._at(match[1], ': ')}{match[2].strip()}{self._fields()}")
+            where, why = f"{self.name}: {self._at(match[1], ': ')}", match[2].strip()
+            return DataError("{where}{why}{fields}", where=where, why=why, fields=self._fields())
         if "Empty CSV" in text:
             return DataError(english("{file}: the file is empty.", file=self.name))
         return DataError(f"{self.name}: {text}")
@@ -203,10 +212,14 @@ class CsvSource(FileSource):
             return ""
         return f"line {self._line(int(record) - 2 - self.dialect.skip_lines - self.dialect.units_lines)}{then}"
 
-    def _fields(self) -> str:
+    def _fields(self) -> Message:
         before = self.dialect.perhaps
-        header = f" If line {before + 1} is the header, pass `skip_lines={before}`." if before else ""
-        return f" (fields between {self.dialect.separator!r}; pass `separator` to change it).{header}"
+        header = Message(" If line {line} is the header, pass `skip_lines={before}`.", line=before + 1, before=before)
+        return Message(
+            " (fields between {separator!r}; pass `separator` to change it).{header}",
+            separator=self.dialect.separator,
+            header=header if before else "",
+        )
 
 
 def _stream(path: Path | RemotePath) -> Any:

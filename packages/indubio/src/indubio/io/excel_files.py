@@ -22,6 +22,7 @@ from indubio.io.header_lines import LOOKED_AT, Record, header_of, units_lines
 from indubio.io.number_styles import StyleFound, style_of
 from indubio.io.remote import RemotePath
 from indubio.io.source_base import ROWS_AT_ONCE, FileSource, content_of
+from indubio.message import Message, joined
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 ERRORS = {"#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!"}
@@ -98,17 +99,20 @@ class ExcelSource(FileSource):
         """Refuse text of which it cannot be told which numbers it is."""
         for name in columns:
             if name in self.sheet.found.doubts:
-                raise DataError(f'{self.name}: column "{name}": {self.sheet.found.doubts[name]}')
+                doubt = self.sheet.found.doubts[name]
+                raise DataError('{file}: column "{name}": {doubt}', file=self.name, name=name, doubt=doubt)
 
     @property
     def said(self) -> str | None:
         """Which sheet was taken, where there are several, and rows that were left out below the header."""
         sheet = self.sheet
-        words = [f'read sheet "{sheet.name}" of {len(sheet.others) + 1}; `sheet` to change.'] if sheet.others else []
+        sheets, words = len(sheet.others) + 1, []
+        if sheet.others:
+            words.append(Message('read sheet "{name}" of {sheets}; `sheet` to change.', name=sheet.name, sheets=sheets))
         if sheet.units:
             rows = f"{sheet.units} row{'s'[: sheet.units > 1]}"
-            words.append(f"read with {rows} below the header left out; `units_lines` to change.")
-        return " ".join(words) or None
+            words.append(Message("read with {rows} below the header left out; `units_lines` to change.", rows=rows))
+        return joined(words, " ") if words else None
 
     @property
     def found_format(self) -> FileFormat:
@@ -205,7 +209,9 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
         words = [str(cell) for row in cells[:first] for cell in row if cell != ""]
         what = f"hold a title, {words[0]!r}, and no header" if words else "are empty"
         lines = skipped + first
-        raise DataError(f"{where}: the first {lines} rows {what}. Pass `skip_lines={lines}`.")
+        raise DataError(
+            "{where}: the first {lines} rows {what}. Pass `skip_lines={lines}`.", where=where, lines=lines, what=what
+        )
     below = cells[1:]
     header = {
         place: str(_text(title)).strip()
@@ -216,9 +222,13 @@ def _header(cells: list[list[Any]], skipped: int, where: str) -> tuple[dict[int,
     if nameless:
         records = [record for record in _records(cells, skipped) if record[1]]
         before = records[header_of(records)][0]
-        lower = f" If row {before + 1} is the header, pass `skip_lines={before}`." if before > skipped else ""
+        lower = Message(" If row {row} is the header, pass `skip_lines={before}`.", row=before + 1, before=before)
         raise DataError(
-            f"{where}: row {skipped + 1} is the header, and column {_letters(nameless[0])} has no name.{lower}"
+            "{where}: row {row} is the header, and column {column} has no name.{lower}",
+            where=where,
+            row=skipped + 1,
+            column=_letters(nameless[0]),
+            lower=lower if before > skipped else "",
         )
     titles = list(header.values())
     double = [title for title in dict.fromkeys(titles) if titles.count(title) > 1]

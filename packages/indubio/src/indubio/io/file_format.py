@@ -46,11 +46,13 @@ class FileFormat(Settings):
             try:
                 codecs.lookup(self.encoding)
             except LookupError:
-                raise ConfigError(f'`encoding` {self.encoding!r} is not known; such as "cp1252" or "utf-16".') from None
+                raise ConfigError(
+                    '`encoding` {encoding!r} is not known; such as "cp1252" or "utf-16".', encoding=self.encoding
+                ) from None
         if self.thousands and self.thousands == self.decimal:
-            raise ConfigError(f"`thousands` and `decimal` must differ, both are {self.decimal!r}.")
+            raise ConfigError("`thousands` and `decimal` must differ, both are {decimal!r}.", decimal=self.decimal)
         if self.separator is not None and (self.separator in "\"\n\r'" or self.separator.isalnum()):
-            raise ConfigError(f"`separator` must be a mark such as ';', got {self.separator!r}.")
+            raise ConfigError("`separator` must be a mark such as ';', got {separator!r}.", separator=self.separator)
 
     def asked(self, name: str) -> Any:
         """The value of a setting that holds for every file; None where there is none."""

@@ -13,6 +13,7 @@ import pyarrow.csv as arrow_csv
 from indubio.errors import DataError, quoted
 from indubio.io.file_format import FileFormat
 from indubio.io.number_styles import MISSING, looks_like_number
+from indubio.message import Message
 
 MOST_BEFORE = 50  # lines before a header that are found without being told
 MOST_UNITS = 5  # lines below it that may hold units, methods or types
@@ -115,7 +116,8 @@ def units_lines(records: Sequence[Record], wanted: FileFormat, name: str, word: 
     lines = at[count] - at[0]
     if not wanted.units_lines:
         numbers = [records[place][0] + 1 for place in at[1 : count + 1]]
-        raise DataError(f"{name}: {_question(word, numbers, rows[1], rows[0], lines)}")
+        question = _question(word, numbers, rows[1], rows[0], lines)
+        raise DataError("{file}: {question}", file=name, question=question)
     return lines
 
 
@@ -123,12 +125,17 @@ def _question(word: str, numbers: Sequence[int], cells: Sequence[str], header: S
     """What lines without a number may be, and the setting for each."""
     first, last = numbers[0], numbers[-1]
     where = f"{word} {first} holds" if first == last else f"{word}s {first} to {last} hold"
-    before = f"they are the header, pass `skip_lines={first - 1}`"
+    before = Message("they are the header, pass `skip_lines={lines}`", lines=first - 1)
     if first < last:
-        before = "one of them is the header, pass `skip_lines`"
-    return (
-        f"{where} no number: {_listed(cells)}. If they are units of {_listed(header)}, pass `units_lines={lines}`; "
-        f"if {before}; if they are a row, pass `units_lines=0`."
+        before = Message("one of them is the header, pass `skip_lines`")
+    return Message(
+        "{where} no number: {cells}. If they are units of {header}, pass `units_lines={lines}`; "
+        "if {before}; if they are a row, pass `units_lines=0`.",
+        where=where,
+        cells=_listed(cells),
+        header=_listed(header),
+        lines=lines,
+        before=before,
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indubio.errors import DataError
 from indubio.io.arrow_columns import Place
 from indubio.io.file_format import MARKS, FileFormat
+from indubio.message import Message
 from indubio.texts import english
 
 MISSING = ("", "-", "--", "---", "–", "—", "n.a.", "N.A.", "k.A.", "k. A.", "#NV", "#DIV/0!", "#WERT!", "#VALUE!")
@@ -68,7 +69,13 @@ class NumberStyle:
         row = pc.index(wrong, True).as_py()
         if row >= 0:
             value = trimmed[row].as_py()
-            raise DataError(f'{place(row)}, column "{name}": {value!r} is not a number.{way_out(value)}')
+            raise DataError(
+                '{place}, column "{name}": {value!r} is not a number.{way_out}',
+                place=place(row),
+                name=name,
+                value=value,
+                way_out=way_out(value),
+            )
         return self.plain(trimmed).cast(pa.float64())
 
 
@@ -164,7 +171,12 @@ def _decimal(seen: Mapping[str, _Cells], wanted: FileFormat) -> tuple[str, dict[
     if commas and points:
         other, written = next(iter(points.items()))
         return ".", {
-            name: f"{cell!r} has a decimal comma, and {written!r} of column {other!r} a decimal point. Pass `decimal`."
+            name: Message(
+                "{cell!r} has a decimal comma, and {written!r} of column {other!r} a decimal point. Pass `decimal`.",
+                cell=cell,
+                written=written,
+                other=other,
+            )
             for name, cell in commas.items()
         }
     if commas or points:
@@ -176,7 +188,12 @@ def _decimal(seen: Mapping[str, _Cells], wanted: FileFormat) -> tuple[str, dict[
     if wanted.decimal is not None:
         return wanted.decimal, {}
     return ".", {
-        name: f'{cell!r} may be {cell.replace(",", ".")} or {cell.replace(",", "")}. Pass decimal="," or thousands=",".'
+        name: Message(
+            '{cell!r} may be {point} or {bare}. Pass `decimal=","` or `thousands=","`.',
+            cell=cell,
+            point=cell.replace(",", "."),
+            bare=cell.replace(",", ""),
+        )
         for name, cell in either.items()
     }
 

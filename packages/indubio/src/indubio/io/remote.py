@@ -92,7 +92,7 @@ class RemotePath:
             raise DataError(f"{self.url}: cannot be looked at ({error}).") from None
 
     def sizes(self) -> dict[str, int]:
-        """Of all files below this folder, by their path in it."""
+        """Sizes of all files below this folder, by their path in it."""
         fs, path = self._place
         try:
             found = fs.find(path, detail=True)

@@ -17,6 +17,7 @@ from indubio.errors import DataError
 from indubio.io.file_format import SEPARATORS, FileFormat
 from indubio.io.header_lines import header_of, looks_like_value, possible_header, records_of, units_lines
 from indubio.io.number_styles import StyleFound, style_of
+from indubio.message import Message, joined
 from indubio.texts import english
 
 SAMPLE = 2**20  # bytes that are looked at
@@ -55,31 +56,31 @@ class Dialect:
     @property
     def said(self) -> str | None:
         """What differs from the plain way, in words; None for nothing."""
-        style, words, flags = self.found.style, [], []
+        style, words, changed = self.found.style, [], []
         if self.separator != ",":
             words.append(_NAMES.get(self.separator, repr(self.separator)))
-            flags.append("`separator`")
+            changed.append(Message("`separator`"))
         if style.decimal != ".":
             words.append(f"decimal {_MARKS[style.decimal]}")
-            flags.append("`decimal`")
+            changed.append(Message("`decimal`"))
         if style.thousands:
             words.append(f"{style.thousands!r} between thousands")
-            flags.append("`thousands`")
+            changed.append(Message("`thousands`"))
         if self.encoding != "utf-8":
             words.append(f"encoding {self.encoding}")
-            flags.append("`encoding`")
+            changed.append(Message("`encoding`"))
         if self.skip_lines:
             words.append(f"{self.skip_lines} line{'s'[: self.skip_lines > 1]} before the header left out")
-            flags.append("`skip_lines`")
+            changed.append(Message("`skip_lines`"))
         if self.units_lines:
             words.append(f"{self.units_lines} line{'s'[: self.units_lines > 1]} below the header left out")
-            flags.append("`units_lines`")
+            changed.append(Message("`units_lines`"))
         if self.found.words:
             words.append(f"{', '.join(map(repr, self.found.words))} as missing")
         if not words:
             return None
-        change = f"; {_joined(flags)} to change" if flags else ""
-        return f"read with {_joined(words)}{change}."
+        change = Message("; {settings} to change", settings=_joined(changed)) if changed else ""
+        return Message("read with {words}{change}.", words=_joined(words), change=change)
 
     @property
     def format(self) -> FileFormat:
@@ -130,8 +131,9 @@ def encoding_of(content: bytes, guess: str | None = None, name: str = "the file"
             return encoding
     if b"\x00" in content[:1000]:
         raise DataError(
-            f"{name}: there are zero bytes in it, so it is no text, or UTF-16 without a mark: then pass "
-            'encoding="utf-16-le".'
+            "{name}: there are zero bytes in it, so it is no text, or UTF-16 without a mark: then pass "
+            '`encoding="utf-16-le"`.',
+            name=name,
         )
     for encoding in dict.fromkeys(("utf-8", guess or "cp1252", "cp1252")):
         if _decodes(content, encoding):
@@ -151,7 +153,12 @@ def decoded(content: bytes, encoding: str, name: str) -> str:
 def not_decoded(name: str, encoding: str, error: UnicodeDecodeError | None = None) -> DataError:
     """What is said where bytes are not of the encoding."""
     at = "" if error is None else f" (byte {error.object[error.start]:#04x})"
-    return DataError(f'{name}: not all of it is {encoding}{at}. Pass its encoding, such as encoding="cp1252".')
+    return DataError(
+        '{name}: not all of it is {encoding}{at}. Pass its encoding, such as `encoding="cp1252"`.',
+        name=name,
+        encoding=encoding,
+        at=at,
+    )
 
 
 def dict_rows(content: bytes, name: str = "the file") -> "csv.DictReader[str]":
@@ -287,5 +294,5 @@ def _columns(text: str, separator: str, skip: int, units: int) -> dict[str, pa.A
     return {name: read.column(place).combine_chunks() for place, name in enumerate(names)}
 
 
-def _joined(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _joined(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else joined([joined(words[:-1], ", "), words[-1]], " and ")

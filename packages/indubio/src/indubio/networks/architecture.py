@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from indubio.errors import ConfigError
+from indubio.message import Message
 from indubio.networks.layers import Block, Layer, LayerNorm, Shape
 from indubio.networks.network import BlockNetwork, Network
 from indubio.settings import AtLeastOne, NotNegative, Settings
@@ -75,7 +76,7 @@ class BlockArchitecture(Architecture):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.code_heads != "linear" and self.activation == "gelu":
-            raise ConfigError('`code_heads` must be "linear" where the activation is "gelu", got another.')
+            raise ConfigError(Message('`code_heads` must be "linear" where the activation is "gelu", got another.'))
 
     @property
     def unit_interval(self) -> bool:

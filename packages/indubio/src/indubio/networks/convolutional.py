@@ -44,7 +44,10 @@ class Convolutional(BlockArchitecture, ABC):
         if not self.channels or not len(self.channels) == len(self.kernels) == len(self.strides):
             raise ConfigError(
                 "`channels`, `kernels` and `strides` must be of one length, at least 1, "
-                f"got {self.channels}, {self.kernels} and {self.strides}."
+                "got {channels}, {kernels} and {strides}.",
+                channels=self.channels,
+                kernels=self.kernels,
+                strides=self.strides,
             )
 
     def build(self, input_shape: Shape, *, code_noise: bool = False, output_noise: bool = False) -> BlockNetwork:

@@ -34,8 +34,9 @@ class ClosedForm(Architecture, ABC):
         """The network for rows or windows of this shape."""
         if code_noise or output_noise:
             raise ConfigError(
-                f"{type(self).__name__} gives a reconstruction and no variance: use a likelihood with "
-                '`noise="unit"` or "per_feature".'
+                "{method} gives a reconstruction and no variance: use a likelihood with "
+                '`noise="unit"` or "per_feature".',
+                method=type(self).__name__,
             )
         values = prod(input_shape)
         return BlockNetwork(

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from indubio.calibration import Plan
 from indubio.conformal import Conformal, Reference
 from indubio.errors import CalibrationWarning, ConfigError
+from indubio.message import Message
 from indubio.pipeline.scalars import ChainSettings
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.probability.agreement import agreeing
@@ -97,25 +98,25 @@ class Calibrated:
 
         Args:
             nll: of all training rows, under every draw.
-            plan: says which of them count, for each part of the draws.
+            plan: says which of them count, for each fold.
             settings: of the detector.
             groups: the group of each training row, to give p-values by.
             origin: where the scores of each draw begin.
         """
         compared = _above(origin, nll)
-        own = [compared[draws][:, part.calibrated] for draws, part in plan.slices()]
+        own = [compared[draws][:, fold.calibrated] for draws, fold in plan.slices()]
         reference = Reference.of(
             np.stack([mean_nll(scores) for scores in own]),
-            plan.part_of_draw,
+            plan.fold_of_draw,
             unseen=plan.unseen,
-            groups=None if groups is None else np.stack([groups[part.calibrated] for part in plan.parts]),
+            groups=None if groups is None else np.stack([groups[fold.calibrated] for fold in plan.folds]),
             dropped=plan.dropped,
         )
         fitted = settings.conversion.fit(np.concatenate(own))
         _warn_of_high_level(fitted)
         by_group = None
         if settings.smallest_group is not None:
-            members = [needed_groups(groups)[part.calibrated] for part in plan.parts]
+            members = [needed_groups(groups)[fold.calibrated] for fold in plan.folds]
             by_group = GroupConversions.fit(settings.conversion, own, members, settings.smallest_group)
         return cls(
             conversion=fitted,
@@ -206,29 +207,29 @@ class Calibrated:
             remembered: draws remember the rows they have seen, and even their order by score says nothing: all but the
                 disagreement of draws is then taken from those that have not seen the example.
         """
-        rows = np.sort(np.concatenate([part.calibrated for part in plan.parts]))
+        rows = np.sort(np.concatenate([fold.calibrated for fold in plan.folds]))
         compared = _above(self.origin, nll)
         theirs = None if groups is None else groups[rows]
         rarity = self._own_rarity(compared, plan)
         unseen, unsure = judged(self.conversion, self.by_group, compared, groups)
         if self.by_group is None:
-            for draws, part in plan.slices():
-                own = self.conversion.own_probability(compared[:, part.calibrated])
-                unseen[draws, part.calibrated] = own[draws]
+            for draws, fold in plan.slices():
+                own = self.conversion.own_probability(compared[:, fold.calibrated])
+                unseen[draws, fold.calibrated] = own[draws]
         if rarity is not None:
             unseen = agreeing(unseen, rarity.p_value, rarity.smallest, rarity.rate)
-        if len(plan.parts) == 1:
+        if len(plan.folds) == 1:
             unsure = None if unsure is None else unsure[:, rows]
             return self.quantified(unseen[:, rows], nll[:, rows], theirs, unsure)
         conversion = self.conversion.conversion
-        seen = [compared[draws][:, part.trained] for draws, part in plan.slices()]
+        seen = [compared[draws][:, fold.trained] for draws, fold in plan.slices()]
         among_seen = None
         if self.by_group is not None and groups is not None:
-            members = [groups[part.trained] for part in plan.parts]
+            members = [groups[fold.trained] for fold in plan.folds]
             among_seen = GroupConversions.fit(conversion, seen, members, self.by_group.smallest)
         p, _ = judged(conversion.fit(np.concatenate(seen)), among_seen, compared, groups, rarity)
-        for draws, part in plan.slices():
-            p[draws, part.calibrated] = unseen[draws, part.calibrated]
+        for draws, fold in plan.slices():
+            p[draws, fold.calibrated] = unseen[draws, fold.calibrated]
         kept = None if unsure is None else unsure[:, rows]
         found = self.quantified(p[:, rows], nll[:, rows], theirs, kept)
         return self._by_unseen_draws(found, (unseen, unsure), nll, plan, rows, groups) if remembered else found
@@ -244,8 +245,8 @@ class Calibrated:
     ) -> Uncertainty:
         """Uncertainties of the reference examples, with what one draw can say by those that have not seen them."""
         values = {name: getattr(found, name).copy() for name in ("probability", "aleatoric", "total", "exceed")}
-        for draws, part in plan.slices():
-            own, theirs = part.calibrated, None if groups is None else groups[part.calibrated]
+        for draws, fold in plan.slices():
+            own, theirs = fold.calibrated, None if groups is None else groups[fold.calibrated]
             p, unsure = unseen
             kept = None if unsure is None else unsure[draws][:, own]
             by_these = self.quantified(p[draws][:, own], nll[draws][:, own], theirs, kept)
@@ -265,13 +266,13 @@ class Calibrated:
         return replace(rarity, p_value=p_value, smallest=smallest)
 
     def _own_rarity(self, compared: Float[np.ndarray, "draws examples"], plan: Plan) -> Rarity | None:
-        """How rare the reference examples are, each among those of its part; NaN for other rows."""
+        """How rare the reference examples are, each among those of its fold; NaN for other rows."""
         if not self.reference.unseen:
             return None
         p_value = np.full(compared.shape[1], np.nan)
-        for place, (draws, part) in enumerate(plan.slices()):
-            scores = mean_nll(compared[draws][:, part.calibrated])
-            p_value[part.calibrated] = self.reference.rank_in_part(place, scores)
+        for place, (draws, fold) in enumerate(plan.slices()):
+            scores = mean_nll(compared[draws][:, fold.calibrated])
+            p_value[fold.calibrated] = self.reference.rank_in_part(place, scores)
         return Rarity(p_value=p_value, smallest=1 / self.reference.scores.shape[1], rate=self.false_alarms)
 
 
@@ -279,8 +280,10 @@ def needed_groups(groups: Shaped[np.ndarray, " examples"] | None) -> Shaped[np.n
     """The groups, which a detector that judges by group cannot do without."""
     if groups is None:
         raise ConfigError(
-            "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
-            "`group` column."
+            Message(
+                "`smallest_group` is for examples with groups: pass `groups` to `fit`, or a table whose roles name the "
+                "`group` column."
+            )
         )
     return groups
 
@@ -303,10 +306,14 @@ def _warn_of_high_level(fitted: FittedConversion) -> None:
     level = float(np.median(fitted.parameters["scaling_level"]))
     if HIGH_LEVEL <= level < FULL_LEVEL:
         warnings.warn(
-            f"the average score of the examples that new ones are compared with lies above {level:.1%} of them: a few "
-            "score far higher than the others. So only what scores above "
-            f"{(1 + level) / 2:.1%} of them is called an anomaly. Look at these few, or choose "
-            'level="mean_of_cdf" in the conversion, which does not mind them.',
+            Message(
+                "the average score of the examples that new ones are compared with lies above {level:.1%} of them: a "
+                "few score far higher than the others. So only what scores above {called:.1%} of them is called an "
+                'anomaly. Look at these few, or choose `level="mean_of_cdf"` in the conversion, which does not mind '
+                "them.",
+                level=level,
+                called=(1 + level) / 2,
+            ),
             CalibrationWarning,
             stacklevel=6,  # of `fit`
         )

@@ -222,8 +222,9 @@ def refuse_ranks(rule: Referral) -> None:
     """Refuse a rule that cannot judge by group, for a detector that does."""
     if rule.NEEDS_RANKS:
         raise ConfigError(
-            f"{type(rule).__name__} ranks an example among all groups, and this detector judges by group. Choose "
-            "another rule, or leave out `smallest_group`."
+            "{rule} ranks an example among all groups, and this detector judges by group. Choose "
+            "another rule, or leave out `smallest_group`.",
+            rule=type(rule).__name__,
         )
 
 

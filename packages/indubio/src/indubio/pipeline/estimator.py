@@ -30,6 +30,7 @@ from indubio.explain import Contributions
 from indubio.inputs import Missing, Preparation, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
+from indubio.message import Message, joined
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import ChainSettings
@@ -338,8 +339,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def _with_warning(self) -> Self:
         """This detector, after one warning that lists what is odd about the training data; none where nothing is."""
         if self.findings_:
-            told = "\n".join(f"- {finding}" for finding in self.findings_)
-            warnings.warn(f"before you rely on this detector:\n{told}", DataWarning, stacklevel=3)
+            told = joined([str(finding) for finding in self.findings_], "\n- ")
+            warnings.warn(Message("before you rely on this detector:\n- {told}", told=told), DataWarning, stacklevel=3)
         return self
 
     @property

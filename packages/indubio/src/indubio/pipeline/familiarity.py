@@ -84,7 +84,7 @@ class Familiarity:
         return cls(centres=_centres(rows, random).astype(np.float32), usual=usual)
 
     def novelty(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, " examples"]:
-        """Of examples in units of the training range."""
+        """The novelty of examples, in units of the training range."""
         rows = values.reshape(len(values), -1).astype(np.float64)
         columns, theirs = self._centres_as_columns
         own = np.cumsum(rows * rows, axis=1)[:, -1]

@@ -39,15 +39,15 @@ class KeptRows:
         cls, values: Float[np.ndarray, "n ..."], plan: Plan, groups: Shaped[np.ndarray, " n"] | None, measured: int
     ) -> "KeptRows":
         """Those of all rows that are needed, so many of the first that train among them."""
-        most = measured if len(plan.parts) == 1 else len(values)
-        needed = [np.concatenate([fold.calibrated, fold.trained[:most]]) for fold in plan.parts]
+        most = measured if len(plan.folds) == 1 else len(values)
+        needed = [np.concatenate([fold.calibrated, fold.trained[:most]]) for fold in plan.folds]
         kept = np.unique(np.concatenate(needed))
         names, group = (None, None) if groups is None else _numbered(groups[kept])
         return cls(
             values=values[kept],
-            draws=np.array([fold.draws for fold in plan.parts]),
-            trained=np.stack([np.isin(kept, fold.trained) for fold in plan.parts]),
-            calibrated=np.stack([np.isin(kept, fold.calibrated) for fold in plan.parts]),
+            draws=np.array([fold.draws for fold in plan.folds]),
+            trained=np.stack([np.isin(kept, fold.trained) for fold in plan.folds]),
+            calibrated=np.stack([np.isin(kept, fold.calibrated) for fold in plan.folds]),
             unseen=plan.unseen,
             groups=names,
             group=group,
@@ -56,11 +56,11 @@ class KeptRows:
     @property
     def plan(self) -> Plan:
         """Which of these rows are compared with which draws."""
-        parts = [
+        folds = [
             Fold(draws=int(draws), trained=np.flatnonzero(trained), calibrated=np.flatnonzero(calibrated))
             for draws, trained, calibrated in zip(self.draws, self.trained, self.calibrated, strict=True)
         ]
-        return Plan(parts=tuple(parts), unseen=self.unseen)
+        return Plan(folds=tuple(folds), unseen=self.unseen)
 
     @property
     def group_names(self) -> Shaped[np.ndarray, " kept_rows"] | None:

@@ -33,8 +33,10 @@ class ClosedFormPosterior(SeparateDraws, ABC):
         """Refuse another network than its own."""
         if not isinstance(architecture, self.NETWORK):
             raise ConfigError(
-                f"{type(self).__name__} has a network of its own, {self.NETWORK.__name__}: leave `architecture` out, "
-                f"got {type(architecture).__name__}."
+                "{method} has a network of its own, {network}: leave `architecture` out, got {architecture}.",
+                method=type(self).__name__,
+                network=self.NETWORK.__name__,
+                architecture=type(architecture).__name__,
             )
 
     def stacked(self, context: FitContext, weights: Iterable[Weights], count: int) -> Draws:
@@ -51,6 +53,8 @@ class ClosedFormPosterior(SeparateDraws, ABC):
         """Refuse one for which reconstructions would have to stay within [0, 1]."""
         if likelihood.unit_interval:
             raise ConfigError(
-                f"{type(self).__name__} reconstructs any number, and {type(likelihood).__name__} is for those within "
-                "[0, 1]: leave `likelihood` out."
+                "{method} reconstructs any number, and {likelihood} is for those within "
+                "[0, 1]: leave `likelihood` out.",
+                method=type(self).__name__,
+                likelihood=type(likelihood).__name__,
             )

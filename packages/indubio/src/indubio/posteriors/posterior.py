@@ -61,8 +61,10 @@ class Posterior(Settings, ABC):
         """Refuse a network that it cannot fit."""
         if isinstance(architecture, ClosedForm):
             raise ConfigError(
-                f"{type(architecture).__name__} is not trained by steps, as {type(self).__name__} does: leave "
-                "`architecture` out, or choose Dense(), Conv1d() or Conv2d()."
+                "{architecture} is not trained by steps, as {method} does: leave "
+                "`architecture` out, or choose Dense(), Conv1d() or Conv2d().",
+                architecture=type(architecture).__name__,
+                method=type(self).__name__,
             )
 
     @abstractmethod

@@ -96,7 +96,11 @@ class Prototypes(ClosedFormPosterior):
 def _remembered(rows: TrainingRows, units: int, choices: list[Stream]) -> list[Float[np.ndarray, "units values"]]:
     """For each stream, the rows with the smallest random numbers, in one pass over all rows."""
     if len(rows) < units:
-        raise ConfigError(f"{units} rows to remember need at least as many rows, got {len(rows)}: fewer `units`.")
+        raise ConfigError(
+            "{units} rows to remember need at least as many rows, got {count}: fewer `units`.",
+            units=units,
+            count=len(rows),
+        )
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     for block in whole_blocks(rows, GROUP):
         for place, choice in enumerate(choices):
@@ -156,7 +160,7 @@ def _usual(distances: Float[np.ndarray, "units units"], values: int) -> float:
 
 
 def _attention(distances: Float[np.ndarray, "units units"], square: float) -> Float[np.ndarray, "units units"]:
-    """Of every row to all others."""
+    """How much every row attends to all others."""
     nearest = distances.min(axis=1, keepdims=True)
     share = exponential((nearest - distances) / (2 * square))
     np.fill_diagonal(share, 0.0)

@@ -86,8 +86,10 @@ class RandomFeatures(ClosedFormPosterior):
         super().__post_init__()
         if self.highest_noise < self.lowest_noise or (self.lowest_noise == 0 < self.highest_noise):
             raise ConfigError(
-                f"`highest_noise` must be at least `lowest_noise`, and both 0 or none, got {self.highest_noise} and "
-                f"{self.lowest_noise}."
+                "`highest_noise` must be at least `lowest_noise`, and both 0 or none, got {highest_noise} and "
+                "{lowest_noise}.",
+                highest_noise=self.highest_noise,
+                lowest_noise=self.lowest_noise,
             )
 
     @property
@@ -96,7 +98,7 @@ class RandomFeatures(ClosedFormPosterior):
         return self.draws
 
     def architecture_for(self, input_shape: Shape, rows: int) -> Cosines:
-        """As many units as the settings say."""
+        """An architecture with as many units as the settings say."""
         del input_shape, rows
         return Cosines(units=self.units)
 
@@ -167,7 +169,7 @@ class RandomFeatures(ClosedFormPosterior):
             number += -(-len(rows) // ROWS)
 
     def no_sums(self, context: FitContext, draw: int) -> NormalEquations:
-        """Those of a draw before the first row."""
+        """The sums of a draw before the first row."""
         return NormalEquations.none(self.encoder(context, draw), self.copies_of(len(context.rows)))
 
     def _drawn(

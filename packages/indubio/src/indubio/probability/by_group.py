@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from indubio.errors import DataError, ShapeError
+from indubio.message import Message
 from indubio.probability.conversion import Conversion, FittedConversion
 from indubio.texts import english
 
@@ -69,11 +70,17 @@ class GroupConversions:
         """The probabilities p, which are of all groups together, with those of the groups that have their own."""
         if groups is None:
             raise DataError(
-                "this detector has probabilities by group, so each example needs its group: pass `groups` to `assess`, "
-                "or a table whose roles name the `group` column."
+                Message(
+                    "this detector has probabilities by group, so each example needs its group: pass `groups` to "
+                    "`assess`, or a table whose roles name the `group` column."
+                )
             )
         if groups.shape != p.shape[1:]:
-            raise ShapeError(f"`groups` must have one name per example ({p.shape[1]}), got the shape {groups.shape}.")
+            raise ShapeError(
+                "`groups` must have one name per example ({examples}), got the shape {shape}.",
+                examples=p.shape[1],
+                shape=groups.shape,
+            )
         names = groups.astype(str)
         for name, conversion in zip(self.names, self.conversions, strict=True):
             members = names == name

@@ -66,8 +66,10 @@ class Odds(Conversion):
         """These odds for a rate of false alarms; refused where the settings have another."""
         if self.false_alarms not in (None, false_alarms):
             raise ConfigError(
-                f"`false_alarms` is {false_alarms:g}, and {self.false_alarms:g} in the conversion: leave one of them "
-                "out."
+                "`false_alarms` is {false_alarms:g}, and {other_false_alarms:g} in the conversion: leave one of them "
+                "out.",
+                false_alarms=false_alarms,
+                other_false_alarms=self.false_alarms,
             )
         return self.replaced(false_alarms=false_alarms)
 

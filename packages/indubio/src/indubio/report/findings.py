@@ -11,7 +11,7 @@ from indubio.evaluation import RejectionCurve
 from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
-from indubio.texts import _, gettext, marked, ngettext, retold, written
+from indubio.texts import _, gettext, marked, ngettext, told, written
 
 LISTED = 6
 MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 3, 3  # times as many as of good examples; and a number
@@ -84,7 +84,7 @@ def _of_training_data(subject: Subject) -> Finding | None:
     return Finding(
         title=_("The training data was odd"),
         text=_("This was seen when the model was fitted. Where it is not meant to be so, change it and fit again."),
-        details=tuple(f"{retold(one.what)} {retold(one.follows)}" for one in known),
+        details=tuple(f"{told(one.what)} {told(one.follows)}" for one in known),
     )
 
 
@@ -167,7 +167,7 @@ def _data_quality(subject: Subject) -> Finding | None:
             "{number} example has a note on the data.", "{number} examples have a note on the data.", notes.total()
         ).format(number=count(notes.total())),
         details=(
-            *(f"{retold(note)} ({count(times, 'example')})" for note, times in notes.most_common(LISTED)),
+            *(f"{told(note)} ({count(times, 'example')})" for note, times in notes.most_common(LISTED)),
             *([count(more, "other note")] if more > 0 else []),
         ),
     )

@@ -14,7 +14,7 @@ from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
 from indubio.scores import name_of
 from indubio.settings import Settings
-from indubio.texts import _, gettext, marked, retold, written
+from indubio.texts import _, gettext, marked, told, written
 
 COLUMNS_LISTED = 60
 TREATED = {
@@ -46,7 +46,7 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
         *_spectra_rows(detector),
         (_("Conversion to probability"), _in_words(detector.conversion_.conversion)),
         (_("Calibration"), _calibration(detector)),
-        (_("P-values"), retold(subject.found.promise)),
+        (_("P-values"), told(subject.found.promise)),
         *_special_rows(detector),
         *_rate_rows(detector),
         (_("Anomaly"), _("probability of {threshold} or more", threshold=number(detector.decision_threshold))),
@@ -115,9 +115,9 @@ def _network_rows(detector: Detector) -> list[tuple[str, str]]:
         *(
             []
             if mixing is None
-            else [(_("Chains") if mixing.chains > 1 else _("Chain"), f"{_capital(retold(str(mixing)))}.")]
+            else [(_("Chains") if mixing.chains > 1 else _("Chain"), f"{_capital(told(str(mixing)))}.")]
         ),
-        *((_capital(retold(name)), written(f"{value:.4g}")) for name, value in facts.items()),
+        *((_capital(told(name)), written(f"{value:.4g}")) for name, value in facts.items()),
         (
             _("Network"),
             _("{network}; {weights} per draw", network=_in_words(network), weights=count(weights, "weight")),
@@ -144,7 +144,7 @@ def _ensemble_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
         return [(_("Detector"), type(detector).__name__), (_("Draws"), draws)]
     base = detector.base
     name = base.__name__ if hasattr(base, "__name__") else " ".join(repr(base).split())
-    return [(_("Detector"), name), (_("Draws"), f"{draws}; {retold(detector.resampling)}")]
+    return [(_("Detector"), name), (_("Draws"), f"{draws}; {told(detector.resampling)}")]
 
 
 def _kind(detector: ChainEstimator) -> str:

@@ -36,7 +36,7 @@ class Quantity:
 
     @property
     def label(self) -> str:
-        """For an axis: name and unit."""
+        """The label of an axis: name and unit."""
         return f"{gettext(self.name)} [{gettext(self.unit)}]"
 
 

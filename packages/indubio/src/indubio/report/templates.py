@@ -5,7 +5,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from indubio.report import words
-from indubio.texts import gettext, language, ngettext, retold
+from indubio.texts import gettext, language, ngettext, told
 
 
 @cache
@@ -26,6 +26,6 @@ def page_templates(package: str) -> Environment:
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals["language"] = language
     # Of what is no literal: unlike `_`, which trusts its text, these are escaped.
-    environment.filters |= {"translated": gettext, "retold": retold}
+    environment.filters |= {"translated": gettext, "told": told}
     environment.filters |= {name: getattr(words, name) for name in ("count", "percent", "number", "point", "decimals")}
     return environment

@@ -41,13 +41,15 @@ class PredictedNoise(DrawScore):
         super().check(name, draws, likelihood)
         if getattr(likelihood, "noise", None) != "per_example":
             raise ConfigError(
-                f"`anomaly_score` {name!r} is the noise that the decoder expects of each example: with {likelihood} "
-                'all have the same. Set likelihood=GaussianLikelihood(noise="per_example") and a posterior that is '
-                'trained, such as AnchoredEnsemble() (in a configuration: likelihood = { kind = "gaussian", noise = '
-                '"per_example" }, posterior = "anchored_ensemble"); or anomaly_score="nll".'
+                "`anomaly_score` {name!r} is the noise that the decoder expects of each example: with {likelihood} "
+                'all have the same. Set `likelihood=GaussianLikelihood(noise="per_example")` and a posterior that is '
+                'trained, such as AnchoredEnsemble() (in a configuration: likelihood = {{ kind = "gaussian", noise = '
+                '"per_example" }}, posterior = "anchored_ensemble"); or `anomaly_score="nll"`.',
+                name=name,
+                likelihood=likelihood,
             )
 
     def scored(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:
-        """From one pass through the network."""
+        """The scores, from one pass through the network."""
         values = self.draws.variance(rows)
         return mean_of_values(values), values

@@ -62,9 +62,12 @@ class DrawScore(ABC):
         del likelihood
         if draws < cls.FEWEST:
             raise ConfigError(
-                f"`anomaly_score` {name!r} is of a variance over draws and needs at least {cls.FEWEST} of them in "
-                f"every fold, got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
-                'AnchoredEnsemble(); or anomaly_score="nll".'
+                "`anomaly_score` {name!r} is of a variance over draws and needs at least {fewest} of them in "
+                "every fold, got {draws}. Take more draws or fewer folds, or a posterior that has draws, such as "
+                'AnchoredEnsemble(); or `anomaly_score="nll"`.',
+                name=name,
+                fewest=cls.FEWEST,
+                draws=draws,
             )
 
     @abstractmethod

@@ -32,7 +32,7 @@ class ReconstructionVariance(DrawScore):
     """
 
     def scored(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:
-        """From one pass through the network."""
+        """The scores, from one pass through the network."""
         found = self.draws.reconstruction(rows)
         flat = found.reshape(len(found), -1)
         values = np.stack([var_nll(flat[draws]).reshape(rows.shape) for draws in self._slices()])

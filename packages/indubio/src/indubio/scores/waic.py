@@ -33,7 +33,7 @@ class Waic(DrawScore):
     """
 
     def scored(self, rows: Float[np.ndarray, "n ..."]) -> tuple[Scores, ValueScores]:
-        """From one pass through the network."""
+        """The scores, from one pass through the network."""
         nll, apart = self.draws.nll_apart(rows)
         flat = apart.reshape(*nll.shape, prod(rows.shape[1:]))
         scores, values = [], []

@@ -15,6 +15,7 @@ from indubio.errors import ModelFileError
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.inputs import FittedSpectra, MinMax
 from indubio.inputs.preparation import Preparation
+from indubio.message import Message
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.network import BlockNetwork
@@ -28,6 +29,7 @@ from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.scores import name_of, scored_by
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
+from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.model_folder import Stored
 from indubio.storage.tree import flattened, rebuilt
@@ -51,7 +53,7 @@ FITTED: dict[str, Any] = {
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
-    "facts_": dict[str, float],
+    "facts_": tuple[KeptFact, ...],
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
@@ -103,7 +105,7 @@ def taken_apart(detector: Detector) -> Stored:
 def fitted_attributes(detector: Detector) -> dict[str, Any]:
     """What a model file has of the links of the chain, by name; None for what there is none of."""
     chain = detector.chain_
-    preparation, calibrated = chain.preparation, chain.calibrated
+    preparation, calibrated, facts = chain.preparation, chain.calibrated, detector.draws_.facts or {}
     threshold, scores = chain.decider.referral_threshold, detector.scores_
     return {
         "preparation_": preparation,
@@ -121,7 +123,7 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
-        "facts_": detector.draws_.facts,
+        "facts_": tuple(KeptFact(name=Message.of(name), value=value) for name, value in facts.items()) or None,
         "familiarity_": chain.familiarity,
         "score_parts_": None if isinstance(scores, Draws) or not scores.TOGETHER else scores.parts,
     }
@@ -192,7 +194,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
         draws_of(autoencoder, layout, stored.weights),
         sums=attributes["sums_"],
         mixing=attributes["mixing_"],
-        facts=attributes["facts_"],
+        facts={fact.name: fact.value for fact in attributes["facts_"] or ()} or None,
     )
     return detector.of_chain(_chain(detector, chosen, attributes, draws))
 
@@ -293,7 +295,7 @@ def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, A
         ),
         "`correction_` must have a weight for every value": attributes["correction_"] is None
         or attributes["correction_"].weights.shape == (math.prod(values),),
-        "there must be conversions by group where `smallest_group` is set": (detector.smallest_group is not None)
+        "there must be conversions by group where a smallest group is set": (detector.smallest_group is not None)
         == (attributes["group_conversions_"] is not None),
         "the conversions of the groups must be of as many draws, and of groups that calibrate": _groups_fit(
             attributes["group_conversions_"], reference, scores

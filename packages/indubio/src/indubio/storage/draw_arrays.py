@@ -45,7 +45,7 @@ class Layout:
         """The layout that a manifest has."""
         kinds = {"count": int, "shared": bool, "masks": bool, "noise": bool}
         if {name: type(value) for name, value in plain.items()} != kinds or plain["count"] < 1:
-            raise ModelFileError(f"`draws` must say {sorted(kinds)}, got {plain}.")
+            raise ModelFileError(f"the manifest's draws must say {sorted(kinds)}, got {plain}.")
         return cls(**plain)
 
 

@@ -41,7 +41,7 @@ def read_model(
             "load(path, architecture=OwnNetwork(encoder=..., decoder=...))."
         )
     if not own and architecture is not None:
-        raise ConfigError(f"{folder} brings its own architecture. Leave `architecture` out.")
+        raise ConfigError("{folder} brings its own architecture. Leave `architecture` out.", folder=folder)
     try:
         detector = put_together(stored, architecture, device)
         if own:
@@ -49,6 +49,6 @@ def read_model(
     except ConfigError as error:
         raise ModelFileError(f"{folder / MANIFEST} has a setting that cannot be used here: {error}") from error
     except _REFUSALS as error:
-        blame = "fit the network passed as `architecture`" if own else "describe a model that indubio could have saved"
+        blame = "fit the network that was passed" if own else "describe a model that indubio could have saved"
         raise ModelFileError(f"{folder / MANIFEST} does not {blame}: {error}") from error
     return manifest, detector

@@ -99,7 +99,9 @@ def _publish_over(model: _Content, folder: Path, *, overwrite: bool) -> None:
         )
     with locked(folder):
         if not overwrite and (folder / MANIFEST).exists():
-            raise ModelFileError(f"{folder} already holds a model. Pass overwrite=True to replace it, or another path.")
+            raise ModelFileError(
+                "{folder} already holds a model. Pass `overwrite=True` to replace it, or another path.", folder=folder
+            )
         model.write(folder)
         with contextlib.suppress(OSError, ModelFileError):  # what cannot be removed now is removed by the next save
             model.clean(folder)

@@ -25,10 +25,12 @@ from indubio.errors import ModelFileError
 from indubio.inputs import Column, FittedScaling, FittedSpectra, Preparation, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
+from indubio.message import Message
 from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
+from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
@@ -51,6 +53,7 @@ CLASSES: dict[str, type[Any]] = {
     "kept_sums": KeptSums,
     "kept_rows": KeptRows,
     "mixing": Mixing,
+    "kept_fact": KeptFact,
 }
 
 CLASS = "class"  # no field can have this name
@@ -81,6 +84,8 @@ def flattened(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
         return [flattened(item, f"{place}.{index}", arrays) for index, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, Message):
+        return value.plain()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ModelFileError(f"`{place}` is a {type(value).__name__}, which a model file cannot hold.")
@@ -106,6 +111,8 @@ def rebuilt(hint: Any, plain: Any, place: str, arrays: dict[str, np.ndarray]) ->
         hint = _arm(get_args(hint), plain)
     if isinstance(hint, type) and issubclass(hint, Settings):
         return from_plain(hint, plain, place)
+    if hint is Message:
+        return _rebuilt_message(plain, place)
     if hint in _NAMES:
         return _rebuilt_class(hint, plain, place, arrays)
     if _is_array(hint):
@@ -134,6 +141,13 @@ def _rebuilt_class(walked: type[Any], plain: Any, place: str, arrays: dict[str, 
     if given != needed:
         raise ModelFileError(f"`{place}` must have the entries {sorted(needed)}, and has {sorted(given)}.")
     return walked(**{name: rebuilt(hints[name], plain[name], f"{place}.{name}", arrays) for name in sorted(given)})
+
+
+def _rebuilt_message(plain: Any, place: str) -> Message:
+    try:
+        return Message.of(plain)
+    except ValueError:
+        raise _unfit(place, Message, plain) from None
 
 
 def _rebuilt_array(hint: Any, plain: Any, place: str, arrays: dict[str, np.ndarray]) -> np.ndarray:

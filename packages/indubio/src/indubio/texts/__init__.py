@@ -5,23 +5,25 @@ Catalogues are gathered and compiled by `make texts`, for which a text must stan
 
     _         a text that is shown at once: translated, with its values filled in
     marked    a text without values, which is translated where it is shown, by `gettext`
-    english   a text that is raised or kept (an error, a note, a job's message): English, with its values filled in
-    retold    such a text, translated where it is shown: its pattern is found again, and with it the values
+    english   a text that is raised or kept (an error, a note, a job's message): English, and a `Message`, which
+              remembers its template and values
+    told      such a text, translated where it is shown
 
-So the audit trail, the database, model files, the JSON API and the command line are English whoever reads them, and a
-text that was kept years ago is shown in a language that was added since.
+So the audit trail, the JSON API and the command line are English whoever reads them. Databases and model files keep
+template and values beside the English, so what was kept years ago is shown in a language that was added since.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, cached_property
-from gettext import GNUTranslations, NullTranslations, translation
+from functools import cache
+from gettext import NullTranslations, translation
 from pathlib import Path
+from string import Formatter
 from typing import Any, Literal
 
 from indubio.errors import ConfigError
+from indubio.message import Message
 
 Language = Literal["en", "de"]
 LANGUAGES: dict[Language, str] = {"en": "English", "de": "Deutsch"}
@@ -29,22 +31,7 @@ DOMAIN = "indubio"
 FOLDER = Path(__file__).parent
 _current: ContextVar[Language] = ContextVar("language", default="en")
 KEPT = "kept"  # the context of the texts of `english`, which are apart from others in a catalogue
-# Characters of a text, and of one within another: a longer one could be made so that it takes long, and stays English.
-LONGEST, LONGEST_INNER = 4000, 1000
 _SWAPPED = str.maketrans(".,", ",.")
-_PLACE = re.compile(r"\{(?P<name>\w+)(?P<kind>![rs]|:[^}]*)?\}")
-_NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|inf|nan)"
-
-
-class Catalogue(GNUTranslations):
-    """A catalogue that also knows a text by its English, with values filled in."""
-
-    @cached_property
-    def patterns(self) -> list[tuple[re.Pattern[str], str]]:
-        """The texts of `english` as patterns, those with the most words of their own first."""
-        mark = f"{KEPT}\4"  # between the context and the text, as gettext writes it
-        texts = [one.removeprefix(mark) for one in vars(self)["_catalog"] if isinstance(one, str) and mark in one]
-        return [(_pattern(one), one) for one in sorted(texts, key=lambda one: -len(_PLACE.sub("", one)))]
 
 
 def language() -> Language:
@@ -76,7 +63,7 @@ def known_language(name: str) -> Language:
     for one in LANGUAGES:
         if one == name:
             return one
-    raise ConfigError(f"`language` must be one of {', '.join(LANGUAGES)}, got {name!r}.")
+    raise ConfigError("`language` must be one of {known}, got {name!r}.", known=", ".join(LANGUAGES), name=name)
 
 
 def preferred(header: str) -> Language:
@@ -118,34 +105,28 @@ def marked(text: str) -> str:
     return text
 
 
-def english(text: str, **values: Any) -> str:
-    """A text that is raised or kept: in English, with its values filled in. `retold` shows it.
-
-    Args:
-        text: with places for values: `{name}` for a name or another value that stays as it is, `{name!r}` the same in
-            quotes, `{name:,}` or another format for a number, `{name!s}` for a text that is itself from here, or "".
-        values: of the places.
+def english(template: str, /, **fields: Any) -> Message:
+    """A text that is raised or kept: in English, and a message, whose template is in the catalogues. `told` shows it.
 
     Example:
         >>> english("{done:,} of {all:,} rows of {file!r}", done=1200, all=9, file="a.csv")
         "1,200 of 9 rows of 'a.csv'"
     """
-    return text.format(**values) if values else text
+    return Message(template, **fields)
 
 
-def retold(text: str) -> str:
-    """What `english` made, in the present language; several are joined by "; ". Other texts stay as they are.
+def told(text: str) -> str:
+    """A text that was raised or kept, in the present language. One that is no message stays as it is.
 
     Example:
         >>> with in_language("de"):
-        ...     retold("missing: flow; there is no version 3 of a model 'press'.")
-        "fehlt: flow; es gibt keine Version 3 von Modell 'press'."
+        ...     told(english("there is no version {version:d} of a model {name!r}.", version=3, name="press"))
+        "es gibt keine Version 3 von Modell 'press'."
     """
-    catalogue = _catalogue(language())
-    if not isinstance(catalogue, Catalogue) or not text or len(text) > LONGEST:
+    if not isinstance(text, Message):
         return text
-    whole = _recognised(text, catalogue)
-    return "; ".join(_recognised(one, catalogue) or one for one in text.split("; ")) if whole is None else whole
+    template = _catalogue(language()).pgettext(KEPT, text.template)
+    return _Telling().vformat(template, (), text.fields) if text.fields else template
 
 
 def written(digits: str) -> str:
@@ -153,32 +134,15 @@ def written(digits: str) -> str:
     return digits.translate(_SWAPPED) if language() == "de" else digits
 
 
+class _Telling(Formatter):
+    """Fills in values as the present language writes them."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec:
+            return written(format(value, format_spec))
+        return told(value) if isinstance(value, str) else str(value)
+
+
 @cache
 def _catalogue(name: Language) -> NullTranslations:
-    return NullTranslations() if name == "en" else translation(DOMAIN, FOLDER, [name], class_=Catalogue)
-
-
-def _recognised(text: str, catalogue: Catalogue) -> str | None:
-    """The translation of a text that one of the patterns fits; None where none does."""
-    for pattern, template in catalogue.patterns:
-        if found := pattern.fullmatch(text):
-            return _PLACE.sub(lambda place: _value(place, found), catalogue.pgettext(KEPT, template))
-    return None
-
-
-def _pattern(template: str) -> re.Pattern[str]:
-    """What fits a text that `english` made of the template."""
-    parts, end = [], 0
-    for place in _PLACE.finditer(template):
-        kind = place["kind"] or ""
-        value = _NUMBER if kind.startswith(":") else {"!s": ".*?", "!r": ".+?"}.get(kind, "(?:(?!; ).)+?")
-        parts += [re.escape(template[end : place.start()]), f"(?P<{place['name']}>{value})"]
-        end = place.end()
-    return re.compile("".join([*parts, re.escape(template[end:])]), re.DOTALL)
-
-
-def _value(place: re.Match[str], found: re.Match[str]) -> str:
-    value, kind = found[place["name"]], place["kind"] or ""
-    if kind == "!s" and len(value) <= LONGEST_INNER:
-        return retold(value)
-    return written(value) if kind.startswith(":") else value
+    return NullTranslations() if name == "en" else translation(DOMAIN, FOLDER, [name])

@@ -48,7 +48,9 @@ class Denoising(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.highest is not None and self.highest < self.scale:
-            raise ConfigError(f"`highest` must be at least `scale`, {self.scale}, got {self.highest}.")
+            raise ConfigError(
+                "`highest` must be at least `scale`, {scale}, got {highest}.", scale=self.scale, highest=self.highest
+            )
 
     def corruption(self, rows: TrainingRows, batch: int) -> Corruption:
         """What an engine does to these rows.

@@ -65,7 +65,11 @@ class RangeTest(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.lowest >= self.highest:
-            raise ConfigError(f"`lowest` must be below `highest`, got {self.lowest} and {self.highest}.")
+            raise ConfigError(
+                "`lowest` must be below `highest`, got {lowest} and {highest}.",
+                lowest=self.lowest,
+                highest=self.highest,
+            )
 
     def steps_of(self, batches: int) -> int:
         """Steps of the test, where an epoch has so many batches."""
@@ -146,8 +150,9 @@ def _smooth(x: Float[np.ndarray, " steps"], y: Float[np.ndarray, " steps"]) -> F
 
 def _nothing_found(rates: Float[np.ndarray, " steps"]) -> TrainingError:
     return TrainingError(
-        f"the learning-rate range test found no falling loss from {rates[0]:.0e} on. "
-        "Set `learning_rate` to a number, for example 0.001."
+        "the learning-rate range test found no falling loss from {rate:.0e} on. "
+        "Set `learning_rate` to a number, for example 0.001.",
+        rate=rates[0],
     )
 
 

@@ -240,8 +240,11 @@ def split_held_out(
     held = round(share * len(rows))
     if held < 1 or held >= len(rows):
         raise ConfigError(
-            f"early stopping needs rows on both sides: `held_out` {share} of {len(rows)} rows are {held}. "
-            "Give more rows, or turn early stopping off and say how many `epochs`."
+            "early stopping needs rows on both sides: `held_out` {share} of {count} rows are {held}. "
+            "Give more rows, or turn early stopping off and say how many `epochs`.",
+            share=share,
+            count=len(rows),
+            held=held,
         )
     if not isinstance(rows, np.ndarray):
         return rows.held_out(share)

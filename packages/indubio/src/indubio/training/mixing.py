@@ -29,6 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from indubio.errors import MixingWarning
+from indubio.message import Message
 from indubio.texts import english
 
 What = Literal["chain", "cycle"]
@@ -84,7 +85,7 @@ class Mixing:
 
     @classmethod
     def joined(cls, parts: "Sequence[Mixing]") -> "Mixing":
-        """Of several fits: the worst R-hat, and all draws together."""
+        """The mixing of several fits: the worst R-hat, and all draws together."""
         return cls(
             chains=sum(part.chains for part in parts),
             draws=sum(part.draws for part in parts),
@@ -120,12 +121,12 @@ class Mixing:
             ),
         }
         if self.mixed:
-            return english("{what!s} mixed: {numbers!s}; {worth!s}", **told)
-        each = english("each {kind!s} stays near the network it began with, and all of them say more than one")
+            return english("{what} mixed: {numbers}; {worth}", **told)
+        each = english("each {kind} stays near the network it began with, and all of them say more than one")
         neighbours = english("its draws are neighbours, and their disagreement is too small")
         return english(
-            "{what!s} did not mix: {numbers!s}, where 1 is a {kind!s} that has forgotten its beginning; {so!s}. "
-            "{worth!s}. More steps between draws help (`thinning`, `burn_in`), or more {kinds!s} with networks of "
+            "{what} did not mix: {numbers}, where 1 is a {kind} that has forgotten its beginning; {so}. "
+            "{worth}. More steps between draws help (`thinning`, `burn_in`), or more {kinds} with networks of "
             "their own",
             **told,
             kind=kind,
@@ -136,7 +137,7 @@ class Mixing:
     def warn(self) -> None:
         """Warn where the chains did not mix."""
         if not self.mixed:
-            warnings.warn(f"{self}.", MixingWarning, stacklevel=2)
+            warnings.warn(Message("{mixing}.", mixing=str(self)), MixingWarning, stacklevel=2)
 
 
 def split_r_hat(values: Float[np.ndarray, "chains draws quantities"]) -> float:

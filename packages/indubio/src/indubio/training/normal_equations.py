@@ -175,11 +175,11 @@ class KeptSums:
 
     @classmethod
     def joined(cls, parts: Sequence["KeptSums"]) -> "KeptSums":
-        """Those of several groups of draws as one."""
+        """The sums of several groups of draws as one."""
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in KEPT})
 
     def some(self, which: slice) -> "KeptSums":
-        """Those of some of the draws."""
+        """The sums of some of the draws."""
         return KeptSums(**{name: getattr(self, name)[which] for name in KEPT})
 
     def of_draw(self, draw: int, encoder: Cosine) -> NormalEquations:
@@ -286,5 +286,5 @@ def spans(rows: int) -> list[range]:
 
 
 def root_mean_square(residuals: Float[np.ndarray, "n values"]) -> Float[np.ndarray, " values"]:
-    """Of every value, added up in order."""
+    """The root mean square of every value, added up in order."""
     return np.asarray(np.sqrt(np.cumsum(residuals * residuals, axis=0)[-1] / len(residuals)))

@@ -57,7 +57,7 @@ class _Executor(ClientExecutor):
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # type: ignore[override]
-        """As every executor has it."""
+        """Give a job to the cluster, as every executor does."""
         if self._shutdown:
             raise RuntimeError("cannot schedule new futures after shutdown")
         there, here = self._client.submit(fn, *args, **(self._kwargs | kwargs)), Future[Any]()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from indubio.errors import ConfigError
+from indubio.message import Message
 from indubio.settings import AtLeastOne, Settings
 from indubio.workers.processes import cores, processes_here
 
@@ -36,11 +37,13 @@ class Workers(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.cluster is not None and self.processes is not None:
-            raise ConfigError("give `processes` or `cluster`, not both: a cluster has its own workers.")
+            raise ConfigError(Message("give `processes` or `cluster`, not both: a cluster has its own workers."))
         if self.cluster is None and any((self.tls_ca, self.tls_cert, self.tls_key)):
-            raise ConfigError("`tls_ca`, `tls_cert` and `tls_key` are for a `cluster`.")
+            raise ConfigError(Message("`tls_ca`, `tls_cert` and `tls_key` are for a `cluster`."))
         if (self.tls_ca is None) != (self.tls_cert is None) or (self.tls_key is not None and self.tls_cert is None):
-            raise ConfigError("TLS needs `tls_ca` and `tls_cert`, and `tls_key` when the key has its own file.")
+            raise ConfigError(
+                Message("TLS needs `tls_ca` and `tls_cert`, and `tls_key` when the key has its own file.")
+            )
 
     def slots(self, executor: Executor) -> int:
         """How many tasks its workers run at a time, for work that is given out as results come in."""

@@ -54,7 +54,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """For files: odds-authors, zema-text-fits."""
+        """The name of the page's files: odds-authors, zema-text-fits."""
         cell = self.first
         return "-".join(
             [cell.collection, cell.protocol, *(part for part in (cell.sensors, cell.variant) if part != "-")]
@@ -62,7 +62,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """For people; it says so when the data is generated."""
+        """The title for people; it says so when the data is generated."""
         cell = self.first
         sensors = "" if cell.sensors == NO_SENSORS else f", sensors: {cell.sensors}"
         variant = "" if cell.variant == AS_THE_PROTOCOL else f", {cell.variant}"

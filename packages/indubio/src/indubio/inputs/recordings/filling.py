@@ -68,8 +68,10 @@ class RowSampler(RecordingSampler):
             if self._windowing.gaps == "error":
                 row, sensor = np.argwhere(missing)[0]
                 raise DataError(
-                    f'{piece.place(int(row))} has no usable value of "{self._sensors[sensor]}". '
-                    'Fill the gaps with gaps="hold" or "linear", or keep them with gaps="leave".'
+                    '{place} has no usable value of "{sensor}". '
+                    'Fill the gaps with `gaps="hold"` or "linear", or keep them with `gaps="leave"`.',
+                    place=piece.place(int(row)),
+                    sensor=self._sensors[sensor],
                 )
             self._tally.missing += missing.sum(axis=0)
         return samples

@@ -50,9 +50,13 @@ def require_one_machine(source: Source, layout: Wide | Long) -> None:
             turns = _takes_turns(machine)
             seen = quoted((values if turns else values.unique()).slice(0, 3).to_pylist())
             raise DataError(
-                f"{source.name}: there are rows of several machines or runs{', which take turns' if turns else ''}: "
-                f'column "{name}" {"begins with" if turns else "holds"} {seen}. '
-                f'Windows must not mix them: say group="{name}", or pass it through among `ids` if it is no machine.'
+                '{name}: there are rows of several machines or runs{turns}: column "{column}" {holds} {seen}. Windows '
+                'must not mix them: say `group="{column}"`, or pass it through among `ids` if it is no machine.',
+                name=source.name,
+                turns=", which take turns" if turns else "",
+                column=name,
+                holds="begins with" if turns else "holds",
+                seen=seen,
             )
 
 

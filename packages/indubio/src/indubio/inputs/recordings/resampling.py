@@ -109,7 +109,9 @@ class GridSampler(RecordingSampler):
         if absent.any() and self._windowing.gaps == "error":
             names = ", ".join(f'"{self._sensors[sensor]}"' for sensor in np.flatnonzero(absent).tolist())
             raise DataError(
-                f'{self._where()} has no value at all of {names}. Leave the group out, or take gaps="leave".'
+                '{where} has no value at all of {names}. Leave the group out, or take `gaps="leave"`.',
+                where=self._where(),
+                names=names,
             )
         yield from self._samples(int((self._end - self._start) * self._rate + SLACK) + 1, ended=True)
 
@@ -177,7 +179,7 @@ class GridSampler(RecordingSampler):
         return float(times[-2]) if len(times) > 1 else -np.inf
 
     def _samples(self, until: int, *, ended: bool) -> Iterator[Samples]:
-        """Those not yet given out, up to number `until`."""
+        """Samples that are not yet given out, up to number `until`."""
         firsts, files = zip(*self._files, strict=True)
         for first in range(self._given, until, SAMPLES_AT_ONCE):
             self._given = min(until, first + SAMPLES_AT_ONCE)
@@ -236,8 +238,12 @@ class GridSampler(RecordingSampler):
             sample, sensor = np.argwhere(np.isnan(values))[0]
             stamp = pa.array(at[sample : sample + 1]).cast(self._piece.time_type).cast(pa.string())[0]
             raise DataError(
-                f'{self._where()} has a gap at {stamp}: no two good values of "{self._sensors[sensor]}" around it are '
-                f'within {self._windowing.oldest:g} s. Bridge gaps with gaps="hold" or "linear", or keep them: "leave".'
+                '{where} has a gap at {stamp}: no two good values of "{sensor}" around it are '
+                'within {oldest:g} s. Bridge gaps with `gaps="hold"` or "linear", or keep them: "leave".',
+                where=self._where(),
+                stamp=stamp,
+                sensor=self._sensors[sensor],
+                oldest=self._windowing.oldest,
             )
 
     def _stamps(self, now: Float[np.ndarray, " samples"]) -> Shaped[np.ndarray, " samples"]:

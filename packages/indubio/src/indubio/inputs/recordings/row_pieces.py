@@ -92,8 +92,12 @@ class Reader:
         if batch is not None:
             seen = ", ".join(repr(value) for value in plain(batch.column(0)).unique().to_pylist()[:5])
             raise DataError(
-                f'{self._sources[0].name}: no value has a good quality: column "{layout.quality}" holds {seen}, '
-                f"and only {', '.join(map(repr, layout.good))} count as good. Name the good ones by `good`."
+                '{name}: no value has a good quality: column "{quality}" holds {seen}, '
+                "and only {good} count as good. Name the good ones by `good`.",
+                name=self._sources[0].name,
+                quality=layout.quality,
+                seen=seen,
+                good=", ".join(map(repr, layout.good)),
             )
 
     @property

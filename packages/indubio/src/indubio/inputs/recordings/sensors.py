@@ -34,7 +34,10 @@ def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     for other in others:
         if extra := [name for name in _numeric(other, named) if name not in first.schema.names]:
             raise DataError(
-                f"{other.name}: has {quoted(extra)}, which {first.name} has not. Say which columns are `sensors`."
+                "{name}: has {names}, which {other_name} has not. Say which columns are `sensors`.",
+                name=other.name,
+                names=quoted(extra),
+                other_name=first.name,
             )
     return found
 

@@ -23,6 +23,7 @@ from indubio.inputs.recordings.sensors import sensor_names
 from indubio.inputs.windows import ShortGroup, Windowing, Windows
 from indubio.io.file_format import FileFormat
 from indubio.io.sources import opened
+from indubio.message import Message
 
 
 def read_windows(
@@ -109,9 +110,9 @@ def array_windows(
 
 def _check_time(layout: Wide | Long, windowing: Windowing) -> None:
     if isinstance(layout, Long) and windowing.rate is None:
-        raise ConfigError("`rate` must be set for a long recording: every tag has its own time stamps.")
+        raise ConfigError(Message("`rate` must be set for a long recording: every tag has its own time stamps."))
     if layout.time is None and (windowing.rate is not None or windowing.longest_gap is not None):
-        raise ConfigError("`rate` and `longest_gap` need a time column: name it by `time`.")
+        raise ConfigError(Message("`rate` and `longest_gap` need a time column: name it by `time`."))
 
 
 def _streamed(
@@ -218,15 +219,18 @@ class _Group:
                 return
             row = int(np.argmax(backwards)) + 1
         raise DataError(
-            f"{piece.place(row)}: the time goes backwards. Sort the rows by group, then time, or read with "
-            "`ordered=False`; if they are of several machines or runs, name the column that says which by `group`."
+            "{place}: the time goes backwards. Sort the rows by group, then time, or read with "
+            "`ordered=False`; if they are of several machines or runs, name the column that says which by `group`.",
+            place=piece.place(row),
         )
 
 
 def _too_short(group: ShortGroup, windowing: Windowing, tally: Tally) -> None:
     if windowing.short == "error":
         raise DataError(
-            f'{group}: shorter than one window of {windowing.length} samples. Leave it out, or take short="report".'
+            '{group}: shorter than one window of {length} samples. Leave it out, or take `short="report"`.',
+            group=group,
+            length=windowing.length,
         )
     tally.groups += 1
     tally.short.append(group)
@@ -237,11 +241,17 @@ def _nothing(groups: Sequence[ShortGroup], pauses: int, windowing: Windowing) ->
     if longest.samples == 0:
         return f"{longest}: there are no rows to cut windows from."
     if pauses and longest.samples >= windowing.length:
-        return (
-            f"no stretch without a pause is as long as one window of {windowing.length} samples: {pauses} times two "
-            f"rows are more than {windowing.longest_gap:g} s apart. Take a larger `longest_gap` or a smaller `length`."
+        return Message(
+            "no stretch without a pause is as long as one window of {length} samples: {pauses} times two "
+            "rows are more than {longest_gap:g} s apart. Take a larger `longest_gap` or a smaller `length`.",
+            length=windowing.length,
+            pauses=pauses,
+            longest_gap=windowing.longest_gap,
         )
-    return (
-        f"no group is as long as one window of {windowing.length} samples. The longest of {len(groups)} is {longest}. "
-        "Take a smaller `length`."
+    return Message(
+        "no group is as long as one window of {length} samples. The longest of {count} is {longest}. "
+        "Take a smaller `length`.",
+        length=windowing.length,
+        count=len(groups),
+        longest=longest,
     )

@@ -70,7 +70,7 @@ def task_title(collection: str, task: str) -> str:
 
 
 def conversion_name(name: str) -> str:
-    """In words: of "ecdf+scale*" this is "ECDF + scale"."""
+    """A conversion in words: "ecdf+scale*" is "ECDF + scale"."""
     distribution, scaled, _ = name.partition("+")
     return DISTRIBUTIONS[distribution][0] + (" + scale" if scaled else "")
 

@@ -99,7 +99,7 @@ class Results:
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """Of the cells that are done and have raw scores to draw."""
+        """Records of the cells that are done and have raw scores to draw."""
         drawn = (cell for cell in self.cells if cell.model in MODELS and self.store.has_scores(cell))
         return tuple(self.store.records(drawn))
 
