@@ -168,10 +168,6 @@ def _known(connection: Connection, name: str, person: Person) -> int:
                 )
             )
         return int(there.id)
-    if connection.execute(select(keys.c.id).where(keys.c.name == name)).first() is not None:
-        raise ConflictError(
-            english("there is a key named {name!r}, from before such names were kept for people.", name=name)
-        )
     at = now()
     columns = {"name": name, "issuer": person.issuer, "subject": person.subject, "at": at}
     number = connection.execute(insert(people).returning(people.c.id), columns).scalar_one()
