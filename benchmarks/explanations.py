@@ -16,7 +16,6 @@ from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
 from indubio import AnchoredEnsemble, Detector, Training
 from indubio.engine.torch_engine import TorchEngine
-from indubio.explain import chosen_examples
 from indubio.posteriors import draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
@@ -36,7 +35,7 @@ def detector_of(features: int, seed: int = 0) -> tuple[Detector, np.ndarray]:
 def two_passes(detector: Detector, rows: np.ndarray) -> object:
     """Assess, then explain what needs a look by a second pass."""
     found = detector.assess(rows)
-    return detector.contributions(chosen_examples(rows, np.flatnonzero(found.verdict != "INLIER")))
+    return detector.contributions(rows[found.verdict != "INLIER"])
 
 
 def explained(detector: Detector, rows: np.ndarray) -> object:

@@ -31,7 +31,7 @@ from trace_row import (
     write_files,
 )
 
-KINDS = {"Table", "Windows", "Images", "NamedExamples", "Rows", "ExampleStream", "Outline"}
+KINDS = {"Table", "Windows", "Images", "Examples", "Rows", "ExampleStream", "Outline"}
 MOST_PARAMETERS = 12
 
 

@@ -61,7 +61,7 @@ def run(cell: Row) -> list[Row]:
     except TrainingError:
         return [{"score": name, "auroc": float("nan")} for name in NOISES[cell["noise"]]]
     fitted, rows = time.process_time() - start, []
-    values = detector.fitted_chain.inputs.prepared(data.test).values
+    values = detector.fitted_chain.preparation.prepared(data.test).values
     for name in NOISES[cell["noise"]]:
         score, start = scored_by(name, detector.draws_, (detector.draws_.count,)), time.process_time()
         found = mean_nll(score.nll(values))

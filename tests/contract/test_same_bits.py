@@ -264,4 +264,4 @@ def test_large_images_are_scored_fewer_at_a_time_to_the_same_bits(monkeypatch):
     assert engine.rows_at_once == 7
     draws = detector.draws_
     scorer = engine.scorer(draws.count, autoencoder.flat(draws.weights), draws.masks, draws.noise)
-    np.testing.assert_array_equal(scorer.nll(detector.intake_.scaled(images)), whole)
+    np.testing.assert_array_equal(scorer.nll(detector.preparation_.scaled(images)), whole)

@@ -213,7 +213,7 @@ def test_a_stream_is_scaled_as_rows_in_memory_are(scaling, tmp_path):
     settings = {"scaling": scaling, "training": Training(epochs=1), "calibration": TrainScores()}
     streamed = quick(**settings).fit(ExampleStream(tmp_path, buffer=500))
     in_memory = quick(**settings).fit(rows)
-    ours, theirs = (detector.intake_.scaling for detector in (streamed, in_memory))
+    ours, theirs = (detector.preparation_.scaling for detector in (streamed, in_memory))
     # The sample that quantiles come from holds all of so few rows.
     for one, other in zip(
         (ours.smallest, ours.start, ours.step), (theirs.smallest, theirs.start, theirs.step), strict=True

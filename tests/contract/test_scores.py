@@ -195,7 +195,7 @@ def test_every_calibration_compares_with_scores_of_the_same_kind(score, calibrat
 @pytest.mark.parametrize("score", ["epistemic", "waic"])
 def test_a_fold_is_scored_by_its_own_draws_alone(score):
     detector = small(score, calibration=CrossFit(folds=2)).fit(ROWS)
-    draws, values = detector.draws_, detector.fitted_chain.inputs.prepared(NEW).values
+    draws, values = detector.draws_, detector.fitted_chain.preparation.prepared(NEW).values
     apart = [SCORES[score](draws=draws.some(own), parts=(2,)).nll(values)[0] for own in (slice(2), slice(2, 4))]
     np.testing.assert_allclose(detector.nll(NEW), apart, rtol=1e-6)
 

@@ -80,7 +80,8 @@ def test_a_model_of_such_a_file_judges_the_plain_one_alike(folder, name, tmp_pat
 
 def test_a_model_keeps_how_its_files_were_written_as_a_guess(folder, tmp_path):
     run("fit", folder / "good" / "semicolon.csv", "-o", tmp_path / "model", "--id", "teil")
-    kept = json.loads(run("inspect", tmp_path / "model", "--json").stdout)["fitted"]["reading_"]["file_format"]
+    fitted = json.loads(run("inspect", tmp_path / "model", "--json").stdout)["fitted"]
+    kept = fitted["preparation_"]["reading"]["file_format"]
     assert (kept["separator"], kept["decimal"]) == (";", ",")
     assert {"separator", "decimal"} <= set(kept["guesses"])
     (tmp_path / "unclear.csv").write_text("teil;druck;größe;kraft\n1;1,234;2,345;3,456\n", "utf-8")

@@ -55,7 +55,7 @@ def test_a_size_is_kept_with_the_model_and_new_images_are_resized_alike(folder, 
     how = ("--set", "images={ size = [6, 7], resize = true, colour = 'rgb', recolour = true }")
     run("fit", folder / "good", "-o", tmp_path / "model", "--set", "posterior.draws=3", *how)
     manifest = json.loads(run("inspect", tmp_path / "model", "--json").stdout)
-    assert manifest["fitted"]["input_shape_"] == [6, 7, 3]
+    assert manifest["fitted"]["preparation_"]["input_shape"] == [6, 7, 3]
     run("assess", str(folder / "new" / "*.png"), "-m", tmp_path / "model", "-o", tmp_path / "found.csv")
     assert len(pd.read_csv(tmp_path / "found.csv")) == 40
 

@@ -150,7 +150,7 @@ def test_a_stream_can_be_added_to():
     confirmed = Table(features=pa.table(dict(zip(names, CONFIRMED.T, strict=True))))
     added = streamed.update(confirmed)
     assert added.n_reference_ == streamed.n_reference_
-    scaled = streamed.chain_.inputs.prepared(confirmed).values.astype(np.float64)
+    scaled = streamed.chain_.preparation.prepared(confirmed).values.astype(np.float64)
     expected = streamed.draws_.sums.squares + (scaled**2).sum(axis=0)
     np.testing.assert_allclose(added.draws_.sums.squares, expected, rtol=1e-10)
 
@@ -159,7 +159,7 @@ def test_windows_are_added_as_their_spectra():
     windows = RANDOM.normal(size=(60, 64, 2))
     detector = Detector(posterior=PLAIN).fit(windows)
     added = detector.update(windows[:7] * 1.1)
-    assert added.intake_.spectra is not None
+    assert added.preparation_.spectra is not None
     np.testing.assert_array_equal(added.draws_.sums.rows, detector.draws_.sums.rows + 7)
 
 

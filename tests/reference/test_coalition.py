@@ -224,7 +224,7 @@ def test_a_sensors_contribution_is_the_score_of_its_own_network():
         posterior=AnchoredEnsemble(members=3), architecture=Coalition(network=INNER), training=Training(epochs=2)
     ).fit(windows)
     found = detector.contributions(windows).features.value
-    draws, scaled = detector.draws_, detector.intake_.scaling.scaled(windows)
+    draws, scaled = detector.draws_, detector.preparation_.scaling.scaled(windows)
     alone = Autoencoder(INNER.build((LENGTH, 1)), draws.autoencoder.likelihood)
     typical = detector.chain_.scorer.typical
     for sensor in range(SENSORS):

@@ -10,8 +10,9 @@ import pytest
 
 from indubio import AtMost, Detector, Deterministic, NoReferral
 from indubio.errors import ConfigError, DataError
-from indubio.explain import Parts, chosen_examples
+from indubio.explain import Parts
 from indubio.inputs import Table
+from indubio.inputs.arrays import examples_of
 from indubio.networks import GaussianLikelihood
 from indubio.pipeline import autoencoder_scorer
 from tests.engines import ENGINES, run_on
@@ -140,7 +141,7 @@ def test_an_assessment_and_its_reasons_come_from_one_pass(on_rows, on_windows, e
         np.testing.assert_array_equal(found.verdict, plain.verdict)
         np.testing.assert_allclose(found.nll, plain.nll, rtol=1e-4)
         np.testing.assert_array_equal(found.why.places, np.flatnonzero(plain.verdict != "INLIER"))
-        again = detector.contributions(chosen_examples(data, found.why.places))
+        again = detector.contributions(detector.chain_.preparation.examples(data).select(found.why.places))
         np.testing.assert_allclose(found.why.features.value, again.features.value, rtol=1e-3, atol=1e-7)
 
 
@@ -250,12 +251,12 @@ def test_no_examples_are_refused_as_the_detector_refuses_them(on_rows):
     ids=["array", "list", "pandas", "polars"],
 )
 def test_examples_are_chosen_by_place_and_in_order_from_every_form(form):
-    np.testing.assert_array_equal(chosen_examples(form(ROWS), np.array([5, 2, 70])), ROWS[[5, 2, 70]])
+    np.testing.assert_array_equal(examples_of(form(ROWS)).select([5, 2, 70]).values, ROWS[[5, 2, 70]])
 
 
 def test_examples_of_a_table_keep_their_ids_and_labels():
     data = table(ROWS[:4], ids={"id": list("abcd")}, labels=np.array([False, True, False, True]))
-    chosen = chosen_examples(data, np.array([3, 0]))
+    chosen = data.select([3, 0])
     assert chosen.features.column("flow").to_pylist() == ROWS[[3, 0], 2].tolist()
     assert chosen.passed.column("id").to_pylist() == ["d", "a"]
     assert chosen.labels.tolist() == [True, False]

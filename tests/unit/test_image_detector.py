@@ -55,9 +55,9 @@ def test_the_default_detector_takes_images_as_rows_of_their_pixels():
 
 def test_every_channel_has_one_range_for_all_pixels():
     detector = quick(training=Training(epochs=1)).fit(COLOURED)
-    scaling = detector.intake_.scaling
+    scaling = detector.preparation_.scaling
     np.testing.assert_array_equal(scaling.smallest, COLOURED.min(axis=(0, 1, 2)))
-    scaled = detector.intake_.scaled(COLOURED)
+    scaled = detector.preparation_.scaled(COLOURED)
     np.testing.assert_allclose(scaled.min(axis=(0, 1, 2)), 0, atol=1e-7)
     np.testing.assert_allclose(scaled.max(axis=(0, 1, 2)), 1, atol=1e-6)
 

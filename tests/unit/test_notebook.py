@@ -98,7 +98,7 @@ def test_a_notebook_shows_the_chain_and_what_is_odd():
         odd = Detector().fit(np.column_stack([GOOD, np.zeros(120)]))
     shown = odd._repr_mimebundle_()["text/html"]
     assert_well_formed(shown)
-    for words in ("Inputs", "Scorer", "Calibrated", "Decider", "Before you rely on it", "never changes."):
+    for words in ("Preparation", "Scorer", "Calibrated", "Decider", "Before you rely on it", "never changes."):
         assert words in shown
 
 

@@ -77,10 +77,10 @@ def test_a_fault_is_found_by_its_band(detector):
 
 
 def test_features_have_names_with_the_rate_of_the_windows(detector):
-    names = detector.chain_.inputs.value_schema.names
+    names = detector.chain_.preparation.value_schema.names
     assert "vibration: 0-62.5 Hz" in names
     assert "pressure: envelope 0-15.62 Hz" in names
-    assert len(names) == detector.intake_.spectra.count == detector.draws_.autoencoder.network.input_shape[0]
+    assert len(names) == detector.preparation_.spectra.count == detector.draws_.autoencoder.network.input_shape[0]
     assert detector.schema_.names == SENSORS
     assert detector.input_shape_ == (64, 2)
 
@@ -128,7 +128,7 @@ def test_arrays_and_windows_are_scored_alike(detector):
 def test_none_and_false_take_windows_as_they_are():
     for spectra in (None, False):
         raw = made(spectra=spectra, architecture=Conv1d(linear=(8,)), training=Training(epochs=1)).fit(GOOD)
-        assert raw.intake_.spectra is None
+        assert raw.preparation_.spectra is None
         assert raw.draws_.autoencoder.network.input_shape == (64, 2)
 
 
@@ -179,9 +179,9 @@ def test_features_out_of_range_are_named():
 def test_every_scaling_is_of_the_features(scaling, tmp_path):
     chosen = SCALINGS[scaling]()
     fitted = made(scaling=chosen, calibration=TrainScores()).fit(GOOD)
-    alone = chosen.fit(fitted.chain_.inputs.followed(GOOD))
+    alone = chosen.fit(fitted.chain_.preparation.followed(GOOD))
     for name in ("start", "step", "bounds"):
-        np.testing.assert_array_equal(getattr(fitted.intake_.scaling, name), getattr(alone, name))
+        np.testing.assert_array_equal(getattr(fitted.preparation_.scaling, name), getattr(alone, name))
     assert np.median(fitted.assess(BAD).nll) > np.median(fitted.assess(NEW).nll)
     save(fitted, tmp_path / "model")
     assert_same(fitted, load(tmp_path / "model"), BAD)
@@ -190,7 +190,7 @@ def test_every_scaling_is_of_the_features(scaling, tmp_path):
 @pytest.mark.parametrize("posterior", [RandomFeatures(draws=2, units=100), Prototypes(draws=2)])
 def test_a_posterior_in_closed_form_sees_the_features(posterior):
     fitted = made(posterior=posterior).fit(GOOD)
-    assert fitted.draws_.autoencoder.network.input_shape == (fitted.intake_.spectra.count,)
+    assert fitted.draws_.autoencoder.network.input_shape == (fitted.preparation_.spectra.count,)
     assert np.median(fitted.assess(BAD).nll) > np.median(fitted.assess(NEW).nll)
 
 
@@ -206,9 +206,9 @@ def test_a_posterior_in_closed_form_sees_the_features(posterior):
 )
 def test_windows_that_are_not_good_are_left_out_by_their_features(detector):
     loud = replace(BAD.select(range(4)), values=4 * BAD.values[:4])
-    both = Windows.concatenated([GOOD, loud]).select(np.random.default_rng(0).permutation(124))
+    both = Windows.joined([GOOD, loud]).select(np.random.default_rng(0).permutation(124))
     trimmed, whole = detector.fit(both), clone(detector).set_params(trimming=None).fit(both)
-    (low,), (high,) = (fitted.chain_.inputs.value_schema.columns[16:17] for fitted in (trimmed, whole))
+    (low,), (high,) = (fitted.chain_.preparation.value_schema.columns[16:17] for fitted in (trimmed, whole))
     assert low.name == high.name == "vibration: RMS"
     assert low.largest < high.largest
     assert trimmed.assess(loud).nll.min() > whole.assess(loud).nll.max()
@@ -229,7 +229,7 @@ def test_a_saved_model_is_the_same_to_the_bit(detector, tmp_path):
     loaded = load(tmp_path / "model")
     assert_same(detector, loaded, BAD)
     assert loaded.spectra == Spectra(bands=8)
-    assert loaded.chain_.inputs.value_schema == detector.chain_.inputs.value_schema
+    assert loaded.chain_.preparation.value_schema == detector.chain_.preparation.value_schema
     assert read_manifest(tmp_path / "model").settings["spectra"]["bands"] == 8
     card = (tmp_path / "model" / "README.md").read_text()
     assert "energies of 8 frequency bands" in card
@@ -241,11 +241,11 @@ def test_a_saved_model_is_the_same_to_the_bit(detector, tmp_path):
     [
         lambda plain: plain["settings"].update(spectra=False),
         lambda plain: plain["settings"]["spectra"].update(bands=9),
-        lambda plain: plain["fitted"]["intake_"].update(spectra=None),
-        lambda plain: plain["fitted"]["intake_"]["spectra"].update(length=65),
-        lambda plain: plain["fitted"]["intake_"]["spectra"]["spectra"].update(bands=9),
-        lambda plain: plain["fitted"]["intake_"]["spectra"].update(rate="fast"),
-        lambda plain: plain["fitted"]["intake_"]["spectra"].update(smallest=None),
+        lambda plain: plain["fitted"]["preparation_"].update(spectra=None),
+        lambda plain: plain["fitted"]["preparation_"]["spectra"].update(length=65),
+        lambda plain: plain["fitted"]["preparation_"]["spectra"]["spectra"].update(bands=9),
+        lambda plain: plain["fitted"]["preparation_"]["spectra"].update(rate="fast"),
+        lambda plain: plain["fitted"]["preparation_"]["spectra"].update(smallest=None),
     ],
 )
 def test_a_model_whose_spectra_do_not_fit_is_refused(detector, tmp_path, change):
@@ -285,7 +285,7 @@ def test_an_exported_model_equals_the_library(settings, length, tmp_path):
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_a_correction_by_labels_is_exported_too(scaling, tmp_path):
-    both = Windows.concatenated([NEW, BAD])
+    both = Windows.joined([NEW, BAD])
     learned = made(scaling=SCALINGS[scaling]()).fit(GOOD).learn(both, np.repeat([0, 1], 30), recent=both)
     export_onnx(learned, tmp_path / "model.onnx")
     found = OnnxModel(tmp_path / "model.onnx").assess(both)
@@ -312,13 +312,13 @@ def test_a_stream_learns_what_memory_holds(scaling, tmp_path):
     held = made(**settings).fit(READING.read(tmp_path / "run.parquet"))
     for name in ("smallest", "span"):
         np.testing.assert_array_equal(
-            getattr(streamed.intake_.scaling, name), getattr(held.intake_.scaling, name), err_msg=name
+            getattr(streamed.preparation_.scaling, name), getattr(held.preparation_.scaling, name), err_msg=name
         )
     for name in ("start", "step"):
-        ours, theirs = (getattr(detector.intake_.scaling, name) for detector in (streamed, held))
+        ours, theirs = (getattr(detector.preparation_.scaling, name) for detector in (streamed, held))
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(streamed.intake_.spectra.floor, held.intake_.spectra.floor)
-    assert streamed.chain_.inputs.value_schema == held.chain_.inputs.value_schema
+    np.testing.assert_array_equal(streamed.preparation_.spectra.floor, held.preparation_.spectra.floor)
+    assert streamed.chain_.preparation.value_schema == held.chain_.preparation.value_schema
     assert streamed.drift_reference_.features == held.drift_reference_.features
     assert np.isfinite(streamed.assess(NEW).nll).all()
 
@@ -337,7 +337,7 @@ def test_a_stream_with_gaps_fills_them_in(tmp_path):
 
 def test_any_other_detector_can_have_spectra():
     fitted = EnsembleDetector(LocalOutlierFactor(novelty=True), members=2, spectra=Spectra(bands=8)).fit(GOOD)
-    assert fitted.members_[0].n_features_in_ == fitted.intake_.spectra.count
+    assert fitted.members_[0].n_features_in_ == fitted.preparation_.spectra.count
     assert np.median(fitted.assess(BAD).nll) > np.median(fitted.assess(NEW).nll)
     assert "375-437.5 Hz" in html_report(fitted, BAD)
     with pytest.raises(ConfigError, match="`spectra`"):

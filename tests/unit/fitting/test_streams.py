@@ -17,9 +17,10 @@ from indubio.errors import ConfigError, DataError, DataWarning
 from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
 from indubio.inputs import MinMax, Robust, Roles, Table, Wide, Windowing, ZScore, read_table
 from indubio.inputs.example_streams import drawn
+from indubio.inputs.preparation import Preparation
 from indubio.inputs.reading import Reading
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.posteriors import EarlyStopping
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
@@ -151,14 +152,14 @@ def test_a_stream_is_prepared_as_the_same_rows_in_memory_are(scaling, missing, t
         table = table.set_column(1, "b", [np.where(np.arange(900) % 7, table["b"].to_numpy(), np.nan)])
     files = written(tmp_path / "parts", table)
     settings = Detector(calibration=TrainScores(), scaling=scaling, missing=missing).settings_in_use()
-    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).inputs
+    streamed = StreamedData.of(settings, ExampleStream(files, buffer=100), 1, "Detector", lambda _: None).preparation
     examples = TrainingExamples.of(read_table(files), "Detector")
-    in_memory = Inputs.fit(examples, settings.intake_for(examples.shape), "Detector")
+    in_memory = Preparation.fit(examples, settings.preparation_for(examples.shape), "Detector")
     rows = Table(features=made(50, seed=1))
     np.testing.assert_allclose(streamed.prepared(rows).values, in_memory.prepared(rows).values, rtol=1e-6, atol=1e-6)
     assert [one.kind for one in streamed.findings] == [one.kind for one in in_memory.findings]
     if missing == "median":
-        np.testing.assert_array_equal(streamed.intake.medians, in_memory.intake.medians)
+        np.testing.assert_array_equal(streamed.medians, in_memory.medians)
 
 
 def test_a_small_buffer_gives_a_model_as_good(files):
@@ -219,7 +220,7 @@ def test_everything_a_table_may_have_goes_through_a_stream(tmp_path):
     assert detector.schema_.encoded_names == (*NAMES, "colour=blue", "colour=red")
     assert detector.reference_.groups == ("x", "y")
     known = holes[(np.arange(rows) % 10 != 0) & ~np.isnan(holes)]
-    share_below = float((known < detector.intake_.medians[1]).mean())
+    share_below = float((known < detector.preparation_.medians[1]).mean())
     assert abs(share_below - 0.5) < 0.03  # the training rows are three quarters of these, at random
     save(detector, tmp_path / "model")
     found = load(tmp_path / "model").assess(reading.read(tmp_path / "parts"))

@@ -124,7 +124,7 @@ def test_bad_rows_in_training_are_called_what_they_are(calibration, posterior):
 def test_the_range_is_that_of_the_rows_that_are_left():
     rows = mixed(bad=3)
     rows[-3:] = [[1000, -1000, 1000, -1000], [-1000, -1000, 1000, 1000], [-1000, 1000, 1000, -1000]]
-    trimmed, plain = (Detector(**QUICK, trimming=how).fit(rows).intake_.scaling for how in (Trimming(), None))
+    trimmed, plain = (Detector(**QUICK, trimming=how).fit(rows).preparation_.scaling for how in (Trimming(), None))
     assert (trimmed.span < 20).all()
     assert (plain.span > 900).all()
 
@@ -196,7 +196,7 @@ def test_confirmed_rows_are_never_dropped():
     detector = Detector(**QUICK, calibration=TrainScores(), trimming=Trimming(share=0.1)).fit(rows)
     odd = np.full((1, 4), 30.0)
     updated = detector.update(odd, training_data=rows)
-    assert (updated.intake_.scaling.smallest + updated.intake_.scaling.span > 29).all()
+    assert (updated.preparation_.scaling.smallest + updated.preparation_.scaling.span > 29).all()
 
 
 # ----- what is refused

@@ -125,7 +125,7 @@ def test_a_stream_in_parts_is_the_whole(tmp_path):
     for n in range(5):
         saved(tmp_path / f"{n}.png", pixels(4, 4))
     parts = list(ImageFiles().stream(tmp_path, at_once=2))
-    whole, joined = ImageFiles().read(tmp_path), Images.concatenated(parts)
+    whole, joined = ImageFiles().read(tmp_path), Images.joined(parts)
     assert [len(part) for part in parts] == [2, 2, 1]
     np.testing.assert_array_equal(joined.values, whole.values)
     assert joined.origin.equals(whole.origin)
@@ -139,9 +139,9 @@ def test_images_of_different_sizes_are_not_joined(tmp_path):
         saved(tmp_path / f"{side}.png", pixels(side, side))
     parts = [ImageFiles().read(tmp_path / f"{side}.png") for side in (4, 5)]
     with pytest.raises(ShapeError, match="different sizes or channels"):
-        Images.concatenated(parts)
-    with pytest.raises(DataError, match="no images"):
-        Images.concatenated([])
+        Images.joined(parts)
+    with pytest.raises(DataError, match="no examples to join"):
+        Images.joined([])
 
 
 def test_a_folder_is_one_of_images_when_it_holds_some_and_no_tables(tmp_path):

@@ -33,7 +33,7 @@ def test_groups_that_take_turns_give_the_windows_of_the_sorted_recording(windowi
     found = read_windows(frame, layout, windowing)
     np.testing.assert_array_equal(found.values, apart.values)
     assert found.origin.equals(apart.origin)
-    parts = Windows.concatenated(list(stream_windows(frame, layout, windowing, windows_at_once=3)))
+    parts = Windows.joined(list(stream_windows(frame, layout, windowing, windows_at_once=3)))
     np.testing.assert_array_equal(parts.values, apart.values)
 
 

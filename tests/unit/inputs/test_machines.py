@@ -43,7 +43,7 @@ def test_without_a_time_of_day_nobody_can_tell():
 
 
 def test_machines_with_hardly_any_windows_are_taken_together():
-    windows = Windows.concatenated(
+    windows = Windows.joined(
         [recorded({"press": 0.0, "drill": 5.0}), recorded({"new": 1.0, "newer": 1.0}, samples=100)]
     )
     assert windows.machines is not None

@@ -445,7 +445,7 @@ def test_a_stream_is_the_same_whatever_the_size_of_its_parts(layout, windowing, 
         parts = list(stream_windows(*arguments, windows_at_once=at_once))
         assert {len(part) for part in parts[:-1]} <= {at_once}
         assert 1 <= len(parts[-1]) <= at_once
-        same(Windows.concatenated(parts), whole)
+        same(Windows.joined(parts), whole)
 
 
 @settings(max_examples=60)
@@ -470,7 +470,7 @@ def test_streams_of_any_recording_add_up(lengths, length, step, gaps, rate, rows
     whole = read_windows(*arguments)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "ROWS_AT_ONCE", rows)
-        same(Windows.concatenated(list(stream_windows(*arguments, windows_at_once=at_once))), whole)
+        same(Windows.joined(list(stream_windows(*arguments, windows_at_once=at_once))), whole)
 
 
 def test_a_stream_gives_windows_before_it_has_read_everything(monkeypatch):

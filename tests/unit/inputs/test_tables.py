@@ -175,7 +175,7 @@ def test_a_file_is_streamed_in_parts_that_add_up(tmp_path):
     PARTS.to_parquet(path, row_group_size=10)
     parts = list(stream_tables(path, Roles(**ROLES), rows_at_once=20))
     assert len(parts) > 1
-    assert Table.concatenated(parts).features.to_pydict() == read_table(path, **ROLES).features.to_pydict()
+    assert Table.joined(parts).features.to_pydict() == read_table(path, **ROLES).features.to_pydict()
 
 
 def test_text_among_numbers_in_a_csv_file_is_refused_with_its_line(tmp_path):

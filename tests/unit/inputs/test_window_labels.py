@@ -50,7 +50,7 @@ def test_a_stream_has_the_same_labels_and_columns(gaps, at_once):
     frame.loc[[3, 20, 33], "p"] = np.nan
     windowing = Windowing(length=8, step=3, gaps=gaps)
     whole = read_windows(frame, WIDE, windowing)
-    parts = Windows.concatenated(list(stream_windows(frame, WIDE, windowing, windows_at_once=at_once)))
+    parts = Windows.joined(list(stream_windows(frame, WIDE, windowing, windows_at_once=at_once)))
     np.testing.assert_array_equal(parts.bad_share, whole.bad_share)
     assert parts.passed.equals(whole.passed.combine_chunks())
 
@@ -68,7 +68,7 @@ def test_a_label_between_two_samples_is_not_lost_by_resampling():
     np.testing.assert_allclose(found.bad_share, np.reshape(bad, (-1, 4)).mean(axis=1))
     assert found.passed["part"].to_pylist() == frame["part"][rows[::4]].tolist()
     parts = list(stream_windows(frame, WIDE, Windowing(length=4, rate=2.0), windows_at_once=1))
-    np.testing.assert_array_equal(Windows.concatenated(parts).bad_share, found.bad_share)
+    np.testing.assert_array_equal(Windows.joined(parts).bad_share, found.bad_share)
 
 
 def test_a_long_recording_has_labels_and_columns():

@@ -203,7 +203,7 @@ def test_a_mask_of_another_length_is_refused(six):
 
 
 def test_parts_can_be_put_together_again(six):
-    whole = Windows.concatenated([six, six])
+    whole = Windows.joined([six, six])
     assert len(whole) == 12
     assert whole.origin.num_rows == 12
     assert whole.report.groups == 2
@@ -212,9 +212,9 @@ def test_parts_can_be_put_together_again(six):
 def test_windows_of_different_sensors_cannot_be_put_together(six):
     other = array_windows(np.zeros((4, 2)), Windowing(length=2))
     with pytest.raises(ShapeError, match="different sensors"):
-        Windows.concatenated([six, other])
-    with pytest.raises(DataError, match="no windows to concatenate"):
-        Windows.concatenated([])
+        Windows.joined([six, other])
+    with pytest.raises(DataError, match="no examples to join"):
+        Windows.joined([])
 
 
 def test_windows_know_whether_values_are_missing(six):

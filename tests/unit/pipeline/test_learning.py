@@ -105,7 +105,7 @@ def test_by_what_the_labelled_were_chosen_is_nothing_to_what_is_learned():
     detector = Detector(seed=1).fit(random.normal(size=(200, 3)))
     rows = random.normal(size=(8000, 3)) * 1.3
     found = detector.assess(rows)
-    units = detector.chain_.inputs.in_units_of_the_range(detector.chain_.inputs.prepared(rows).values)
+    units = detector.chain_.preparation.in_units_of_the_range(detector.chain_.preparation.prepared(rows).values)
     offset = logit(np.clip(found.probability, 1 - SUREST, SUREST))
     odds = offset + 4 * (units - 0.5) @ [1.5, -1.0, 0.0] / np.sqrt(3) - 2.0
     share = expit(odds).mean()  # of anomalies among what comes

@@ -88,9 +88,9 @@ def test_windows_can_be_put_together():
 
 
 def test_different_forms_are_refused(detector):
-    with pytest.raises(DataError, match="examples of one form are needed"):
+    with pytest.raises(DataError, match="examples of one kind are needed"):
         detector.update(table(UNUSUAL), training_data=ROWS)
-    with pytest.raises(DataError, match="cannot be put together"):
+    with pytest.raises(DataError, match="cannot be joined"):
         detector.update(UNUSUAL[:, :3], training_data=ROWS)
 
 

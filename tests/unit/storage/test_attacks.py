@@ -296,11 +296,11 @@ def test_weights_that_do_not_fit_the_settings(change, model):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda arrays: arrays.pop("intake_.scaling.span"),
+        lambda arrays: arrays.pop("preparation_.scaling.span"),
         lambda arrays: arrays.update(more=np.zeros(3)),
-        lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(4)}),
-        lambda arrays: arrays.update({"intake_.scaling.span": np.zeros((3, 1))}),
-        lambda arrays: arrays.update({"intake_.scaling.span": np.zeros(3, np.float32)}),
+        lambda arrays: arrays.update({"preparation_.scaling.span": np.zeros(4)}),
+        lambda arrays: arrays.update({"preparation_.scaling.span": np.zeros((3, 1))}),
+        lambda arrays: arrays.update({"preparation_.scaling.span": np.zeros(3, np.float32)}),
         lambda arrays: arrays.update({"reference_uncertainty_.total": arrays["reference_uncertainty_.total"][1:]}),
         lambda arrays: arrays.update({"familiarity_.centres": np.zeros((2, 9), np.float32)}),
     ],
@@ -316,12 +316,14 @@ def test_arrays_that_do_not_fit_the_manifest(change, model):
 def test_an_array_of_another_shape_is_refused_even_if_the_manifest_agrees(model):
     arrays = unpacked(data_file(model, "arrays").read_bytes())
     for name in ("smallest", "span"):
-        arrays[f"intake_.scaling.{name}"] = np.ones(4)
+        arrays[f"preparation_.scaling.{name}"] = np.ones(4)
     put_data(model, "arrays", packed(arrays))
-    reseal(
-        model,
-        lambda plain: [plain["fitted"]["intake_"]["scaling"][name].update(array=[4]) for name in ("smallest", "span")],
-    )
+
+    def changed(plain):
+        for name in ("smallest", "span"):
+            plain["fitted"]["preparation_"]["scaling"][name].update(array=[4])
+
+    reseal(model, changed)
     with refused(r"has the shape \(4,\)"):
         load(model)
 
@@ -374,34 +376,37 @@ def test_settings_that_a_trained_network_cannot_have(change, tmp_path):
         ("draws", {"masks": True}),
         ("draws", {"noise": True}),
         ("draws", {"more": 1}),
-        ("fitted", {"input_shape_": [10**30]}),
-        ("fitted", {"input_shape_": [10**9]}),
-        ("fitted", {"input_shape_": [10**8, 3]}),
-        ("fitted", {"input_shape_": [-3]}),
-        ("fitted", {"input_shape_": []}),
-        ("fitted", {"input_shape_": [1, 1, 3]}),
-        ("fitted", {"input_shape_": 3}),
-        ("fitted", {"n_features_in_": 4}),
-        ("fitted", {"n_features_in_": "3"}),
+        ("preparation", {"input_shape": [10**30]}),
+        ("preparation", {"input_shape": [10**9]}),
+        ("preparation", {"input_shape": [10**8, 3]}),
+        ("preparation", {"input_shape": [-3]}),
+        ("preparation", {"input_shape": []}),
+        ("preparation", {"input_shape": [1, 1, 3]}),
+        ("preparation", {"input_shape": 3}),
+        ("preparation", {"named": 1}),
+        ("preparation", {"in_units": True}),
         ("fitted", {"n_training_": 0}),
         ("fitted", {"n_training_": None}),
         ("fitted", {"largest_reference_nll_": "inf"}),
         ("fitted", {"largest_reference_nll_": 3}),
         ("fitted", {"referral_threshold_": "nan"}),
         ("fitted", {"referral_threshold_": "many"}),
-        ("fitted", {"schema_": {"class": "schema", "columns": []}}),
-        ("fitted", {"schema_": {"class": "os", "columns": []}}),
-        ("fitted", {"schema_": {"class": "schema", "columns": [{"class": "column"}] * 3}}),
-        ("fitted", {"schema_": None}),
-        ("fitted", {"feature_names_in_": ["a", "b"]}),
-        ("fitted", {"feature_names_in_": [1, 2, 3]}),
+        ("preparation", {"schema": {"class": "schema", "columns": []}}),
+        ("preparation", {"schema": {"class": "os", "columns": []}}),
+        ("preparation", {"schema": {"class": "schema", "columns": [{"class": "column"}] * 3}}),
+        ("preparation", {"schema": None}),
+        ("preparation", {"detector": "os; os"}),
+        ("preparation", {"reading": 3}),
         ("fitted", {"conversion_": {"class": "conversion", "conversion": {"kind": "ecdf"}, "parameters": {}}}),
         ("fitted", {"assess": 3}),
         ("fitted", {"draws_": 3}),
     ],
 )
 def test_a_manifest_that_says_what_no_model_says(section, change, model):
-    reseal(model, lambda plain: plain[section].update(change))
+    reseal(
+        model,
+        lambda plain: (plain["fitted"]["preparation_"] if section == "preparation" else plain[section]).update(change),
+    )
     with refused("manifest.json"):
         load(model)
 

@@ -85,13 +85,14 @@ def test_findings_are_kept_in_the_model_and_said_on_its_card(tmp_path):
     assert '## Before you rely on it\n\n- "mode\\|x" never changes.' in card
     save(fitted(), tmp_path / "clean")
     assert "Before you rely" not in (tmp_path / "clean" / "README.md").read_text()
-    assert "findings_" not in read_manifest(tmp_path / "clean").fitted
+    assert read_manifest(tmp_path / "clean").fitted["preparation_"]["findings"] == []
 
 
 def test_a_finding_of_another_kind_is_refused(tmp_path):
     save(odd_detector(), tmp_path / "model")
-    reseal(tmp_path / "model", lambda plain: plain["fitted"]["findings_"][0].update(kind="<b>all is well</b>"))
-    with pytest.raises(ModelFileError, match=r"findings_.0.kind"):
+    changed = {"kind": "<b>all is well</b>"}
+    reseal(tmp_path / "model", lambda plain: plain["fitted"]["preparation_"]["findings"][0].update(changed))
+    with pytest.raises(ModelFileError, match=r"findings.0.kind"):
         load(tmp_path / "model")
 
 

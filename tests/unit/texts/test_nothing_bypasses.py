@@ -111,12 +111,12 @@ def names_in(settings: Any) -> set[str]:
 def names_of(detector: Any) -> set[str]:
     used = detector.settings_in_use()
     known = [getattr(used, field.name) for field in fields(used)] if is_dataclass(used) else [used.referral]
-    chain = [detector.conversion_.conversion, getattr(detector, "calibration_", None), detector.intake_.missing]
+    chain = [detector.conversion_.conversion, getattr(detector, "calibration_", None), detector.preparation_.missing]
     network = (
         used.architecture_for(detector.input_shape_, detector.n_training_) if isinstance(detector, Detector) else ()
     )
-    spectra = getattr(detector.intake_.spectra, "spectra", None)
-    return names_in((*known, *chain, network, detector.intake_.unseen, spectra))
+    spectra = getattr(detector.preparation_.spectra, "spectra", None)
+    return names_in((*known, *chain, network, detector.preparation_.unseen, spectra))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
       v
     assessment      one array per statement
 
-    pipeline        these as one chain: Inputs -> Scorer -> Calibrated -> Decider -> Assessment
+    pipeline        these as one chain: Preparation -> Scorer -> Calibrated -> Decider -> Assessment
     fitting         makes the chain, one way for all: rows in memory, streams, updates, refits of other detectors
     detector        Detector: scikit-learn's face of draws of autoencoders
     ensemble        EnsembleDetector: scikit-learn's face of refits of any other detector

@@ -1,6 +1,6 @@
 """Detector: Bayesian autoencoders as a scikit-learn outlier detector.
 
-    rows -> Inputs -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
+    rows -> Preparation -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
 
 `fitting.fitted_chain` makes these one after the other; `pipeline` has them, and what every detector does with them.
 """
@@ -21,9 +21,9 @@ from indubio.fitting.trimming import Trimming
 from indubio.fitting.updates import autoencoder_scorer, updated_chain
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
 from indubio.inputs.example_streams import ExampleStream
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.networks import Architecture, Likelihood
 from indubio.pipeline.estimator import ChainEstimator
-from indubio.pipeline.inputs import TrainingExamples
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.posteriors import Draws, Posterior, Training
 from indubio.probability import Conversion
@@ -97,7 +97,7 @@ class Detector(ChainEstimator):
         training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
-        intake_: what is done to rows before the network: filling in, scaling.
+        preparation_: what is done to rows before the network: filling in, scaling.
         reading_: how the files were read that it was fitted on; after `read_by`.
         findings_: what was odd about the training data, as the warning of `fit` says it.
         input_shape_: shape of one example.
@@ -280,11 +280,11 @@ class Detector(ChainEstimator):
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """Score of every value under every draw; its mean over an example's values is the example's score."""
-        return self.scores_.nll_apart(self.fitted_chain.inputs.prepared(X).values)[1]
+        return self.scores_.nll_apart(self.fitted_chain.preparation.prepared(X).values)[1]
 
     def reconstruction(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
         """What every draw takes every example for, in scaled units."""
-        return self.draws_.reconstruction(self.fitted_chain.inputs.prepared(X).values)
+        return self.draws_.reconstruction(self.fitted_chain.preparation.prepared(X).values)
 
     def _default(self, name: str) -> Settings | None:
         """What None stands for, of this parameter."""

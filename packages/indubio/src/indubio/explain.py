@@ -19,14 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
 from indubio.errors import ConfigError
-from indubio.inputs.images import Images
-from indubio.inputs.preparation import Rows
-from indubio.inputs.tables import Table
-from indubio.inputs.windows import Windows
 
 COLUMNS = ("contribution: ", "spread: ")  # how columns begin that say what features add
 
@@ -246,27 +241,6 @@ class Contributions:
         if one.pixels is not None:
             plain["pixels"] = {"contribution": one.pixels.value[0].tolist(), "spread": one.pixels.spread[0].tolist()}
         return plain
-
-
-def chosen_examples(X: Any, places: Int[np.ndarray, " chosen"]) -> Any:
-    """Some of the examples, in the order of their places, in whatever form they came in."""
-    if isinstance(X, Windows | Images):
-        return X.select(places)
-    if isinstance(X, Rows):
-        return X.taken(places)
-    if isinstance(X, Table):
-        rows = pa.array(places)
-        return replace(
-            X,
-            features=X.features.take(rows),
-            passed=None if X.passed is None else X.passed.take(rows),
-            places=None,
-            labels=None if X.labels is None else X.labels[places],
-            unlabelled=None if X.unlabelled is None else X.unlabelled[places],
-        )
-    if hasattr(X, "iloc"):
-        return X.iloc[places]
-    return X[places] if hasattr(X, "__arrow_c_stream__") else np.asarray(X)[places]
 
 
 def _joined_parts(blocks: Sequence[Parts]) -> Parts:

@@ -18,13 +18,10 @@ from indubio.detector import Detector
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, ModelFileError, quoted
 from indubio.explain import COLUMNS
-from indubio.inputs.images import Images
-from indubio.inputs.named_rows import NamedExamples
-from indubio.inputs.reading import Reading, reading_for
-from indubio.inputs.tables import Table
+from indubio.inputs.examples import Examples
+from indubio.inputs.reading import Reading, opened_for, reading_for
 from indubio.inputs.windows import Windowing
-from indubio.io.file_format import UNSAID, FileFormat
-from indubio.io.sources import Source, opened
+from indubio.io.file_format import FileFormat
 from indubio.storage import read_model
 
 
@@ -79,10 +76,14 @@ class Judge:
         """Whether rows are examples, so that a file can be cut anywhere."""
         return self.known_reading is None or self.known_reading.table is not None
 
-    def files(self, source: Any, file_format: FileFormat | None = None) -> list[Source]:
-        """The files of a source, opened; what is not asked of them is found out, as the training files were first."""
-        known = None if self.known_reading is None else self.known_reading.file_format
-        return opened(source, (known or UNSAID).changed(file_format))
+    def opened(self, source: Any, file_format: FileFormat | None = None) -> Any:
+        """The files of a source, opened once; images stay as they are named.
+
+        Args:
+            source: file, folder, pattern, frame or table.
+            file_format: what is asked of the files; the rest is found out, as the training files were first.
+        """
+        return opened_for(self.known_reading, source, file_format)
 
     def reading(
         self,
@@ -107,7 +108,7 @@ class Judge:
         return reading
 
     def assessed(
-        self, part: NamedExamples, reading: Reading, *, top: int = 0, contributions: bool = False
+        self, part: Examples, reading: Reading, *, top: int = 0, contributions: bool = False
     ) -> tuple[Assessment, pa.Table]:
         """What is found in a part of a file, and as the table to write.
 
@@ -119,10 +120,9 @@ class Judge:
         """
         found = self.detector.assess(part, explain=top > 0 or contributions)
         table = found.to_arrow(top=top, contributions=contributions)
-        labels = None if isinstance(part, Images) else part.labels
+        labels = part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
-            without = part.unlabelled if isinstance(part, Table) else None
-            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=without))
+            table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))
         return found, table
 
     def drift_monitor(self, test: DriftTest, kept: Mapping[str, Any] | None = None) -> DriftMonitor:

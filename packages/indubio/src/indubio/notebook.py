@@ -37,7 +37,7 @@ def detector_html(detector: ChainEstimator) -> str:
     size = " x ".join(map(str, detector.input_shape_))
     rate, reference = chain.calibrated.false_alarms, chain.calibrated.reference
     steps = [
-        ("Inputs", f"{size} values; missing values: {chain.inputs.intake.missing}"),
+        ("Preparation", f"{size} values; missing values: {chain.preparation.missing}"),
         ("Scorer", f"{detector.conversion_.draws} draws of {_kind(getattr(settings, 'posterior', detector))}"),
         (
             "Calibrated",

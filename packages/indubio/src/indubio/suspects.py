@@ -16,11 +16,10 @@ from jaxtyping import Bool
 
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, quoted
-from indubio.explain import chosen_examples
-from indubio.inputs.named_rows import passed_through
-from indubio.inputs.tables import Table
+from indubio.inputs.arrays import examples_of
+from indubio.inputs.examples import Examples
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.io.sniffing import dict_rows
-from indubio.pipeline.inputs import TrainingExamples
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
@@ -58,16 +57,14 @@ def suspects(
     scores = detector.held_out_scores(X, progress=progress, workers=workers)
     places = np.argsort(-scores, kind="stable")[:most]
     examples = TrainingExamples.of(X, type(detector).__name__)
+    chosen = examples.given.select(places)
     columns = {
         KEY: [_key(row) for row in examples.rows.values[places]],
         BAD: [""] * len(places),
         SCORE: scores[places],
     }
-    chosen = chosen_examples(X, places)
-    for table in (passed_through(chosen), chosen.features if isinstance(chosen, Table) else None):
+    for table in (chosen.beside, chosen.columns):
         columns |= {} if table is None else {name: table[name] for name in table.column_names if name not in columns}
-    if not isinstance(chosen, Table) and examples.rows.values.ndim == 2:
-        columns |= dict(zip(examples.schema.encoded_names, examples.rows.values[places].T, strict=True))
     return pa.table(columns)
 
 
@@ -90,9 +87,10 @@ def found_bad(X: Any, labelled: str | Path) -> Bool[np.ndarray, " examples"]:
     return np.isin(keys, np.array(bad, dtype=object)) if bad else np.zeros(len(keys), dtype=bool)
 
 
-def without_bad(X: Any, labelled: str | Path) -> Any:
-    """The training examples, in their form, without those that a person found to be bad; see `found_bad`."""
-    return chosen_examples(X, np.flatnonzero(~found_bad(X, labelled)))
+def without_bad(X: Any, labelled: str | Path) -> Examples:
+    """The training examples without those that a person found to be bad, as `fit` takes them; see `found_bad`."""
+    examples = examples_of(X)
+    return examples.select(~found_bad(examples, labelled))
 
 
 def _key(row: np.ndarray) -> str:

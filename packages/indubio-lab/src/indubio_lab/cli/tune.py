@@ -81,11 +81,12 @@ def tune(
     settings = settings_told(context, SearchConfiguration, config)
     detector, reading, wanted = settings.detector, settings.reading, settings.search
     hands = settings.workers or Workers()
-    tell_files(reading.files(source))
-    sample = sampled(ExampleStream(source, reading), settings.rows, wanted.seed)
+    files = reading.opened(source)
+    tell_files(reading.files(files))
+    sample = sampled(ExampleStream(files, reading), settings.rows, wanted.seed)
     if settings.columns is None:
-        tell_unused(reading.files(source), reading, known=False)
-    tell_training_labels(source, reading)
+        tell_unused(reading.files(files), reading, known=False)
+    tell_training_labels(files, reading)
     where = study or out.with_suffix(".db")
     console = terminal(stderr=True)
     try:

@@ -7,7 +7,6 @@ from jaxtyping import Float, Int
 
 from indubio.errors import DataError
 from indubio.inputs.example_streams import ExampleStream, drawn, named_errors
-from indubio.inputs.named_rows import named_rows
 from indubio.inputs.schema import Schema
 
 HELD_OUT = 0.25
@@ -36,7 +35,7 @@ def sampled(stream: ExampleStream, rows: int, seed: int) -> Sample:
     found = []
     for block in stream.blocks():
         with named_errors(block):
-            values = named_rows(block.data, outline.schema).values
+            values = block.data.rows(outline.schema).values
         found.append(values[drawn(block.places, key) < share])
     values = np.concatenate(found)
     if len(values) < FEWEST:

@@ -16,10 +16,8 @@ import pyarrow as pa
 from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Images, Rows, Schema, Table, Windows
-from indubio.inputs.named_rows import NamedExamples
+from indubio.inputs import Examples, Images, Rows, Schema, Table, Windows
 from indubio.inputs.preparation import Missing
-from indubio.inputs.windows import WindowReport
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 LARGEST = float(np.finfo(np.float32).max)  # what does not fit a float32 would become infinity in the network
@@ -153,8 +151,13 @@ class ModelInput:
         """Turn a stored input back into an example."""
         return self.from_rows([self._row_decoder.decode(stored)])
 
-    def detector_data(self, examples: ExampleBatch) -> NamedExamples:
-        """The examples as `Detector.assess` and `contributions` take them."""
+    def detector_data(self, examples: ExampleBatch, rate: float | None = None) -> Examples:
+        """The examples as `Detector.assess` and `contributions` take them.
+
+        Args:
+            examples: that were read.
+            rate: samples per second of windows, where it is known.
+        """
         names = self.schema.names
         if examples.columns is not None:
             categorical = {c.name: c.categories for c in self.schema.columns if c.kind == "category"}
@@ -164,16 +167,10 @@ class ModelInput:
         if len(self.sides) == 2:
             return Images(values=values, channels=names, origin=_numbered("image", len(values)))
         if self.sides:
-            zero = dict.fromkeys(names, 0)
-            report = WindowReport(
-                groups=len(values), short=(), left_over=0, held=zero, interpolated=zero, bad=zero, missing=zero
-            )
-            return Windows(
-                values=values, sensors=names, rate=None, origin=_numbered("window", len(values)), report=report
-            )
+            return Windows(values=values, sensors=names, origin=_numbered("window", len(values)), rate=rate)
         return Table(features=pa.table({name: values[:, place] for place, name in enumerate(names)}))
 
-    def scoring_data(self, examples: ExampleBatch) -> Rows | NamedExamples:
+    def scoring_data(self, examples: ExampleBatch) -> Examples:
         """Examples as they are scored: as numbers alone where all are, for a table takes most of the time."""
         if examples.values is None:
             return self.detector_data(examples)

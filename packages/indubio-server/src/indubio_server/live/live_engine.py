@@ -27,7 +27,7 @@ from indubio_server.live.journal import Journal, JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics
 from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.live_verdicts import LiveBatch, Written, usable, write_batch
-from indubio_server.live.machine_stream import Examples, MachineStream, StreamPlan
+from indubio_server.live.machine_stream import MachineExamples, MachineStream, StreamPlan
 from indubio_server.live.messages import MessageReader, TimedValues
 from indubio_server.live.snapshots import read_snapshot, write_snapshot
 from indubio_server.live.subscription import Received, Subscription
@@ -187,7 +187,7 @@ class LiveEngine:
             self._metrics.machines.set(len(self._streams))
         return stream
 
-    def _judge(self, examples: Sequence[Examples]) -> None:
+    def _judge(self, examples: Sequence[MachineExamples]) -> None:
         """Score windows and write the verdicts; tries until the store takes them, or the process is to end."""
         possible = usable(self.loaded, examples)
         self._metrics.unusable.inc(sum(len(one.start) for one in examples) - sum(len(one.start) for one in possible))
@@ -215,7 +215,7 @@ class LiveEngine:
             self._metrics.database.set(1)
         self._tell(batch, written)
 
-    def _refused(self, examples: Sequence[Examples], error: DataError) -> None:
+    def _refused(self, examples: Sequence[MachineExamples], error: DataError) -> None:
         """The model refuses some windows: those of the other machines are not to suffer, and the next ones come."""
         if len(examples) > 1:
             for one in examples:
@@ -282,9 +282,9 @@ def _plan_name(plan: StreamPlan) -> str:
     return digest([plan.sensors, repr(plan.windowing), plan.long])
 
 
-def _blocks(examples: Sequence[Examples]) -> Iterator[list[Examples]]:
+def _blocks(examples: Sequence[MachineExamples]) -> Iterator[list[MachineExamples]]:
     """The examples in blocks that are scored together; those of a machine stay in order."""
-    block: list[Examples] = []
+    block: list[MachineExamples] = []
     for one in examples:
         for first in range(0, len(one.start), AT_ONCE):
             part = slice(first, first + AT_ONCE)

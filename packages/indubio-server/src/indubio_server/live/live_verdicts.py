@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from indubio_server.api.model_inputs import ExampleBatch
 from indubio_server.live.live_settings import LiveSettings
-from indubio_server.live.machine_stream import Examples
+from indubio_server.live.machine_stream import MachineExamples
 from indubio_server.models.registry import Contributors, Loaded
 from indubio_server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio_server.models.verdict_entries import VerdictEntry
@@ -46,7 +46,7 @@ class LiveBatch(ScoredBatch):
         settings: of `indubio live`.
     """
 
-    def __init__(self, loaded: Loaded, examples: Sequence[Examples], settings: LiveSettings) -> None:
+    def __init__(self, loaded: Loaded, examples: Sequence[MachineExamples], settings: LiveSettings) -> None:
         values = np.concatenate([one.values for one in examples])
         machines = [one.machine for one in examples for _ in one.start]
         self.start = [int(start) for one in examples for start in one.start]
@@ -104,7 +104,7 @@ class LiveBatch(ScoredBatch):
         }
 
 
-def usable(loaded: Loaded, examples: Sequence[Examples]) -> list[Examples]:
+def usable(loaded: Loaded, examples: Sequence[MachineExamples]) -> list[MachineExamples]:
     """The windows that the model can take: with missing values only where it refers or replaces them."""
     if loaded.model.input.missing != "error":
         return list(examples)

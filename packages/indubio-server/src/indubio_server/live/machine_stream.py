@@ -34,7 +34,7 @@ NEVER = -(2**62)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Examples:
+class MachineExamples:
     """Windows or rows of one machine that are ready for the model.
 
     Args:
@@ -128,7 +128,7 @@ class MachineStream:
         """How many rows wait for values that may still come."""
         return len(self._rows)
 
-    def ready(self) -> list[Examples]:
+    def ready(self) -> list[MachineExamples]:
         """The examples that are complete now."""
         if not self._due():
             return []
@@ -147,7 +147,7 @@ class MachineStream:
         self._released, self._group = keys[-1]
         pause = self._newest - self._released > self._plan.restart
         self._changed = pause or any(row[-1] != self._group for row in self._rows.values())
-        found: list[Examples] = []
+        found: list[MachineExamples] = []
         for first, last in pairwise(sorted({0, *breaks, len(rows)})):
             if first in breaks:
                 found += self._ended()
@@ -172,7 +172,7 @@ class MachineStream:
             self._sampler = sampler(windowing, self._plan.sensors, Tally(self._plan.sensors))
             self._cutter = Cutter(windowing, self.machine, TIME)
 
-    def _ended(self) -> list[Examples]:
+    def _ended(self) -> list[MachineExamples]:
         """The last windows of a group; the next one begins."""
         if self._plan.windowing is None or not self._fed:
             return []
@@ -180,11 +180,11 @@ class MachineStream:
         self._begin()
         return last
 
-    def _examples(self, times: list[int], rows: list[list[float | None]]) -> list[Examples]:
+    def _examples(self, times: list[int], rows: list[list[float | None]]) -> list[MachineExamples]:
         stamps = np.array(times, dtype=np.int64)
         if self._plan.windowing is None:
             none = np.zeros(len(stamps))
-            return [Examples(machine=self.machine, values=_filled(rows), start=stamps, end=stamps, pauses=none)]
+            return [MachineExamples(machine=self.machine, values=_filled(rows), start=stamps, end=stamps, pauses=none)]
         self._fed += len(rows)
         if self._plan.long:
             cells = [(t, n, v) for t, row in zip(times, rows, strict=True) for n, v in enumerate(row) if v is not None]
@@ -209,9 +209,9 @@ class MachineStream:
             name=self.machine,
         )
 
-    def _cut(self, blocks: Iterator[Samples]) -> list[Examples]:
+    def _cut(self, blocks: Iterator[Samples]) -> list[MachineExamples]:
         return [
-            Examples(
+            MachineExamples(
                 machine=self.machine,
                 values=np.ascontiguousarray(cut.values),
                 start=cut.start,

@@ -47,7 +47,8 @@ class ExampleFiles:
         """The examples of a file, read as the training files were, or by the names of the columns."""
         path, reading, detector = self.path(name), judge.known_reading, judge.detector
         if reading is not None:
-            return reading.for_new_data(str(path)).read(str(path))
+            files = judge.opened(str(path))
+            return reading.for_new_data(files).read(files)
         if len(detector.input_shape_) != 1:
             raise DataError("this model was not fitted on files, so it does not know how to cut one. Give `rows`.")
         columns = detector.schema_.columns

@@ -63,7 +63,7 @@ class Model:
         detector.assess(blank, groups=[""], explain=True)
         return cls(
             judge=judge,
-            input=ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, most_rows),
+            input=ModelInput(detector.schema_, detector.input_shape_, detector.preparation_.missing, most_rows),
             rule=_rule(judge.rule, detector.decision_threshold, detector.referral_threshold_),
         )
 

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,9 +26,8 @@ from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncer
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
 from indubio.evaluation import evaluate
-from indubio.inputs import Images, Table, Windows
-from indubio.inputs.named_rows import NamedExamples, groups_of
-from indubio.inputs.reading import reading_for
+from indubio.inputs.examples import Examples
+from indubio.inputs.reading import opened_for, reading_for
 from indubio.message import Message
 from indubio.storage import load, save
 from indubio.texts import english
@@ -85,7 +84,7 @@ class Reviewed:
         machine: where each comes from: its group, where the model is calibrated by group.
     """
 
-    data: NamedExamples
+    data: Examples
     anomaly: Bool[np.ndarray, " cases"]
     held_out: Bool[np.ndarray, " cases"]
     control: Bool[np.ndarray, " cases"]
@@ -193,10 +192,10 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
     return _labelled(learned, rule, reviewed, share) if rule.NEEDS_LABELS else learned
 
 
-def training_data(detector: Detector, path: str) -> NamedExamples:
+def training_data(detector: Detector, path: str) -> Examples:
     """The good examples of a file, read as the model's own training file was."""
-    data = reading_for(detector.reading_, detector.schema_, path, ()).read(path)
-    return data if isinstance(data, Images) else data.inliers()
+    files = opened_for(detector.reading_, path)
+    return reading_for(detector.reading_, detector.schema_, files, ()).read(files).inliers()
 
 
 def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
@@ -209,9 +208,11 @@ def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     cases = [case for case in kept if case.id in said and case.reason != Reason.BAD_INPUT]
     if not cases:
         return None
-    takes = ModelInput(detector.schema_, detector.input_shape_, detector.intake_.missing, 1)
+    takes = ModelInput(detector.schema_, detector.input_shape_, detector.preparation_.missing, 1)
+    windowing = None if detector.reading_ is None else detector.reading_.windowing
+    rate = None if windowing is None else windowing.rate
     return Reviewed(
-        data=_joined([_example(takes, case) for case in cases]),
+        data=Examples.joined([_example(takes, case, rate) for case in cases]),
         anomaly=np.array([said[case.id] == "A" for case in cases]),
         held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
         control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
@@ -234,7 +235,7 @@ def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.n
 
 def measured(
     detector: Detector,
-    data: NamedExamples,
+    data: Examples,
     anomaly: Bool[np.ndarray, " cases"],
     machine: Shaped[np.ndarray, " cases"],
 ) -> dict[str, float | None]:
@@ -280,12 +281,10 @@ def _retrained(
             english("new training needs the training data: name it when the server starts, or upload it.")
         )
     whole = training_data(present, order.training)
-    training = _bare(whole)
+    training = whole.bare()
     confirmed = training.select(np.zeros(len(training), dtype=bool))
     if reviewed is not None:
-        confirmed = _bare(reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out))
-        if isinstance(training, Windows) and isinstance(confirmed, Windows):
-            confirmed = replace(confirmed, rate=training.rate)
+        confirmed = reviewed.data.select(~reviewed.anomaly & ~reviewed.held_out).bare()
     base, rule = present, present.settings_in_use().referral
     if rule.NEEDS_LABELS:  # it is fitted on the reviewed cases again, afterwards
         base = present.refer_by(Budget())
@@ -315,13 +314,11 @@ def _retrained(
     return new, len(confirmed)
 
 
-def _groups(
-    present: Detector, training: NamedExamples, reviewed: Reviewed | None
-) -> Shaped[np.ndarray, " examples"] | None:
+def _groups(present: Detector, training: Examples, reviewed: Reviewed | None) -> Shaped[np.ndarray, " examples"] | None:
     """Of the training data and the confirmed cases, where the model is calibrated by group."""
     if present.reference_.groups is None:
         return None
-    known = groups_of(training)
+    known = training.groups
     if known is None:
         raise ConfigError(english("the model is calibrated by group, and the training data does not say the groups."))
     if reviewed is None:
@@ -329,35 +326,14 @@ def _groups(
     return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
 
 
-def _example(takes: ModelInput, case: Case) -> NamedExamples:
+def _example(takes: ModelInput, case: Case, rate: float | None) -> Examples:
     try:
-        return takes.detector_data(takes.from_input(case.input))
+        return takes.detector_data(takes.from_input(case.input), rate)
     except (msgspec.DecodeError, DataError) as error:
         why = english(
             "case {case:d} was made for other columns than this model has: {error}", case=case.id, error=error
         )
         raise DataError(why) from None
-
-
-def _joined(data: Sequence[NamedExamples]) -> NamedExamples:
-    windows = [one for one in data if isinstance(one, Windows)]
-    if windows:
-        return Windows.concatenated([replace(one, rate=windows[0].rate) for one in windows])
-    images = [one for one in data if isinstance(one, Images)]
-    if images:
-        return Images.concatenated(images)
-    return Table.concatenated([one for one in data if isinstance(one, Table)])
-
-
-def _bare(data: NamedExamples) -> NamedExamples:
-    """Without what tells examples apart: it differs between a file and the store."""
-    if isinstance(data, Images):
-        import pyarrow as pa
-
-        return replace(data, origin=pa.table({"image": np.arange(len(data))}))
-    if isinstance(data, Windows):  # which machine a window of the file is of tells how they are divided
-        return replace(data, passed=None, bad_share=None)
-    return replace(data, passed=None, labels=None)
 
 
 def main() -> None:

@@ -280,7 +280,7 @@ def _files(source: str, judge: Judge, wanted: FileFormat | None) -> list[InputFi
     """The files of a source, in order, named by their path below the folder that is assessed."""
     root = _root(source)
     found = []
-    for one in judge.files(source, wanted):
+    for one in judge.opened(source, wanted):
         assert isinstance(one, FileSource)
         inner, (size, version) = _inner(one.path), one.version
         found.append(InputFile(inner.removeprefix(root).lstrip("/"), one, size, version))

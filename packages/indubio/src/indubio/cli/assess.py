@@ -13,7 +13,7 @@ from indubio.cli.options import set_option
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 
@@ -126,7 +126,7 @@ def assess(
     from indubio.cli.unused_columns import tell_unused
     from indubio.errors import DataError
     from indubio.inputs.images import are_images
-    from indubio.inputs.windows import WindowReport, Windows
+    from indubio.inputs.windows import WindowReport
     from indubio.io.json_text import json_text
     from indubio.io.sinks import sink
     from indubio.judge import Judge
@@ -182,11 +182,12 @@ def assess(
         sink(out, out_format.value if out_format else None) as writer,
         beside as recording,
     ):
-        reading = judge.reading(path, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, settings.file)
-        tell_files(reading.files(path))
+        files = judge.opened(path, settings.file)
+        reading = judge.reading(files, tuple(passed or ()), label, tuple(anomaly) if anomaly else None, settings.file)
+        tell_files(reading.files(files))
         labels = None if reading.label is None else LabelsSeen()
         with counter("assessed") as count:
-            for part in _parts(reading, path, whole=judge.rule.OVER_BATCH):
+            for part in _parts(reading, files, whole=judge.rule.OVER_BATCH):
                 if labels is not None:
                     labels.see(part)
                 found, table = judge.assessed(part, reading, top=top, contributions=contributions)
@@ -195,16 +196,16 @@ def assess(
                 else:
                     selecting.hold(table, found)
                 verdicts.update(found.verdict.tolist())
-                cut += [part.report] if isinstance(part, Windows) else []
+                cut += [] if part.report is None else [part.report]
                 watch.see(part, found)
                 if recording is not None:
                     recording.see(part, found)
                 count(len(found))
         if not verdicts.total():
             raise DataError(f"{source}: there are no rows.")
-        tell_unused(reading.files(path), reading, known=True)
+        tell_unused(reading.files(files), reading, known=True)
         if labels is not None:
-            labels.tell(path, reading)
+            labels.tell(files, reading)
         for table in () if selecting is None else selecting.selected():
             writer.write(table)
     read = reduce(add, cut).told_of_pauses() if cut else []
@@ -229,8 +230,8 @@ def assess(
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _parts(reading: "Reading", path: str, *, whole: bool) -> "Iterable[NamedExamples]":
-    return [reading.read(path, unlabelled=True)] if whole else reading.stream(path, unlabelled=True)
+def _parts(reading: "Reading", files: Any, *, whole: bool) -> "Iterable[Examples]":
+    return [reading.read(files, unlabelled=True)] if whole else reading.stream(files, unlabelled=True)
 
 
 def _found(verdicts: "Mapping[str, int]", drift: bool, wanted: FailOn) -> bool:

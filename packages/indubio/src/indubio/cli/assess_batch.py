@@ -82,7 +82,7 @@ def assess_batch(
 def _tell_first_file(batch: Batch) -> None:
     """How the first file is read, and which of its columns are not used."""
     judge = Judge.load(batch.model, sha256=batch.sha256)
-    first = judge.files(batch.source, batch.file_format)[:1]
+    first = judge.opened(batch.source, batch.file_format)[:1]
     with suppress(DataError):  # a file that cannot be read is put aside by the run, which tells why
         reading = judge.reading(first, batch.passed, batch.label, batch.anomaly_values, batch.file_format)
         tell_files(first)

@@ -10,7 +10,7 @@ from indubio.io.whole_files import whole_file
 
 if TYPE_CHECKING:
     from indubio.assessment import Assessment
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.judge import Judge
 
 
@@ -31,10 +31,9 @@ class DriftWatch:
         except ValueError as error:
             raise DataError(f"{path}: {error} Give another file to --drift-state.") from None
 
-    def see(self, part: "NamedExamples", found: "Assessment") -> None:
+    def see(self, part: "Examples", found: "Assessment") -> None:
         """One more part; rows that are labelled as anomalies are counted, but not tested."""
-        labels = getattr(part, "labels", None)
-        self._monitor = self._judge.detector.monitored(part, found.p_value, self._monitor, known_anomalies=labels)
+        self._monitor = self._judge.detector.monitored(part, found.p_value, self._monitor, known_anomalies=part.labels)
 
     def told(self) -> tuple[str, dict[str, Any], bool]:
         """Drift in words, as plain data, and whether there is an alarm."""

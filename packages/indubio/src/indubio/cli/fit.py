@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from indubio.configuration import Configuration
     from indubio.detector import Detector
     from indubio.inputs.example_streams import ExampleStream
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 CONTAMINATED = "Rows that are not all good"
@@ -112,12 +112,13 @@ def fit(
     listed: Path | None = None
     with named_source(source) as path:
         reading = reading.resolved(path)
-        tell_files(reading.files(path))
+        files = reading.opened(path)
+        tell_files(reading.files(files))
         refuse_output_names(reading)
-        data = _data(path, reading, settings)
-        tell_training_labels(path, reading)
+        data = _data(files, reading, settings)
+        tell_training_labels(files, reading)
         if settings.columns is None:
-            tell_unused(reading.files(path), reading, known=False)
+            tell_unused(reading.files(files), reading, known=False)
         if labelled is not None:
             data = without_bad(_in_memory(data, "--labelled"), labelled)
         with fit_bar() as report, data_warnings_told_otherwise():
@@ -129,12 +130,12 @@ def fit(
             listed = out.with_name(f"{out.name}-suspects.csv")
             with sink(listed) as file:
                 file.write(found)
-        detector = detector.read_by(reading.kept(path))
+        detector = detector.read_by(reading.kept(files))
     save(detector, out, overwrite=overwrite)
     _tell(detector, data, out, listed, as_json)
 
 
-def _data(path: str, reading: "Reading", settings: "Configuration") -> "NamedExamples | ExampleStream":
+def _data(source: Any, reading: "Reading", settings: "Configuration") -> "Examples | ExampleStream":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
@@ -142,14 +143,14 @@ def _data(path: str, reading: "Reading", settings: "Configuration") -> "NamedExa
     if reading.images is not None:
         if stream or buffer is not None:
             raise ConfigError("`stream` and `buffer` are for tables and recordings: images are held in memory.")
-        return reading.images.read(path)
-    streamed = ExampleStream(path, reading, buffer)
+        return reading.images.read(source)
+    streamed = ExampleStream(source, reading, buffer)
     if stream is None:
         stream = buffer is not None or streamed.value_count() > IN_MEMORY
     return streamed if stream else streamed.read()
 
 
-def _in_memory(data: "NamedExamples | ExampleStream", flag: str) -> "NamedExamples":
+def _in_memory(data: "Examples | ExampleStream", flag: str) -> "Examples":
     from indubio.errors import ConfigError
     from indubio.inputs.example_streams import ExampleStream
 
@@ -172,35 +173,30 @@ def _filled(missing: "Mapping[str, int]") -> str | None:
 
 
 def _tell(
-    detector: "Detector", data: "NamedExamples | ExampleStream", out: Path, listed: Path | None, as_json: bool
+    detector: "Detector", data: "Examples | ExampleStream", out: Path, listed: Path | None, as_json: bool
 ) -> None:
     import numpy as np
 
     from indubio.cli.by_flags import by_flags
     from indubio.cli.terminal import terminal
     from indubio.decision import predictions
-    from indubio.inputs.example_streams import ExampleStream, Outline
-    from indubio.inputs.images import Images
-    from indubio.inputs.tables import Table
-    from indubio.inputs.windows import Windows
+    from indubio.inputs.example_streams import ExampleStream
     from indubio.io.json_text import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     seen = data.outline if isinstance(data, ExampleStream) else data
-    cut = seen.report if isinstance(seen, Windows | Outline) else None
-    absent = seen.missing if isinstance(seen, Table | Outline) else {}
     own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
     told: dict[str, Any] = {
         "model": str(out),
         "examples": detector.n_training_,
         "shape": list(detector.input_shape_),
-        "features": list(detector.chain_.inputs.value_shape),
+        "features": list(detector.chain_.preparation.value_shape),
         "draws": detector.draws_.count,
         "referral_threshold": detector.referral_threshold_,
         "calibration_examples": detector.n_reference_,
         "p_values": bool(detector.reference_ and detector.reference_.unseen),
         "streamed": streamed,
-        "read": _filled(absent) if cut is None else str(cut),
+        "read": _filled(seen.missing) if seen.report is None else str(seen.report),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
         "suspects": None if listed is None else str(listed),
@@ -219,8 +215,8 @@ def _tell(
         typer.echo(json_text(told))
         return
     console = terminal()
-    what = "windows" if cut is not None else "images" if isinstance(data, Images) else "rows"
-    size, spectra = " x ".join(map(str, detector.input_shape_)), detector.intake_.spectra
+    what = seen.word
+    size, spectra = " x ".join(map(str, detector.input_shape_)), detector.preparation_.spectra
     console.print(
         f"Fitted {detector.draws_.count} draws on {detector.n_training_} {what} of {size} values"
         f"{'' if spectra is None else f', {spectra.count} features each'}"

@@ -46,12 +46,13 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
     from indubio.engine import engine_for
 
     fitted = manifest.fitted
+    prepared = fitted["preparation_"]
     trained = detector.settings_in_use().posterior.TRAINED
     settings = {name: _words(value) for name, value in manifest.settings.items() if trained or name != "training"}
-    columns = {column["name"]: _column(column) for column in fitted["schema_"]["columns"]}
+    columns = {column["name"]: _column(column) for column in prepared["schema"]["columns"]}
     training = {
         "examples": str(fitted["n_training_"]),
-        "shape of one": " x ".join(map(str, fitted["input_shape_"])),
+        "shape of one": " x ".join(map(str, prepared["input_shape"])),
         "draws": str(manifest.draws["count"]),
         "calibrated on": f"{detector.n_reference_} examples",
         "largest score": f"{detector.largest_reference_nll_:.4g}",
@@ -67,7 +68,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
     if detector.draws_.mixing is not None:
         training["chains"] = str(detector.draws_.mixing)
     training |= {name: f"{value:.4g}" for name, value in (detector.draws_.facts or {}).items()}
-    spectra = detector.intake_.spectra
+    spectra = detector.preparation_.spectra
     if spectra is not None:
         training["features of one"] = f"{spectra.count}, {spectra.per_sensor} of each sensor"
     files = {file.name: f"{file.size:,} bytes, sha256 {file.sha256}" for file in manifest.files.values()}
@@ -78,7 +79,7 @@ def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict
         "runs here on": engine_for(detector.draws_.autoencoder).name,
     }
     findings = {one.kind: by_flags(str(one)) for one in detector.findings_}
-    reading = {"files": _words(fitted["reading_"])} if "reading_" in fitted else {}
+    reading = {"files": _words(prepared["reading"])} if prepared["reading"] is not None else {}
     return {
         "Model": about,
         "Settings": settings,

@@ -6,14 +6,14 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from indubio.inputs.named_rows import NamedExamples
+    from indubio.inputs.examples import Examples
     from indubio.inputs.reading import Reading
 
 LISTED = 8  # labels that are named
 ZERO_AND_ONE = (0.0, 1.0)
 
 
-def tell_training_labels(source: str, reading: "Reading") -> None:
+def tell_training_labels(source: Any, reading: "Reading") -> None:
     """Say how many rows are left out for their label, and which labels the others have.
 
     Where no row has a label that means anomaly, all others being alike, the file may be of good parts only: that is
@@ -52,15 +52,14 @@ class LabelsSeen:
     def __init__(self) -> None:
         self._anomalies = self._labelled = self._unlabelled = 0
 
-    def see(self, part: "NamedExamples") -> None:
+    def see(self, part: "Examples") -> None:
         """Count the labels of one more part."""
-        labels, without = getattr(part, "labels", None), getattr(part, "unlabelled", None)
-        if labels is not None:
-            self._anomalies += int(labels.sum())
-            self._labelled += len(labels)
-            self._unlabelled += 0 if without is None else int(without.sum())
+        if part.labels is not None:
+            self._anomalies += int(part.labels.sum())
+            self._labelled += len(part)
+            self._unlabelled += 0 if part.unlabelled is None else int(part.unlabelled.sum())
 
-    def tell(self, source: str, reading: "Reading") -> None:
+    def tell(self, source: Any, reading: "Reading") -> None:
         """Say what is odd about them: some rows have none, or none is that of an anomaly."""
         if self._unlabelled:
             _tell(

@@ -35,8 +35,7 @@ def learn(
     from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
     from indubio.errors import DataError, ModelFileError
-    from indubio.inputs.reading import reading_for
-    from indubio.inputs.tables import Table
+    from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.json_text import json_text
     from indubio.storage import load, save
 
@@ -45,20 +44,21 @@ def learn(
     settings = settings_told(context, LearnSettings)
     detector = load(model)
     known, schema = detector.reading_, detector.schema_
-    of_labels = reading_for(known, schema, source, (), label, anomaly, settings.file)
-    tell_files(of_labels.files(source))
-    labelled = of_labels.read(source, unlabelled=True)
-    if not isinstance(labelled, Table) or labelled.labels is None:
+    files, recent_files = (opened_for(known, one, settings.file) for one in (source, recent))
+    of_labels = reading_for(known, schema, files, (), label, anomaly, settings.file)
+    tell_files(of_labels.files(files))
+    labelled = of_labels.read(files, unlabelled=True)
+    if labelled.labels is None:
         raise DataError(f"{source}: there is no column {label!r} with labels.")
     if labelled.unlabelled is not None:
         tell_unlabelled(labelled.unlabelled, label)
         labelled = labelled.select(~labelled.unlabelled)
     # Recent examples may have the column too, and need not have a label in every row.
     own = known is not None and known.table is not None and known.table.label == label
-    beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent)) else ()
-    of_recent = reading_for(known, schema, recent, beside, file_format=settings.file)
-    tell_files(of_recent.files(recent))
-    unlabelled = of_recent.read(recent, unlabelled=True)
+    beside = (label,) if not own and any(label in file.schema.names for file in of_labels.files(recent_files)) else ()
+    of_recent = reading_for(known, schema, recent_files, beside, file_format=settings.file)
+    tell_files(of_recent.files(recent_files))
+    unlabelled = of_recent.read(recent_files, unlabelled=True)
     learned = detector.learn(labelled, labelled.labels, recent=unlabelled, spread=settings.spread)
     save(learned, out, overwrite=overwrite)
     found = learned.correction_

@@ -10,7 +10,7 @@ import numpy as np
 
 from indubio.assessment import Assessment
 from indubio.errors import ConfigError
-from indubio.inputs.named_rows import NamedExamples
+from indubio.inputs.examples import Examples
 from indubio.inputs.windows import Windows
 from indubio.io.sinks import Sink, sink
 from indubio.judge import Judge
@@ -33,7 +33,7 @@ def beside_windows(
     """
     if judge.windowing is None:
         raise ConfigError("--per-run and --points are for windows of a recording, and this model judges rows.")
-    if points and points_by == "contribution" and judge.detector.intake_.spectra is not None:
+    if points and points_by == "contribution" and judge.detector.preparation_.spectra is not None:
         raise ConfigError(
             "--set points_by=contribution needs a model whose windows are scored as they are: spectra have no score "
             "per time step. Take --set points_by=score."
@@ -57,7 +57,7 @@ class RecordingFiles:
         windowing = judge.windowing
         self._gatherer = None if windowing is None else PointGatherer(windowing.length, windowing.stride)
 
-    def see(self, part: NamedExamples, found: Assessment) -> None:
+    def see(self, part: Examples, found: Assessment) -> None:
         """Some more windows, and what was found of them."""
         if not isinstance(part, Windows):
             return

@@ -41,8 +41,6 @@ def report(
 
     Such as: indubio report new.csv --model model --out report.html
     """
-    from dataclasses import replace
-
     from indubio.cli.command_settings import FileSettings
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import without_labels
@@ -50,8 +48,7 @@ def report(
     from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
-    from indubio.inputs.reading import reading_for
-    from indubio.inputs.tables import Table
+    from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.whole_files import whole_file
     from indubio.report import html_report
     from indubio.storage import load
@@ -59,14 +56,15 @@ def report(
     asked = settings_told(context, FileSettings).file
     detector = load(model)
     with named_source(source) as path:
-        reading = reading_for(detector.reading_, detector.schema_, path, passed or [], label, anomaly, asked)
-        tell_files(reading.files(path))
-        data = reading.read(path, unlabelled=True)
-        tell_unused(reading.files(path), reading, known=True)
+        files = opened_for(detector.reading_, path, asked)
+        reading = reading_for(detector.reading_, detector.schema_, files, passed or [], label, anomaly, asked)
+        tell_files(reading.files(files))
+        data = reading.read(files, unlabelled=True)
+        tell_unused(reading.files(files), reading, known=True)
     remarks = list(remark or ())
-    if isinstance(data, Table) and data.unlabelled is not None:
+    if data.unlabelled is not None:
         remarks.append(without_labels(data.unlabelled, str(reading.label)))
-        data = replace(data, labels=None, unlabelled=None)
+        data = data.without_labels()
     page = html_report(
         detector,
         data,

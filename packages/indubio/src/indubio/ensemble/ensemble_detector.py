@@ -1,6 +1,6 @@
 """EnsembleDetector: the uncertainty of any detector, from refits of it.
 
-    rows -> Inputs -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
+    rows -> Preparation -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
          -> Calibrated -> Decider -> Assessment, as for every detector: see `pipeline`
 
 The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic

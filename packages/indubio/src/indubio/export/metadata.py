@@ -10,7 +10,7 @@ import numpy as np
 from indubio.conformal import Reference
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema, Spectra
+from indubio.inputs import Column, FittedScaling, FittedSpectra, Preparation, Schema, Spectra
 from indubio.inputs.quality import QualityLimits
 
 KEY = "indubio"
@@ -22,9 +22,7 @@ class Metadata:
     """All that is beside the graph.
 
     Args:
-        input_shape: shape of one example.
-        schema: columns or sensors of the training data.
-        intake: checks of incoming rows; the graph itself fills in and scales.
+        preparation: names and checks of incoming rows; the graph itself fills in and scales.
         anomaly_threshold: of the detector that was exported.
         referral_threshold: likewise.
         referral: the referral rule that the threshold is of.
@@ -33,9 +31,7 @@ class Metadata:
         novelty_limit: what is more novel is referred; None refers nothing for that.
     """
 
-    input_shape: tuple[int, ...]
-    schema: Schema
-    intake: Intake
+    preparation: Preparation
     anomaly_threshold: float
     referral_threshold: float
     referral: Referral
@@ -59,13 +55,8 @@ class Metadata:
                 f"the ONNX model has metadata of format {plain.get('format')}, and this version reads {FORMAT}. "
                 "Export it again, or install the version that exported it."
             )
-        columns = [
-            Column(**column | {"categories": tuple(column["categories"])}) for column in plain["schema"]["columns"]
-        ]
         return cls(
-            input_shape=tuple(plain["input_shape"]),
-            schema=Schema(tuple(columns)),
-            intake=_intake(plain["intake"]),
+            preparation=_preparation(plain["preparation"]),
             anomaly_threshold=plain["anomaly_threshold"],
             referral_threshold=plain["referral_threshold"],
             referral=_referral(plain["referral"]),
@@ -75,9 +66,13 @@ class Metadata:
         )
 
 
-def _intake(plain: Mapping[str, Any]) -> Intake:
+def _preparation(plain: Mapping[str, Any]) -> Preparation:
     medians, quality = plain["medians"], plain["quality"]
-    return Intake(
+    columns = [Column(**column | {"categories": tuple(column["categories"])}) for column in plain["schema"]["columns"]]
+    return Preparation(
+        schema=Schema(tuple(columns)),
+        named=plain["named"],
+        input_shape=tuple(plain["input_shape"]),
         scaling=_scaling(plain["scaling"]),
         medians=None if medians is None else np.array(medians),
         missing=plain["missing"],

@@ -10,6 +10,7 @@ is there for referral rules that compare one uncertainty with a threshold; `Onnx
 p-values.
 """
 
+from dataclasses import replace
 from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -81,13 +82,13 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     graph = Graph()
     rows = graph.input("rows", ["examples", *detector.input_shape_])
     threshold, referral = graph.input("anomaly_threshold", []), graph.input("referral_threshold", [])
-    intake = detector.intake_
+    preparation = detector.preparation_
     whole = rows
-    if intake.medians is not None:
-        whole = graph.add("Where", graph.add("IsNaN", rows), graph.constant(intake.medians), rows)
-    if intake.spectra is not None:
-        whole = features(graph, intake.spectra, whole)
-    scaled = _scaled(graph, intake.scaling, whole, TensorProto.FLOAT)
+    if preparation.medians is not None:
+        whole = graph.add("Where", graph.add("IsNaN", rows), graph.constant(preparation.medians), rows)
+    if preparation.spectra is not None:
+        whole = features(graph, preparation.spectra, whole)
+    scaled = _scaled(graph, preparation.scaling, whole, TensorProto.FLOAT)
     nll = nll_nodes(graph, detector.draws_, scaled)
     nll = graph.cast(nll, TensorProto.DOUBLE)
     metadata, rate = _metadata(detector), detector.fitted_chain.calibrated.false_alarms
@@ -95,8 +96,8 @@ def onnx_model(detector: Detector) -> "onnx.ModelProto":
     if metadata.reference.unseen:
         p = agreeing(graph, p, parts, metadata.reference, rate)
     unsure = log_odds_variance(graph, detector.conversion_, p)
-    values, familiarity = prod(detector.fitted_chain.inputs.value_shape), detector.fitted_chain.familiarity
-    ranges = _in_ranges(graph, intake.scaling, graph.cast(scaled, TensorProto.DOUBLE))
+    values, familiarity = prod(detector.fitted_chain.preparation.value_shape), detector.fitted_chain.familiarity
+    ranges = _in_ranges(graph, preparation.scaling, graph.cast(scaled, TensorProto.DOUBLE))
     if detector.correction_ is not None:
         p = corrected(graph, detector.correction_, p, ranges, values)
     found = uncertainties(graph, p, nll, detector.largest_reference_nll_, detector.n_reference_, unsure)
@@ -133,9 +134,7 @@ def _in_ranges(graph: "Graph", scaling: FittedScaling, scaled: str) -> str:
 
 def _metadata(detector: Detector) -> Metadata:
     return Metadata(
-        input_shape=detector.input_shape_,
-        schema=detector.schema_,
-        intake=detector.intake_,
+        preparation=replace(detector.preparation_, reading=None, findings=()),
         anomaly_threshold=detector.decision_threshold,
         referral_threshold=detector.referral_threshold_,
         referral=detector.settings_in_use().referral,

@@ -4,7 +4,7 @@ It is what the exported graph is tested by, and shows what is to be done around 
 and the server take the model's folder.
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from jaxtyping import Float
 
 from indubio.assessment import Assessment
 from indubio.conformal import Conformal
-from indubio.errors import DataError, MissingExtraError, ModelFileError, ShapeError
+from indubio.errors import DataError, MissingExtraError, ModelFileError
 from indubio.export.file_digest import check_digest
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs import Rows
+from indubio.inputs import Examples, Rows
 from indubio.inputs.checks import require_numbers
-from indubio.inputs.named_rows import NamedExamples, groups_of, named_examples
+from indubio.inputs.prepared import Beside
 from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.decider import Decider
 from indubio.uncertainty import Uncertainty
@@ -63,9 +63,11 @@ class OnnxModel:
 
     def assess(self, X: Any, *, groups: Any = None) -> Assessment:
         """Verdict, probability and uncertainties of every example, as `Detector.assess` gives them."""
-        rows, about = self._rows(X), self.metadata
+        about = self.metadata
+        known = about.preparation
+        examples = X if isinstance(X, Examples) else Rows(values=_array(X), names=known.schema.encoded_names)
+        rows, beside = known.rows(examples), Beside.of(examples, groups)
         found = self._run(rows.values)
-        beside = rows.beside if groups is None else replace(rows.beside, groups=groups_of(X, groups))
         scored = Scored(
             nll=found["nll"],
             conformal=Conformal.of(about.reference, found["part_nll"], beside.groups),
@@ -80,7 +82,7 @@ class OnnxModel:
             n_reference=about.n_reference,
             novelty_limit=about.novelty_limit,
         )
-        inspected = about.intake.inspect(rows)
+        inspected = known.inspect(rows)
         told = about.reference.notes(beside.groups)
         notes = [inspected.notes] if told is None else [inspected.notes, told]
         return decider.assessment(scored, decider.decision(scored, inspected, beside.days), beside, notes)
@@ -93,20 +95,6 @@ class OnnxModel:
         }
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
-    def _rows(self, X: Any) -> Rows:
-        if isinstance(X, Rows):  # in the order of the schema already
-            rows = X
-        elif isinstance(X, NamedExamples):
-            rows = named_examples(X, self.metadata.schema)
-        else:
-            require_numbers(X)
-            rows = Rows(values=_array(X), names=self.metadata.schema.encoded_names)
-        if rows.values.shape[1:] != self.metadata.input_shape:
-            raise ShapeError(
-                f"this model was fitted on examples of shape {self.metadata.input_shape}, got {rows.values.shape[1:]}."
-            )
-        return rows
-
 
 def _content(path: Path) -> bytes:
     if not path.is_file():
@@ -118,6 +106,7 @@ def _content(path: Path) -> bytes:
 
 
 def _array(X: Any) -> Float[np.ndarray, "examples ..."]:
+    require_numbers(X)
     try:
         values = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

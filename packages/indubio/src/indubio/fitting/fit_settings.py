@@ -9,7 +9,7 @@ from indubio.errors import ConfigError
 from indubio.fitting.defaults import usual_architecture, usual_calibration
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import MinMax, Robust, Scaling, Spectra
-from indubio.inputs.preparation import IntakeSettings
+from indubio.inputs.preparation import PreparationSettings
 from indubio.inputs.spectra import chosen_spectra
 from indubio.message import Message
 from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Likelihood
@@ -42,11 +42,11 @@ class FitSettings(ChainSettings):
         """What makes features of examples of this shape; None takes them as they are."""
         return chosen_spectra(self.spectra, False, input_shape)
 
-    def intake_for(self, input_shape: tuple[int, ...]) -> IntakeSettings:
+    def preparation_for(self, input_shape: tuple[int, ...]) -> PreparationSettings:
         """What is to be done to examples of this shape before they are scored."""
-        return IntakeSettings(
+        return PreparationSettings(
             scaling=self.scaling or MinMax(),
-            scaled=self.scaling is not None,
+            in_units=self.scaling is None,
             missing=self.missing,
             unseen=self.unseen,
             margin=self.range_margin,

@@ -26,13 +26,13 @@ from indubio.fitting.training_data import RowsInMemory, TrainingScores
 from indubio.fitting.trimming import FARTHEST, held_out_scores
 from indubio.fitting.unseen_scores import unseen_scores
 from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.named_rows import training_groups
+from indubio.inputs.preparation import Preparation
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.message import Message
 from indubio.pipeline.calibrated import Calibrated, needed_groups
 from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.training.loop import Report, silent
 from indubio.uncertainty import disagreement
 
@@ -92,11 +92,11 @@ def fit_chain(
     if isinstance(X, ExampleStream):
         data = StreamedData.of(settings, X, method.draws, detector, report)
     else:
-        data = rows_in_memory(method, TrainingExamples.of(X, detector), X, groups, confirmed)
+        data = rows_in_memory(method, TrainingExamples.of(X, detector), groups, confirmed)
     drift = data.drift_reference(settings.seed)  # before anything is trained: it refuses what no histogram can hold
     return chain_of(
         method,
-        data.inputs,
+        data.preparation,
         drift_reference=drift,
         scores=method.scores(data),
         familiarity=data.familiarity(settings.seed),
@@ -124,11 +124,11 @@ def _as_streamed(method: Method, stream: ExampleStream, groups: Any, detector: s
     return stream
 
 
-def rows_in_memory(method: Method, examples: TrainingExamples, X: Any, groups: Any, confirmed: int) -> RowsInMemory:
+def rows_in_memory(method: Method, examples: TrainingExamples, groups: Any, confirmed: int) -> RowsInMemory:
     """Examples in memory with their plan, those that look like anomalies left out of training."""
-    settings, count = method.settings, len(examples.rows)
+    settings, count = method.settings, len(examples)
     like_new = count - confirmed
-    members = training_groups(X, groups, count)
+    members = examples.given.group_names(groups)
     within = examples.machines if settings.smallest_group is None else needed_groups(members)
     plan = settings.calibration_for(like_new, examples.shape).plan(
         like_new, method.draws, settings.seed, None if within is None else within[:like_new]
@@ -150,7 +150,7 @@ def judged(method: Method, examples: TrainingExamples, plan: Plan) -> Float[np.n
 
 def scores_by_others(method: Method, examples: TrainingExamples) -> Float[np.ndarray, " examples"]:
     """The mean score of every training example by draws that have not seen it."""
-    count = len(examples.rows)
+    count = len(examples)
     plan = CrossFit(folds=SUSPECT_FOLDS).plan(count, max(SUSPECT_FOLDS, method.draws), method.settings.seed)
     left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.folds]))
     first = replace(
@@ -167,7 +167,7 @@ def scores_by_others(method: Method, examples: TrainingExamples) -> Float[np.nda
 
 def chain_of(
     method: Method,
-    inputs: Inputs,
+    preparation: Preparation,
     *,
     drift_reference: DriftReference,
     scores: TrainingScores,
@@ -178,7 +178,7 @@ def chain_of(
 
     Args:
         method: that scored.
-        inputs: what is done to every example before it is scored.
+        preparation: what is done to every example before it is scored.
         drift_reference: the distributions that new data is compared with.
         scores: of what calibrates.
         familiarity: what is familiar.
@@ -198,7 +198,7 @@ def chain_of(
     threshold = rule.anomaly_threshold(settings.anomaly_threshold)
     reference = calibrated.reference
     return Chain(
-        inputs=inputs.calibrated(
+        preparation=preparation.calibrated(
             predictions(good.probability, threshold),
             usual_alarms(settings.conversion, threshold, settings.false_alarms),
             examples=n_training,

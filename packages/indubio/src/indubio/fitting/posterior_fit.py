@@ -85,7 +85,7 @@ class PosteriorFit:
 
     def _fitted(self, data: TrainingData) -> Draws:
         settings, start = self.settings, self.start
-        fits = start is not None and start.autoencoder.network.input_shape == data.inputs.value_shape
+        fits = start is not None and start.autoencoder.network.input_shape == data.preparation.value_shape
         warm = fits and not data.plan.unseen
         training = settings.training
         if self.epochs is not None:
@@ -99,7 +99,7 @@ class PosteriorFit:
             training = training.replaced(epochs=self.epochs)
         return fit_orders(
             orders_of(settings.posterior, data.plan, settings.seed),
-            settings.autoencoder_for(data.inputs.input_shape, data.rows_per_draw),
+            settings.autoencoder_for(data.preparation.input_shape, data.rows_per_draw),
             data.rows,
             training=training,
             report=self.report,

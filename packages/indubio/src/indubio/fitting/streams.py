@@ -32,17 +32,16 @@ from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
 from indubio.fitting.fit_settings import FitSettings
 from indubio.fitting.training_data import RowsInMemory, TrainingScores, familiarity_of
-from indubio.inputs import Intake, Rows, Schema
+from indubio.inputs import Rows, Schema
 from indubio.inputs.checks import require_finite
 from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
 from indubio.inputs.missing import medians
-from indubio.inputs.named_rows import groups_of, named_rows
+from indubio.inputs.preparation import Preparation
 from indubio.inputs.quality import QualityLimits, fit_quality
 from indubio.inputs.scaling import ColumnSummary
 from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.texts import english
 from indubio.training.loop import Progress, Report
@@ -153,7 +152,7 @@ class StreamSurvey:
         sample, trained = [], 0
         for block in told_blocks(stream, report, english("reading")):
             with named_errors(block):
-                rows = named_rows(block.data, outline.schema)
+                rows = block.data.rows(outline.schema)
                 require_finite(rows.values, rows.names, missing_allowed=missing_allowed, place=rows.place)
             training = split.is_trained(block.places)
             trained += int(np.count_nonzero(training))
@@ -176,9 +175,9 @@ class StreamSurvey:
         return self.stream.outline.schema
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the features, in their order."""
-        return self.schema.encoded_names
+    def named(self) -> bool:
+        """Columns of files have names."""
+        return True
 
     @property
     def examples(self) -> int:
@@ -211,7 +210,7 @@ class StreamSurvey:
             return self.summed, self.sample
         summary: ColumnSummary | None = None
         for block in told_blocks(self.stream, self.report, english("reading")):
-            values = features(named_rows(block.data, self.schema).values[self.split.is_trained(block.places)])
+            values = features(block.data.rows(self.schema).values[self.split.is_trained(block.places)])
             summary = summary or ColumnSummary.of(np.empty((0, *values.shape[1:])))
             summary = summary.joined(ColumnSummary.of(values))
         assert summary is not None
@@ -224,13 +223,13 @@ class StreamedData:
 
     Args:
         survey: what was found of them.
-        inputs: what is done to every example before it is scored.
+        preparation: what is done to every example before it is scored.
         plan: how many draws there are; all are trained on the same rows.
         rows: the training examples, as they are scored.
     """
 
     survey: StreamSurvey
-    inputs: Inputs
+    preparation: Preparation
     plan: Plan
     rows: "ScaledRows"
 
@@ -251,13 +250,13 @@ class StreamedData:
         calibration = settings.calibration_for(outline.examples, outline.shape, one_fold=True)
         split = Split.of(calibration, stream, outline.examples, settings.seed)
         survey = StreamSurvey.of(stream, split, report, missing_allowed=settings.missing != "error")
-        inputs = Inputs.fit(survey, settings.intake_for(outline.shape), detector)
+        preparation = Preparation.fit(survey, settings.preparation_for(outline.shape), detector)
         none = np.arange(0)
         return cls(
             survey=survey,
-            inputs=inputs,
+            preparation=preparation,
             plan=Plan(folds=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
-            rows=ScaledRows(stream, split, inputs.intake, survey.trained, settings.seed),
+            rows=ScaledRows(stream, split, preparation, survey.trained, settings.seed),
         )
 
     @property
@@ -272,12 +271,12 @@ class StreamedData:
 
     def drift_reference(self, seed: int) -> DriftReference:
         """The distributions of the sample."""
-        followed = self.inputs.followed(Rows(values=self.survey.sample))
-        return DriftReference.fit(followed, self.inputs.value_schema.encoded_names, seed=seed)
+        followed = self.preparation.followed(Rows(values=self.survey.sample))
+        return DriftReference.fit(followed, self.preparation.value_schema.encoded_names, seed=seed)
 
     def familiarity(self, seed: int) -> Familiarity:
         """What is familiar of the sample."""
-        return familiarity_of(self.inputs, self._sample, seed)
+        return familiarity_of(self.preparation, self._sample, seed)
 
     def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
         """The scores of the reference examples, and the scorer, knowing what the sample usually scores."""
@@ -313,7 +312,7 @@ class StreamedData:
 
     @property
     def _sample(self) -> Float[np.ndarray, "sampled ..."]:
-        return self.inputs.intake.scaled(self.survey.sample)
+        return self.preparation.scaled(self.survey.sample)
 
     def _reference(self) -> Iterator[tuple[Float[np.ndarray, "chosen ..."], Shaped[np.ndarray, " chosen"] | None]]:
         """The reference examples as the network gets them, and their groups, block by block."""
@@ -321,7 +320,7 @@ class StreamedData:
         for block in told_blocks(survey.stream, survey.report, english("calibrating")):
             chosen = survey.split.is_reference(block.places)
             if chosen.any():
-                group = groups_of(block.data)
+                group = block.data.groups
                 yield self.rows.scaled(block, chosen), None if group is None else group[chosen]
 
 
@@ -343,8 +342,9 @@ class ScaledRows(StreamedRows):
     Within a stretch examples go by their place: a buffer that holds them all gives what an array would.
     """
 
-    def __init__(self, stream: ExampleStream, split: Split, intake: Intake, trained: int, seed: int) -> None:
-        self._stream, self.split, self._intake, self._trained, self._seed = stream, split, intake, trained, seed
+    def __init__(self, stream: ExampleStream, split: Split, preparation: Preparation, trained: int, seed: int) -> None:
+        self._stream, self.split, self._preparation = stream, split, preparation
+        self._trained, self._seed = trained, seed
         self.dtype = np.dtype(np.float32)
 
     def __len__(self) -> int:
@@ -352,7 +352,7 @@ class ScaledRows(StreamedRows):
 
     def scaled(self, block: StreamBlock, chosen: Bool[np.ndarray, " examples"]) -> Float[np.ndarray, "chosen ..."]:
         """The chosen examples of a block as the network gets them."""
-        return self._intake.scaled(named_rows(block.data, self._stream.outline.schema).values[chosen])
+        return self._preparation.scaled(block.data.rows(self._stream.outline.schema).values[chosen])
 
     def stretches(self, epoch: int, batch: int) -> Iterator[Float[np.ndarray, "n ..."]]:
         """All training examples, a buffer at a time."""
@@ -382,7 +382,7 @@ class ScaledRows(StreamedRows):
         held = np.concatenate(stopping)
         if not 0 < len(held) < self._trained:
             raise _no_examples(Message("`held_out` {share} of {trained}", share=share, trained=self._trained))
-        return ScaledRows(self._stream, split, self._intake, self._trained - len(held), self._seed), held
+        return ScaledRows(self._stream, split, self._preparation, self._trained - len(held), self._seed), held
 
     def _stretch(self, pieces: list[tuple[int, np.ndarray]]) -> Float[np.ndarray, "n ..."]:
         pieces.sort(key=lambda piece: piece[0])

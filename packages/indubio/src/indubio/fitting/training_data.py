@@ -9,9 +9,10 @@ from indubio.calibration import Plan
 from indubio.drift import DriftReference
 from indubio.fitting.fit_settings import FitSettings
 from indubio.inputs.checks import require_finite
+from indubio.inputs.preparation import Preparation
+from indubio.inputs.training_examples import TrainingExamples
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs, TrainingExamples
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.pipeline.scorer import Scorer
 
@@ -43,7 +44,7 @@ class RowsInMemory:
 
     Args:
         examples: as they came in.
-        inputs: what is done to every example before it is scored.
+        preparation: what is done to every example before it is scored.
         plan: which of them train which draws, and which calibrate them.
         rows: all of them, as they are scored.
         groups: theirs; None without.
@@ -51,7 +52,7 @@ class RowsInMemory:
     """
 
     examples: TrainingExamples
-    inputs: Inputs
+    preparation: Preparation
     plan: Plan
     rows: Float[np.ndarray, "examples ..."]
     groups: Shaped[np.ndarray, " examples"] | None = None
@@ -75,15 +76,15 @@ class RowsInMemory:
             groups: theirs; None without.
             confirmed: how many at the end were found to be good by a person.
         """
-        given = examples.rows
-        missing_allowed = settings.missing != "error"
-        require_finite(given.values, given.columns or given.names, missing_allowed=missing_allowed, place=given.place)
-        inputs = Inputs.fit(examples.taken(plan.trained), settings.intake_for(examples.shape), examples.detector)
+        given, known = examples.rows, settings.preparation_for(examples.shape)
+        columns, missing_allowed = given.columns_of or given.names, settings.missing != "error"
+        require_finite(given.values, columns, missing_allowed=missing_allowed, place=given.place)
+        preparation = Preparation.fit(examples.select(plan.trained), known, examples.detector)
         return cls(
             examples=examples,
-            inputs=inputs,
+            preparation=preparation,
             plan=plan,
-            rows=inputs.prepared(given).values,
+            rows=preparation.prepared(given).values,
             groups=groups,
             confirmed=confirmed,
         )
@@ -100,13 +101,14 @@ class RowsInMemory:
 
     def drift_reference(self, seed: int) -> DriftReference:
         """The distributions of all examples but those that were confirmed, which were chosen."""
-        like_new = self.inputs.followed(self.examples.rows)[: self.count - self.confirmed]
-        return DriftReference.fit(like_new, self.inputs.value_schema.encoded_names, seed=seed)
+        like_new = self.preparation.followed(self.examples.rows)[: self.count - self.confirmed]
+        return DriftReference.fit(like_new, self.preparation.value_schema.encoded_names, seed=seed)
 
     def familiarity(self, seed: int) -> Familiarity:
         """What is familiar of the rows that some draw is trained on."""
         trained, machines = self.plan.trained, self.examples.machines
-        return familiarity_of(self.inputs, self.rows[trained], seed, None if machines is None else machines[trained])
+        machines = None if machines is None else machines[trained]
+        return familiarity_of(self.preparation, self.rows[trained], seed, machines)
 
     def scores(self, scorer: AutoencoderScorer) -> TrainingScores:
         """The scores of all rows, and the scorer, knowing what they usually are."""
@@ -123,11 +125,11 @@ class RowsInMemory:
 
 
 def familiarity_of(
-    inputs: Inputs,
+    preparation: Preparation,
     rows: Float[np.ndarray, "examples ..."],
     seed: int,
     machines: Shaped[np.ndarray, " examples"] | None = None,
 ) -> Familiarity:
     """What is familiar of such rows, which are prepared; windows of a machine that are neighbours are alike."""
-    values, windows = inputs.in_units_of_the_range(rows), len(inputs.input_shape) == 2
+    values, windows = preparation.in_units_of_the_range(rows), len(preparation.input_shape) == 2
     return Familiarity.fit(values, in_order=windows, seed=seed, groups=machines)

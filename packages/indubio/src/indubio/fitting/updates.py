@@ -13,8 +13,9 @@ from indubio.fitting.folds import orders_of
 from indubio.fitting.on_workers import joined as joined_draws
 from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.training_data import TrainingScores
+from indubio.inputs.arrays import examples_of
 from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.named_rows import joined, training_groups
+from indubio.inputs.examples import Examples
 from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import needed_groups
@@ -61,8 +62,9 @@ def updated_chain(
     _tell_other_count(chain.n_training, len(training_data), len(confirmed))
     start = autoencoder_scorer(chain).draws
     method = PosteriorFit(settings=settings, report=report, start=start, epochs=epochs)
-    examples = joined(training_data, confirmed)
-    return fit_chain(method, examples, groups, chain.inputs.detector, confirmed=len(confirmed))
+    detector = chain.preparation.detector
+    examples = Examples.joined([examples_of(one, detector) for one in (training_data, confirmed)])
+    return fit_chain(method, examples, groups, detector, confirmed=len(confirmed))
 
 
 def autoencoder_scorer(chain: Chain) -> AutoencoderScorer:
@@ -98,23 +100,24 @@ def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups
         )
     if isinstance(confirmed, ExampleStream):
         raise ConfigError("examples that are added must be in memory. Read the stream, and add block after block.")
-    rows = chain.inputs.rows(confirmed)
+    examples = chain.preparation.examples(confirmed)
+    rows = chain.preparation.rows(examples)
     if rows.unseen is not None and (rows.unseen != "").any():
         raise ConfigError(
             f"{np.count_nonzero(rows.unseen)} of {len(rows)} examples hold categories that the model does not "
             "know, which need columns of their own: pass `training_data`."
         )
-    members = training_groups(confirmed, groups, len(rows))
+    members = examples.group_names(groups)
     if settings.smallest_group is not None:
         members = needed_groups(members)
-    added = chain.inputs.prepared(rows).values
+    added = chain.preparation.prepared(rows).values
     kept = kept.with_trained(added, members, posterior.measured_rows)
     draws = _extended(settings, kept, scorer.draws, added, report)
     score = scored_by(settings.anomaly_score, draws, kept.plan.draws)
     scorer, nll = AutoencoderScorer(scores=score, typical=None, kept=kept).with_typical(kept.values)
     return chain_of(
         PosteriorFit(settings=settings),
-        chain.inputs,
+        chain.preparation,
         drift_reference=chain.drift_reference,
         scores=TrainingScores(scorer=scorer, nll=nll, plan=settings.plan_of_scores(kept.plan), groups=kept.group_names),
         familiarity=chain.familiarity,

@@ -1,7 +1,10 @@
 """Stage 1, what comes in: tables (N, D), windows (N, L, K) and images (N, H, W, C), checked, filled in and scaled."""
 
+from indubio.inputs.examples import Examples
 from indubio.inputs.images import ImageFiles, Images
-from indubio.inputs.preparation import Intake, Missing, Prepared, Rows, Unseen
+from indubio.inputs.numeric_rows import Rows
+from indubio.inputs.preparation import Missing, Preparation, PreparationSettings, Unseen
+from indubio.inputs.prepared import Prepared
 from indubio.inputs.recordings import Long, Wide, array_windows, read_windows, stream_windows
 from indubio.inputs.scaling import FittedScaling, MinMax, Robust, Scaling, ZScore
 from indubio.inputs.schema import Column, Schema
@@ -13,15 +16,17 @@ from indubio.io.file_format import FileFormat
 __all__ = [
     "SCALINGS",
     "Column",
+    "Examples",
     "FileFormat",
     "FittedScaling",
     "FittedSpectra",
     "ImageFiles",
     "Images",
-    "Intake",
     "Long",
     "MinMax",
     "Missing",
+    "Preparation",
+    "PreparationSettings",
     "Prepared",
     "Robust",
     "Roles",

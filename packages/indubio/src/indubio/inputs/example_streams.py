@@ -20,12 +20,11 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt64
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.images import Images
-from indubio.inputs.named_rows import NamedExamples, training_schema
+from indubio.inputs.examples import Examples
 from indubio.inputs.reading import Reading
 from indubio.inputs.schema import Column, Schema
-from indubio.inputs.tables import Roles, Table, stream_file
-from indubio.inputs.windows import WindowReport, Windows
+from indubio.inputs.tables import Roles, stream_file
+from indubio.inputs.windows import WindowReport
 from indubio.io.source_base import ending
 from indubio.io.sources import ROWS_AT_ONCE, FileSource, Source
 
@@ -47,7 +46,7 @@ class StreamBlock:
         name: says where they are, for messages; a line is looked for only then.
     """
 
-    data: NamedExamples
+    data: Examples
     places: UInt64[np.ndarray, " examples"]
     unit: int
     name: Callable[[], str]
@@ -63,6 +62,7 @@ class Outline:
         shape: of one example.
         report: what was left out or repaired on the way to windows; None for a table.
         missing: values that are missing in a table, of each column that lacks any.
+        word: what several examples are called.
     """
 
     schema: Schema
@@ -70,6 +70,7 @@ class Outline:
     shape: tuple[int, ...]
     report: WindowReport | None
     missing: Mapping[str, int]
+    word: str
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,9 @@ class ExampleStream:
         """How many examples of this shape are mixed at a time."""
         return self.buffer or max(1, BUFFER_VALUES // prod(shape))
 
-    def read(self) -> NamedExamples:
+    def read(self) -> Examples:
         """All of it, in memory; good examples only."""
         data = self.reading.read(self.source)
-        if isinstance(data, Images):
-            return data
         good = data.inliers()
         if len(data) and not len(good):
             raise DataError(
@@ -142,24 +141,24 @@ class ExampleStream:
     @cached_property
     def outline(self) -> Outline:
         """What there is, found in one pass."""
-        schema, report, examples, shape = None, None, 0, ()
+        schema, report, examples, word = None, None, 0, Examples.word
         missing: Counter[str] = Counter()
         for block in (block for unit in range(len(self.units)) for block in self._all_blocks(unit, ROWS_AT_ONCE)):
-            if isinstance(block.data, Windows):
-                shape = block.data.values.shape[1:]
-                report = block.data.report if report is None else report + block.data.report
-            if isinstance(block.data, Table):
-                missing += block.data.missing
-            if not len(block.data):
+            data, missing = block.data, missing + block.data.missing
+            if data.report is not None:
+                report = data.report if report is None else report + data.report
+            if not len(data):
                 continue
             with named_errors(block):
-                found = training_schema(block.data)
-                schema = found if schema is None else _merged(schema, found)
-            examples += len(block.data)
+                of_block = data.training_schema()
+                schema = of_block if schema is None else _merged(schema, of_block)
+            examples, word = examples + len(data), data.word
         if schema is None:
             raise DataError(f"{self.source}: there are no good examples to learn from.")
-        size = shape or (len(schema.encoded_names),)
-        return Outline(schema=schema, examples=examples, shape=size, report=report, missing=missing)
+        windowing = self.reading.windowing
+        width = len(schema.encoded_names)
+        shape = (width,) if windowing is None else (windowing.length, width)
+        return Outline(schema=schema, examples=examples, shape=shape, report=report, missing=missing, word=word)
 
     @property
     def fits(self) -> bool:
@@ -186,17 +185,18 @@ class ExampleStream:
         start = 0
         for data in self._parts(self.units[unit], rows_at_once):
             places = np.arange(start, start + len(data), dtype=np.uint64) + np.uint64(unit * UNIT)
-            name = partial(self._named, unit, start, isinstance(data, Windows))
+            name = partial(self._named, unit, start)
             start += len(data)
-            if not isinstance(data, Images) and data.labels is not None:
+            if data.labels is not None:
                 good: Bool[np.ndarray, " rows"] = ~data.labels
                 data, places = data.inliers(), places[good]
             yield StreamBlock(data=data, places=places, unit=unit, name=name)
 
-    def _named(self, unit: int, start: int, windows: bool) -> str:
-        return f"{f'window {start}' if windows else self.units[unit].place(start)} and what follows"
+    def _named(self, unit: int, start: int) -> str:
+        first = self.units[unit].place(start) if self.reading.windowing is None else f"window {start}"
+        return f"{first} and what follows"
 
-    def _parts(self, unit: Source, rows_at_once: int) -> Iterator[NamedExamples]:
+    def _parts(self, unit: Source, rows_at_once: int) -> Iterator[Examples]:
         if self.reading.table is None:
             return self.reading.stream(self.source)
         return stream_file(unit, self.reading.table, rows_at_once=rows_at_once)

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
 from indubio.errors import DataError, MissingExtraError, ShapeError
+from indubio.inputs.examples import Examples, Which
+from indubio.inputs.numeric_rows import Rows, in_order_of
+from indubio.inputs.schema import Schema
 from indubio.io.remote import RemotePath, is_remote, local_path
 from indubio.io.sources import SURE_ENDINGS as TABLES
 from indubio.io.sources import files_of
@@ -36,7 +39,7 @@ CHANNELS: dict[Colour, tuple[str, ...]] = {"grey": ("grey",), "rgb": ("red", "gr
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Images:
+class Images(Examples):
     """Pictures of one size.
 
     Args:
@@ -44,6 +47,8 @@ class Images:
         channels: names of the C channels.
         origin: one row per image, with the column file.
     """
+
+    word = "images"
 
     values: Float[np.ndarray, "images height width channels"]
     channels: tuple[str, ...]
@@ -56,25 +61,38 @@ class Images:
         count, height, width, _ = self.values.shape
         return f"Images({count} images of {height} x {width} pixels: {', '.join(self.channels)})"
 
-    def select(self, which: Bool[np.ndarray, " images"] | Int[np.ndarray, " chosen"]) -> Self:
-        """Some of the images, by mask or by number."""
-        chosen: Int[np.ndarray, " chosen"] = np.arange(len(self))[which]
+    def select(self, which: Which) -> Self:
+        """Some of the images: by a mask, or by their numbers, in the order of these."""
+        chosen = self._numbers(which)
         return replace(self, values=self.values[chosen], origin=self.origin.take(pa.array(chosen)))
 
-    @classmethod
-    def concatenated(cls, parts: Sequence["Images"]) -> "Images":
-        """Several parts as one, for example those of a stream."""
-        if not parts:
-            raise DataError("there are no images to concatenate.")
-        first = parts[0]
-        for part in parts[1:]:
-            if (part.channels, part.values.shape[1:]) != (first.channels, first.values.shape[1:]):
-                raise ShapeError(f"images of different sizes or channels cannot be concatenated: {first} and {part}.")
-        return cls(
+    def _joined_with(self, others: Sequence[Self]) -> Self:
+        for other in others:
+            if (other.channels, other.values.shape[1:]) != (self.channels, self.values.shape[1:]):
+                raise ShapeError(f"images of different sizes or channels cannot be joined: {self} and {other}.")
+        parts = [self, *others]
+        return replace(
+            self,
             values=np.concatenate([part.values for part in parts]),
-            channels=first.channels,
             origin=pa.concat_tables([part.origin for part in parts]).combine_chunks(),
         )
+
+    def training_schema(self) -> Schema:
+        """Names and ranges of the channels, to train with."""
+        return Schema.of_values(self.values, self.channels)
+
+    def rows(self, schema: Schema) -> Rows:
+        """The images as numbers, their channels in the order of the schema."""
+        return Rows(values=in_order_of(schema, self.values, self.channels, "channels", self.word), names=schema.names)
+
+    def bare(self) -> Self:
+        """The pixels alone; images of a file and of a store have other origins."""
+        return replace(self, origin=pa.table({"image": np.arange(len(self))}))
+
+    @property
+    def beside(self) -> pa.Table:
+        """Where each image came from."""
+        return self.origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +131,7 @@ class ImageFiles(Settings):
                 f"{source}: {count} images of {_size(known.size)} pixels are too many to hold in memory. Give fewer, "
                 "or a smaller size to resize them to, by `images.size` and `images.resize`."
             )
-        return Images.concatenated(list(known.stream(source)))
+        return Images.joined(list(known.stream(source)))
 
     def stream(self, source: Any, *, at_once: int | None = None) -> Iterator[Images]:
         """All images, some at a time.

@@ -1,139 +1,48 @@
-"""From raw rows to what the network gets, with notes on what was wrong with them.
+"""Preparation: from examples in any form to what is scored, with notes on what is wrong with them.
 
-A bad value is never scored silently: it is an error, or it is filled in and noted, or the example is referred.
+Columns are matched by name with the training data and become numbers, missing values are filled in, sensors inspected,
+values scaled or made into the features of windows. A bad value is never scored silently: it is an error, or it is
+filled in and noted, or its example is referred. What is wrong with data is found here or nowhere: after it there are
+only numbers.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 
-from indubio.errors import DataError
+from indubio.errors import DataError, ShapeError
+from indubio.inputs.arrays import checked_array
 from indubio.inputs.checks import require_finite
+from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
+from indubio.inputs.examples import Examples
 from indubio.inputs.missing import filled
 from indubio.inputs.notes import joined_notes, named_flags
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.pauses import pause_notes
+from indubio.inputs.prepared import Beside, Inspected, Prepared
 from indubio.inputs.quality import QualityLimits, quality_flags
-from indubio.inputs.scaling import ColumnSummary, FittedScaling, Scaling, anywhere
+from indubio.inputs.reading import Reading
+from indubio.inputs.scaling import FittedScaling, Scaling, anywhere
 from indubio.inputs.schema import Schema
 from indubio.inputs.spectra import FittedSpectra, Spectra
-from indubio.io.arrow_columns import Place
+from indubio.inputs.training_examples import Survey
 from indubio.settings import NotNegative, Settings
 from indubio.texts import english
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Missing = Literal["error", "median", "refer"]
 Unseen = Literal["error", "refer"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Beside:
-    """What came with examples beside their values; None where there is none.
-
-    Args:
-        groups: the machine, product or other group of each, as text.
-        days: the calendar day of each.
-        passed: columns that belong beside the verdicts: ids and times, or where a window came from.
-    """
-
-    groups: Shaped[np.ndarray, " examples"] | None = None
-    days: Shaped[np.ndarray, " examples"] | None = None
-    passed: "pa.Table | None" = None
-
-
-NOTHING = Beside()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
-    """Examples as they came in, as numbers.
-
-    Args:
-        values: (N, D), (N, L, K) or (N, H, W, C), NaN where a value is missing.
-        names: of the features, sensors or channels, where they have names.
-        columns: of the table, which each feature is of; None where they are the features.
-        unseen: per example, the categories that were not in the training data, else "".
-        beside: what came with them.
-        place: where the i-th is, for error messages; None numbers them.
-        pauses: seconds of the longest pause within each window, 0 for none; None where times are not known.
-    """
-
-    values: Float[np.ndarray, "examples ..."]
-    names: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    unseen: Shaped[np.ndarray, " examples"] | None = None
-    pauses: Float[np.ndarray, " examples"] | None = None
-    beside: Beside = NOTHING
-    place: Place | None = None
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def taken(self, places: Int[np.ndarray, " taken"]) -> "Rows":
-        """The rows at these places, without what came beside them."""
-        unseen = None if self.unseen is None else self.unseen[places]
-        place = None if self.place is None else partial(_place_of, self.place, places)
-        pauses = None if self.pauses is None else self.pauses[places]
-        return Rows(
-            values=self.values[places],
-            names=self.names,
-            columns=self.columns,
-            unseen=unseen,
-            place=place,
-            pauses=pauses,
-        )
-
-
-def _place_of(place: Place, places: Int[np.ndarray, " taken"], row: int) -> str:
-    return place(int(places[row]))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Inspected:
-    """What is wrong with examples as they came in.
-
-    Args:
-        notes: per example, what was wrong with its data, else "".
-        bad: which examples must be referred for it.
-        outside: which examples must be referred for a value too far outside the training range.
-    """
-
-    notes: Shaped[np.ndarray, " examples"]
-    bad: Bool[np.ndarray, " examples"]
-    outside: Bool[np.ndarray, " examples"]
-
-    def block(self, examples: slice) -> "Inspected":
-        """What is wrong with some of them."""
-        return Inspected(notes=self.notes[examples], bad=self.bad[examples], outside=self.outside[examples])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prepared:
-    """Examples as the model gets them.
-
-    Args:
-        values: without missing values; scaled, and then float32, unless the model takes them as they are.
-        inspected: what is wrong with them.
-        beside: what came with them.
-    """
-
-    values: Float[np.ndarray, "examples ..."]
-    inspected: Inspected
-    beside: Beside = NOTHING
-
-
 @dataclass(frozen=True, kw_only=True)
-class IntakeSettings(Settings):
+class PreparationSettings(Settings):
     """What is to be done to examples before they are scored.
 
     Args:
         scaling: how values are scaled.
-        scaled: whether they are; else they stay in the units of the data, and only their ranges are known.
+        in_units: whether they stay in the units of the data, and only their ranges are learned.
         missing: what happens to missing values.
         unseen: what happens to new categories.
         margin: how far outside its training range a value may be.
@@ -141,61 +50,21 @@ class IntakeSettings(Settings):
     """
 
     scaling: Scaling
-    scaled: bool = True
+    in_units: bool = False
     missing: Missing = "error"
     unseen: Unseen = "refer"
     margin: NotNegative | None = None
     spectra: Spectra | None = None
 
 
-class Survey(Protocol):
-    """What is asked of the rows that a model is fitted on before it is: of one block in memory, or of many."""
-
-    @property
-    def sample(self) -> Float[np.ndarray, "sampled ..."]:
-        """Some of the rows as they came in, or all."""
-
-    @property
-    def examples(self) -> int | None:
-        """How many there are where the sample is not all of them; else None."""
-
-    @property
-    def schema(self) -> Schema:
-        """Names, kinds, ranges and categories of the columns."""
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features, where the examples came with names."""
-
-    @property
-    def rate(self) -> float | None:
-        """Samples per second of windows, where it is known."""
-
-    @property
-    def machines(self) -> Shaped[np.ndarray, " sampled"] | None:
-        """The machine of each window of the sample, where several were recorded at the same time; else None."""
-
-    def medians(self) -> Float[np.ndarray, " columns"]:
-        """Of each column or sensor."""
-
-    def quality(self) -> QualityLimits | None:
-        """What the sensors of windows do; None for tables and images."""
-
-    def summary(
-        self, features: Callable[[np.ndarray], np.ndarray] | None
-    ) -> tuple[ColumnSummary, Float[np.ndarray, "sampled ..."]]:
-        """Ranges, means and deviations of the features of all rows, and the features of the sample.
-
-        Args:
-            features: makes them; None takes the values as they came in.
-        """
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Intake:
-    """What was learned of the training rows before any network saw them.
+class Preparation:
+    """What was learned of the training examples before anything was fitted, and is done to all that are scored.
 
     Args:
+        schema: names, kinds, ranges and categories of the training columns.
+        named: whether they came with names.
+        input_shape: shape of one example.
         scaling: the ranges of the training rows, or of their features, and what values are scaled by.
         medians: of each column or sensor; None when missing values are an error.
         missing: what happens to missing values.
@@ -204,8 +73,15 @@ class Intake:
         margin: how far outside the training range a value may be, in units of that range, before its example is
             referred; None for any distance.
         spectra: what makes features of windows; None where values are taken as they are.
+        in_units: whether values stay in the units of the data, and are not scaled.
+        reading: how the files were read that it was fitted on; None where it was not fitted on files.
+        findings: what was odd about the training data.
+        detector: whose, for messages.
     """
 
+    schema: Schema
+    named: bool
+    input_shape: tuple[int, ...]
     scaling: FittedScaling
     medians: Float[np.ndarray, " columns"] | None
     missing: Missing
@@ -213,14 +89,19 @@ class Intake:
     quality: QualityLimits | None = None
     margin: float | None = None
     spectra: FittedSpectra | None = None
+    in_units: bool = False
+    reading: Reading | None = None
+    findings: tuple[DataFinding, ...] = ()
+    detector: str = "Detector"
 
     @classmethod
-    def fit(cls, survey: Survey, settings: IntakeSettings) -> "Intake":
-        """Learn ranges and medians.
+    def fit(cls, survey: Survey, settings: PreparationSettings, detector: str) -> "Preparation":
+        """Learn what is to be done to new examples.
 
         Args:
-            survey: of the rows to learn from.
+            survey: of those that some draw is trained on.
             settings: what is to be done.
+            detector: whose, for messages.
         """
         middle = None if settings.missing == "error" else survey.medians()
         whole, spectra = partial(_whole, middle), None
@@ -230,39 +111,104 @@ class Intake:
             fitted = settings.spectra.fit(whole(survey.sample), survey.rate)
             summary, sample = survey.summary(lambda values: fitted.features(whole(values)))
             spectra = replace(fitted, smallest=summary.smallest, largest=summary.largest)
+        quality = survey.quality()
         return cls(
+            schema=survey.schema,
+            named=survey.named,
+            input_shape=survey.sample.shape[1:],
             scaling=settings.scaling.of_summary(summary, sample),
             medians=middle,
             missing=settings.missing,
             unseen=settings.unseen,
-            quality=survey.quality(),
+            quality=quality,
             margin=settings.margin,
             spectra=spectra,
+            in_units=settings.in_units,
+            findings=_findings(survey, settings, quality),
+            detector=detector,
         )
 
-    def prepare(self, rows: Rows) -> Prepared:
-        """Check, note what is wrong, fill in, and scale."""
-        return Prepared(inspected=self.inspect(rows), values=self.scaled(rows.values), beside=rows.beside)
+    def calibrated(
+        self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
+    ) -> "Preparation":
+        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
 
-    def completed(self, rows: Rows) -> Prepared:
-        """Check, note what is wrong and fill in, in the units of the data and float64."""
-        return Prepared(inspected=self.inspect(rows), values=self.features(rows.values), beside=rows.beside)
+        Args:
+            called: which of its own reference examples the detector calls anomalies.
+            usual: the share of good examples that are expected to be.
+            examples: how many there are for training.
+            smallest_p: the smallest p-value that there can be; None where there are none.
+        """
+        few = few_examples(examples, smallest_p)
+        own = own_anomalies(int(np.count_nonzero(called)), len(called), usual)
+        others = (finding for finding in self.findings if finding.kind not in ("few examples", "own anomalies"))
+        return replace(self, findings=tuple(one for one in (few, *others, own) if one is not None))
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, where the training data came with names."""
+        return self.schema.encoded_names if self.named else None
+
+    @cached_property
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of what is scored of one example: its own, or that of the features of a window."""
+        return self.input_shape if self.spectra is None else (self.spectra.count,)
+
+    @cached_property
+    def value_schema(self) -> Schema:
+        """Names and ranges of what is scored: the columns or sensors themselves, or the features of windows."""
+        return self.schema if self.spectra is None else self.spectra.schema(self.schema.names)
+
+    def examples(self, X: Any) -> Examples:
+        """Examples in any form: arrays and frames become `Rows`, all else are examples already."""
+        return X if isinstance(X, Examples) else Rows(values=self._array(X), names=self.names)
+
+    def rows(self, X: Any) -> Rows:
+        """Examples in any form as numbers, in the order of the schema; not checked or filled in yet."""
+        rows = self.examples(X).rows(self.schema)
+        if rows.values.shape[1:] != self.input_shape:
+            raise self._other_shape(rows.values.shape[1:])
+        return rows
+
+    def prepared(self, X: Any, groups: Any = None) -> Prepared:
+        """What is scored.
+
+        Args:
+            X: examples in any form; `Rows` are in the order of the schema.
+            groups: the group of each; None takes the group column of a `Table`.
+        """
+        examples = self.examples(X)
+        rows = self.rows(examples)
+        return Prepared(
+            inspected=self.inspect(rows),
+            values=self.features(rows.values) if self.in_units else self.scaled(rows.values),
+            beside=Beside.of(examples, groups),
+        )
+
+    def followed(self, X: Any) -> Float[np.ndarray, "examples ..."]:
+        """What drift is looked for in, in its own units: values, NaN where they are missing, or features of windows."""
+        values = self.rows(X).values
+        return values if self.spectra is None else self.features(values)
 
     def scaled(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """What the network gets for values that were checked already."""
-        if self.spectra is not None:
-            return self.scaling.scaled(self.features(values))
-        return self.scaling.scaled(_whole(self.medians, values))
+        return self.scaling.scaled(self.features(values))
 
     def features(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
         """Values that were checked already, filled in; the features of windows where there are spectra."""
         whole = _whole(self.medians, values)
         return whole if self.spectra is None else self.spectra.features(whole)
 
+    def in_units_of_the_range(self, values: Float[np.ndarray, "examples ..."]) -> Float[np.ndarray, "examples ..."]:
+        """Prepared values in units of the training range."""
+        if self.in_units:
+            return self.scaling.in_ranges(self.scaling.scaled(values))
+        return values if self.scaling.unit is None else self.scaling.in_ranges(values)
+
     def inspect(self, rows: Rows) -> Inspected:
         """What is wrong with each example's data, and which examples must be referred for it."""
         require_finite(
-            rows.values, rows.columns or rows.names, missing_allowed=self.missing != "error", place=rows.place
+            rows.values, rows.columns_of or rows.names, missing_allowed=self.missing != "error", place=rows.place
         )
         notes, bad = np.full(len(rows.values), "", dtype=object), np.zeros(len(rows.values), dtype=bool)
         if self.medians is not None:
@@ -299,6 +245,46 @@ class Intake:
                 row=row,
                 first=unseen[row],
             )
+
+    def _array(self, X: Any) -> Float[np.ndarray, "examples ..."]:
+        if self._needs_no_checks(X):
+            return np.asarray(X)
+        shape = getattr(X, "shape", ())
+        if len(shape) > 2 and len(shape) != len(self.input_shape) + 1:
+            raise self._other_shape(shape[1:])
+        return checked_array(X, self.names, self.input_shape[0], self.detector)
+
+    def _other_shape(self, got: tuple[int, ...]) -> ShapeError:
+        grey = len(self.input_shape) == 3 and len(got) == 2
+        way_out = " Give grey images a channel: images[..., None]." if grey else ""
+        return ShapeError(f"this detector was fitted on examples of shape {self.input_shape}, got {got}.{way_out}")
+
+    def _needs_no_checks(self, X: Any) -> bool:
+        # scikit-learn's checks cost as much as the network does on one row, and here they have nothing to find: numbers
+        # as we want them, of the fitted shape, and no names to compare. Values are checked after, as always.
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and len(X.shape) > 1
+            and len(X) > 0
+            and X.shape[1:] == self.input_shape
+            and not self.named
+        )
+
+
+def _findings(survey: Survey, settings: PreparationSettings, quality: QualityLimits | None) -> tuple[DataFinding, ...]:
+    """What is odd about the examples."""
+    findings = data_findings(
+        survey.sample,
+        survey.schema,
+        by_range=not settings.in_units and settings.scaling.by_range,
+        quality=quality,
+        examples=survey.examples,
+    )
+    if survey.machines is None:
+        return findings
+    levels = machine_levels(survey.sample, survey.machines, survey.schema)
+    return findings if levels is None else (*findings, levels)
 
 
 def _whole(

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from indubio.errors import ConfigError, DataError
-from indubio.inputs.images import ImageFiles, Images
+from indubio.inputs.examples import Examples
+from indubio.inputs.images import ImageFiles
 from indubio.inputs.labels import AnomalyValues, label_texts
 from indubio.inputs.recordings import LAYOUTS, Long, Wide, read_windows, stream_windows
 from indubio.inputs.schema import Schema
-from indubio.inputs.tables import Roles, Table, stream_tables
-from indubio.inputs.windows import Windowing, Windows
+from indubio.inputs.tables import Roles, stream_tables
+from indubio.inputs.windows import Windowing
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.sources import Source, opened
 from indubio.message import Message, joined
@@ -52,7 +53,7 @@ class Reading(Settings):
         columns = self.table or self.layout
         return None if columns is None else columns.label
 
-    def read(self, source: Any, *, unlabelled: bool = False) -> Table | Windows | Images:
+    def read(self, source: Any, *, unlabelled: bool = False) -> Examples:
         """All rows, windows or images of the source, in memory; `unlabelled` as for `stream`."""
         if self.images is not None:
             return self.images.read(source)
@@ -61,11 +62,9 @@ class Reading(Settings):
         parts = list(self.stream(source, unlabelled=unlabelled))
         if not parts:
             raise DataError(english("{file}: there are no rows.", file=source))
-        return Table.concatenated([part for part in parts if isinstance(part, Table)])
+        return Examples.joined(parts)
 
-    def stream(
-        self, source: Any, *, at_once: int | None = None, unlabelled: bool = False
-    ) -> Iterator[Table | Windows | Images]:
+    def stream(self, source: Any, *, at_once: int | None = None, unlabelled: bool = False) -> Iterator[Examples]:
         """All rows, windows or images of the source, a part at a time.
 
         Args:
@@ -97,6 +96,10 @@ class Reading(Settings):
         """Values of the label column that mean anomaly; None where they are 1 and true."""
         columns = self.table or self.layout
         return None if columns is None else columns.anomaly_values
+
+    def opened(self, source: Any) -> Any:
+        """What the source names, opened once to be read again and again; images stay as they are named."""
+        return source if self.images is not None else opened(source, self.file_format)
 
     def files(self, source: Any) -> list[Source]:
         """What the source names, opened; of images nothing."""
@@ -131,6 +134,20 @@ class Reading(Settings):
         if self.layout is None:
             return self
         return replace(self, layout=replace(self.layout, **without))
+
+
+def opened_for(known: Reading | None, source: Any, file_format: FileFormat | None = None) -> Any:
+    """What a source names, opened once to be read for a model; images stay as they are named.
+
+    Args:
+        known: how the model's training files were read, which is a first guess; None for a model of arrays.
+        source: what is to be read.
+        file_format: what is asked of the files; the rest is found out.
+    """
+    reading = known or Reading(table=Roles())
+    if reading.images is not None:
+        return source
+    return opened(source, (reading.file_format or UNSAID).changed(file_format))
 
 
 def reading_for(

@@ -37,7 +37,7 @@ class RowPlaces:
         return RowPlaces(tuple(parts))
 
     @classmethod
-    def concatenated(cls, parts: Sequence["RowPlaces | None"]) -> "RowPlaces | None":
+    def joined(cls, parts: Sequence["RowPlaces | None"]) -> "RowPlaces | None":
         """Several as one; None where some are not known."""
         known = [part for part in parts if part is not None]
         return cls(tuple(one for part in known for one in part.parts)) if len(known) == len(parts) else None

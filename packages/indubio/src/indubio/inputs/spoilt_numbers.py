@@ -44,7 +44,7 @@ def spoilt_number(source: Source, columns: Sequence[str]) -> tuple[int, str, str
     """
     known = dict(zip(source.schema.names, source.schema.types, strict=True))
     text = [name for name in columns if is_text(known[name])]
-    batch = next(source.batches(dict.fromkeys(text, pa.string())), None) if text else None
+    batch = source.first_batch(dict.fromkeys(text, pa.string())) if text else None
     if batch is None:
         return None
     for name in text:

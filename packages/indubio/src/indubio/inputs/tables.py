@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +11,11 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Shaped
 
 from indubio.errors import ConfigError, DataError, quoted
+from indubio.inputs.examples import Examples, Which
 from indubio.inputs.labels import AnomalyValues, anomaly_labels, partial_labels
+from indubio.inputs.numeric_rows import Rows
 from indubio.inputs.row_places import RowPlaces
-from indubio.inputs.schema import Categories
+from indubio.inputs.schema import Categories, Schema
 from indubio.inputs.spoilt_numbers import refuse_spoilt, spoilt_number
 from indubio.io.arrow_columns import Place, is_number, is_text
 from indubio.io.file_format import FileFormat
@@ -24,7 +25,7 @@ from indubio.texts import english
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class Table(Examples):
     """Rows with what is known of their columns.
 
     Args:
@@ -50,40 +51,67 @@ class Table:
     def __len__(self) -> int:
         return int(self.features.num_rows)
 
-    def select(self, chosen: Bool[np.ndarray, " rows"]) -> "Table":
-        """The table with those of its rows where the mask is true."""
-        mask = pa.array(chosen)
+    def select(self, which: Which) -> Self:
+        """Some of the rows: by a mask, or by their numbers, in the order of these."""
+        chosen = self._numbers(which)
+        rows, ascending = pa.array(chosen), bool((np.diff(chosen) > 0).all())
         return replace(
             self,
-            features=self.features.filter(mask),
-            passed=None if self.passed is None else self.passed.filter(mask),
+            features=self.features.take(rows),
+            passed=None if self.passed is None else self.passed.take(rows),
             labels=None if self.labels is None else self.labels[chosen],
             unlabelled=None if self.unlabelled is None else self.unlabelled[chosen],
-            places=None if self.places is None else self.places.select(np.flatnonzero(chosen)),
+            places=None if self.places is None or not ascending else self.places.select(chosen),
         )
 
-    @classmethod
-    def concatenated(cls, parts: Sequence["Table"]) -> "Table":
-        """Several parts as one; numbers of different kinds become one kind."""
-        first = parts[0]
+    def _joined_with(self, others: Sequence[Self]) -> Self:
+        parts = [self, *others]
         labels = [part.labels for part in parts if part.labels is not None]
         passed = [part.passed for part in parts if part.passed is not None]
-        return cls(
+        return replace(
+            self,
             features=pa.concat_tables([part.features for part in parts], promote_options="permissive"),
-            categorical=first.categorical,
             passed=pa.concat_tables(passed, promote_options="permissive") if passed else None,
             labels=np.concatenate(labels) if labels else None,
             unlabelled=_joined_masks(parts),
-            time=first.time,
-            group=first.group,
-            places=RowPlaces.concatenated([part.places for part in parts]),
+            places=RowPlaces.joined([part.places for part in parts]),
         )
 
-    def inliers(self) -> "Table":
-        """The rows that are not labelled as anomalies; those without a label are not known to be good."""
-        if self.labels is None:
-            return self
-        return self.select(~self.labels if self.unlabelled is None else ~(self.labels | self.unlabelled))
+    def training_schema(self) -> Schema:
+        """Names, kinds, ranges and categories of the columns, to train with; refused where some rows are not good."""
+        self._require_good("rows", "table.inliers()")
+        return Schema.of(self.features, self.categorical)
+
+    def rows(self, schema: Schema) -> Rows:
+        """The rows as numbers, their columns in the order of the schema, and one for each category."""
+        if not len(self):
+            raise DataError("there are no rows.")
+        encoded = schema.encode(self.features)
+        return Rows(
+            values=encoded.values,
+            names=schema.encoded_names,
+            columns_of=encoded.columns,
+            unseen=encoded.unseen,
+            place=self.places,
+        )
+
+    def without_labels(self) -> Self:
+        """The same rows, nothing being known of which are good."""
+        return replace(self, labels=None, unlabelled=None)
+
+    def bare(self) -> Self:
+        """The features alone."""
+        return replace(self, passed=None, labels=None, unlabelled=None)
+
+    @property
+    def beside(self) -> pa.Table | None:
+        """The columns that are passed through."""
+        return self.passed
+
+    @property
+    def columns(self) -> pa.Table:
+        """The features."""
+        return self.features
 
     @property
     def missing(self) -> Counter[str]:
@@ -243,12 +271,11 @@ def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: A
         roles: fields of `Roles`: columns, ids, time, group, label, anomaly_values, categorical.
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()}
-    parts = list(stream_tables(source, Roles(**given), file_format=file_format))
+    files = opened(source, file_format)
+    parts = list(stream_tables(files, Roles(**given)))
     if not parts:
-        raise DataError(
-            english("{file}: there are no rows.", file=source if isinstance(source, str | Path) else "the table")
-        )
-    return Table.concatenated(parts)
+        raise DataError(english("{file}: there are no rows.", file=files))
+    return Table.joined(parts)
 
 
 def stream_tables(

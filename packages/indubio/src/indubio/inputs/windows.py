@@ -3,21 +3,23 @@
 A recording falls into groups (a part, a cycle, a run), and a window never crosses from one group into the next.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
-from indubio.errors import DataError, ShapeError
+from indubio.errors import ShapeError
+from indubio.inputs.examples import Examples, Which, all_or_none
+from indubio.inputs.numeric_rows import Rows, in_order_of
 from indubio.inputs.pauses import duration, longest_pauses
+from indubio.inputs.schema import Schema
 from indubio.message import Message, joined
 from indubio.settings import AtLeastOne, Positive, Settings
 
-T = TypeVar("T")
 Gaps = Literal["error", "leave", "hold", "linear"]
 TOGETHER = 0.5  # share of the time of groups in which another is recorded too; above it they are machines
 FEWEST_OF_MACHINE = 10  # windows, two for each of the usual folds
@@ -113,13 +115,13 @@ class WindowReport:
         longest_pause: within a window, in seconds.
     """
 
-    groups: int
-    short: tuple[ShortGroup, ...]
-    left_over: int
-    held: Mapping[str, int]
-    interpolated: Mapping[str, int]
-    bad: Mapping[str, int]
-    missing: Mapping[str, int]
+    groups: int = 0
+    short: tuple[ShortGroup, ...] = ()
+    left_over: int = 0
+    held: Mapping[str, int] = field(default_factory=dict)
+    interpolated: Mapping[str, int] = field(default_factory=dict)
+    bad: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
     labelled: int = 0
     pauses: int = 0
     over_pauses: int = 0
@@ -128,7 +130,7 @@ class WindowReport:
     def __add__(self, other: "WindowReport") -> "WindowReport":
         def summed(name: str) -> dict[str, int]:
             ours, theirs = getattr(self, name), getattr(other, name)
-            return {sensor: ours[sensor] + theirs[sensor] for sensor in ours}
+            return {sensor: ours.get(sensor, 0) + theirs.get(sensor, 0) for sensor in {**ours, **theirs}}
 
         return WindowReport(
             groups=self.groups + other.groups,
@@ -172,15 +174,15 @@ class WindowReport:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Windows:
+class Windows(Examples):
     """Windows of a recording.
 
     Args:
         values: NaN where a value is missing.
         sensors: names of the K sensors.
-        rate: samples per second where the recording was resampled, else None.
         origin: one row per window, with the columns file, group, start and end: the times of the window's first and
             last sample, or their numbers within the group where there is no time column.
+        rate: samples per second where the recording was resampled, else None.
         report: what was left out or repaired.
         bad_share: share of each window's samples that are labelled as anomalies; None without labels.
         passed: one row per window with the columns that are passed through: their values at the window's first
@@ -190,11 +192,13 @@ class Windows:
             resampled: samples are 1 / `rate` apart then.
     """
 
+    word = "windows"
+
     values: Float[np.ndarray, "windows length sensors"]
     sensors: tuple[str, ...]
-    rate: float | None
     origin: pa.Table
-    report: WindowReport
+    rate: float | None = None
+    report: WindowReport = WindowReport()
     bad_share: Float[np.ndarray, " windows"] | None = None
     passed: pa.Table | None = None
     first: Int[np.ndarray, " windows"] | None = None
@@ -264,16 +268,9 @@ class Windows:
         """Whether any value is missing."""
         return bool(np.isnan(self.values).any())
 
-    def select(self, which: Bool[np.ndarray, " windows"] | Int[np.ndarray, " chosen"] | Sequence[int]) -> Self:
+    def select(self, which: Which) -> Self:
         """Some of the windows, by mask or by number; the report stays that of the whole recording."""
-        chosen: Shaped[np.ndarray, " chosen"] = np.asarray(which)
-        if chosen.dtype == bool:
-            if chosen.shape != (len(self),):
-                raise ShapeError(
-                    f"the mask must have one value for each of the {len(self)} windows, got {chosen.shape}."
-                )
-            chosen = np.flatnonzero(chosen)
-        chosen = np.arange(len(self))[chosen.astype(np.int64)]  # resolves negative numbers and refuses wrong ones
+        chosen = self._numbers(which)
         places = pa.array(chosen)
         return replace(
             self,
@@ -285,34 +282,46 @@ class Windows:
             times=None if self.times is None else self.times[chosen],
         )
 
-    @classmethod
-    def concatenated(cls, parts: Sequence["Windows"]) -> "Windows":
-        """Several parts as one, for example those of a stream."""
-        if not parts:
-            raise DataError("there are no windows to concatenate.")
-        first = parts[0]
-        for part in parts[1:]:
+    def _joined_with(self, others: Sequence[Self]) -> Self:
+        report = self.report
+        for other in others:
             for name, ours, theirs in (
-                ("sensors", first.sensors, part.sensors),
-                ("rates", first.rate, part.rate),
-                ("lengths", first.values.shape[1], part.values.shape[1]),
+                ("sensors", self.sensors, other.sensors),
+                ("rates", self.rate, other.rate),
+                ("lengths", self.values.shape[1], other.values.shape[1]),
             ):
                 if ours != theirs:
-                    raise ShapeError(f"windows of different {name} cannot be concatenated: {ours} and {theirs}.")
-        report = first.report
-        for part in parts[1:]:
-            report = report + part.report
-        return cls(
+                    raise ShapeError(f"windows of different {name} cannot be joined: {ours} and {theirs}.")
+            report = report + other.report
+        parts = [self, *others]
+        return replace(
+            self,
             values=np.concatenate([part.values for part in parts]),
-            sensors=first.sensors,
-            rate=first.rate,
             origin=pa.concat_tables([part.origin for part in parts], promote_options="default").combine_chunks(),
             report=report,
-            bad_share=_all_or_none([part.bad_share for part in parts], np.concatenate),
-            passed=_all_or_none([part.passed for part in parts], _one_table),
-            first=_all_or_none([part.first for part in parts], np.concatenate),
-            times=_all_or_none([part.times for part in parts], np.concatenate),
+            bad_share=all_or_none([part.bad_share for part in parts], np.concatenate),
+            passed=all_or_none([part.passed for part in parts], _one_table),
+            first=all_or_none([part.first for part in parts], np.concatenate),
+            times=all_or_none([part.times for part in parts], np.concatenate),
         )
+
+    def training_schema(self) -> Schema:
+        """Names and ranges of the sensors, to train with; refused where some windows are not good."""
+        self._require_good("windows with samples", "windows.inliers()")
+        return Schema.of_values(self.values, self.sensors)
+
+    def rows(self, schema: Schema) -> Rows:
+        """The windows as numbers, their sensors in the order of the schema."""
+        values = in_order_of(schema, self.values, self.sensors, "sensors", self.word)
+        return Rows(values=values, names=schema.names, pauses=self.pauses)
+
+    def without_labels(self) -> Self:
+        """The same windows, nothing being known of which are good."""
+        return replace(self, bad_share=None)
+
+    def bare(self) -> Self:
+        """The values, and where each window came from: which machine it is of tells how windows are divided."""
+        return replace(self, passed=None, bad_share=None)
 
 
 def ticks_per_second(kind: pa.DataType) -> float:
@@ -322,9 +331,3 @@ def ticks_per_second(kind: pa.DataType) -> float:
 
 def _one_table(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-
-
-def _all_or_none(parts: Sequence[T | None], put_together: Callable[[Sequence[T]], T]) -> T | None:
-    """The parts as one, or None where some have none: what is not known of all is not known."""
-    known = [part for part in parts if part is not None]
-    return put_together(known) if len(known) == len(parts) else None

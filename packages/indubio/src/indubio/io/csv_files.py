@@ -15,12 +15,13 @@ from indubio.errors import DataError
 from indubio.io.file_format import UNSAID, FileFormat
 from indubio.io.number_styles import way_out
 from indubio.io.remote import RemotePath
-from indubio.io.sniffing import SAMPLE, Dialect, not_decoded, sniffed
+from indubio.io.sniffing import SAMPLE, Dialect, in_arrow, not_decoded, sniffed
 from indubio.io.source_base import FileSource, content_of, ending
 from indubio.message import Message
 from indubio.texts import english
 
 CSV_BLOCK = 2**20  # bytes
+BEGINNING = 2 * CSV_BLOCK  # bytes that are read to look at; smaller files are not opened again
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 
 _CONVERSION = re.compile(
@@ -47,14 +48,13 @@ class CsvSource(FileSource):
 
     @cached_property
     def dialect(self) -> Dialect:
-        """What it is written in; found out once for each version of a file."""
+        """What it is written in, found out once."""
         wanted = self.wanted
         if wanted.separator is None and ending(self.path.name)[0] == ".tsv":
             wanted = wanted.replaced(separator="\t", guesses=(*wanted.guesses, "separator"))
         try:
-            if isinstance(self.path, RemotePath):
-                return _sniffed(self.path, wanted, self.name)
-            return _known(self.path, self.version[1], wanted, self.name)
+            sample = _beginning(self)[:SAMPLE].to_pybytes()
+            return sniffed(sample, wanted, self.name, whole=len(sample) < SAMPLE)
         except (OSError, pa.ArrowException, EOFError) as error:
             raise self._unreadable(error) from None
 
@@ -87,7 +87,7 @@ class CsvSource(FileSource):
     def _read_schema(self) -> pa.Schema:
         found = self.dialect.found
         options = arrow_csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.style.decimal)
-        schema = self._opened(options).schema
+        schema = self._opened(options, beginning=True).schema
         for place, field in enumerate(schema):
             if field.name in found.cleaned:
                 schema = schema.set(place, field.with_type(pa.float64()))
@@ -95,6 +95,13 @@ class CsvSource(FileSource):
 
     def batches(self, types: Mapping[str, pa.DataType | None]) -> Iterator[pa.RecordBatch]:
         """The columns that are named, read as the types given."""
+        return self._batches(types)
+
+    def first_batch(self, types: Mapping[str, pa.DataType | None]) -> pa.RecordBatch | None:
+        """The first of the batches, without opening the file again; None where there is none."""
+        return next(self._batches(types, beginning=True), None)
+
+    def _batches(self, types: Mapping[str, pa.DataType | None], *, beginning: bool = False) -> Iterator[pa.RecordBatch]:
         found = self.dialect.found
         cleaned = [name for name, kind in types.items() if name in found.cleaned and kind != pa.string()]
         known = {name: kind for name, kind in types.items() if kind is not None}
@@ -105,7 +112,7 @@ class CsvSource(FileSource):
             quoted_strings_can_be_null=True,
             decimal_point=found.style.decimal,
         )
-        reader, row = self._opened(options), 0
+        reader, row = self._opened(options, beginning=beginning), 0
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -129,7 +136,8 @@ class CsvSource(FileSource):
     def _place_after(self, before: int, row: int) -> str:
         return self.place(before + row)
 
-    def _opened(self, options: arrow_csv.ConvertOptions) -> Any:
+    def _opened(self, options: arrow_csv.ConvertOptions, *, beginning: bool) -> Any:
+        """A reader of the file, or of its first block only where the beginning is all that is asked for."""
         dialect = self.dialect
         # One thread: it is the one way to learn the line of an error.
         reading = arrow_csv.ReadOptions(
@@ -141,7 +149,10 @@ class CsvSource(FileSource):
         )
         parsing = arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=dialect.quotes)
         try:
-            content = content_of(self.path, self._compression)
+            start = _beginning(self)
+            # In UTF-8 the first block is within the beginning, and read as it would be from the file.
+            kept = len(start) < BEGINNING or (beginning and dialect.encoding == "utf-8")
+            content = in_arrow(start) if kept else content_of(self.path, self._compression)
             return arrow_csv.open_csv(content, read_options=reading, parse_options=parsing, convert_options=options)
         except pa.ArrowInvalid as error:
             raise self._explained(error) from None
@@ -152,7 +163,7 @@ class CsvSource(FileSource):
         """The line of the file on which a row begins; -1 is the header."""
         try:
             with (
-                _bytes(self.path) as stream,
+                _stream(self.path) as stream,
                 io.TextIOWrapper(stream, self.dialect.encoding, errors="replace") as lines,
             ):
                 return line_of(lines, row + 1, self.dialect.skip_lines, self.dialect.units_lines)
@@ -211,22 +222,17 @@ class CsvSource(FileSource):
         )
 
 
-def _bytes(path: Path | RemotePath) -> Any:
+def _stream(path: Path | RemotePath) -> Any:
     """The file, decompressed, to be closed."""
     opened = content_of(path, ending(path.name)[1])
     return opened if hasattr(opened, "read") else pa.OSFile(str(opened))
 
 
-def _sniffed(path: Path | RemotePath, wanted: FileFormat, name: str) -> Dialect:
-    with _bytes(path) as stream:
-        sample = stream.read(SAMPLE)
-    return sniffed(sample, wanted, name, whole=len(sample) < SAMPLE)
-
-
-@lru_cache(maxsize=4096)
-def _known(path: Path, version: str, wanted: FileFormat, name: str) -> Dialect:
-    del version  # it is for the cache: other content, another result
-    return _sniffed(path, wanted, name)
+@lru_cache(maxsize=8)
+def _beginning(source: CsvSource) -> pa.Buffer:
+    """The first bytes of a file, decompressed. Those of the sources that were looked at last are kept, and no more."""
+    with _stream(source.path) as stream:
+        return pa.py_buffer(stream.read(BEGINNING))
 
 
 def line_of(lines: Iterable[str], record: int, skip: int, units: int = 0) -> int | str:

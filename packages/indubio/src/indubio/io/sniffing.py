@@ -175,14 +175,14 @@ def dict_rows(content: bytes, name: str = "the file") -> "csv.DictReader[str]":
 def _reads_plainly(sample: bytes, whole: bool) -> bool:
     block = sample if whole else sample[: sample.rfind(b"\n") + 1] or sample
     try:
-        reader = arrow_csv.open_csv(_in_arrow(block), read_options=_reading())
+        reader = arrow_csv.open_csv(in_arrow(block), read_options=_reading())
         names, kinds = reader.schema.names, reader.schema.types  # names that are not UTF-8 fail here
         return bool(names) and not any(map(_is_text, kinds))
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
 
 
-def _in_arrow(content: bytes) -> pa.BufferReader:
+def in_arrow(content: bytes | pa.Buffer) -> pa.BufferReader:
     """The content in memory of Arrow's own, to be read.
 
     Arrow reads in a thread of its own and may let go of the memory only when this process is about to end. It needs
@@ -271,7 +271,7 @@ def _outline(head: str, separator: str, skip: int | None) -> _Outline | None:
 
 def _columns(text: str, separator: str, skip: int, units: int) -> dict[str, pa.Array]:
     """The columns of a sample as text; lines of another length are left out."""
-    content = _in_arrow(text.encode())
+    content = in_arrow(text.encode())
     reading = _reading(skip_rows=skip, skip_rows_after_names=units)
     parsing = arrow_csv.ParseOptions(
         delimiter=separator, newlines_in_values='"' in text, invalid_row_handler=lambda _: "skip"

@@ -49,6 +49,10 @@ class Source(ABC):
             types: by column; what a CSV file is read as. Other sources have their own types, and None leaves it open.
         """
 
+    def first_batch(self, types: Mapping[str, pa.DataType | None]) -> pa.RecordBatch | None:
+        """The first of the batches, to look at; None where there is none."""
+        return next(self.batches(types), None)
+
     def tables(self, types: Mapping[str, pa.DataType | None], rows: int) -> Iterator[pa.Table]:
         """The same as tables of so many rows; the last has what is left."""
         waiting = self.schema.empty_table()

@@ -29,6 +29,7 @@ __all__ = [
     "CsvSource",
     "ExcelSource",
     "FileSource",
+    "OpenedFiles",
     "ParquetSource",
     "Source",
     "TableSource",
@@ -58,6 +59,22 @@ def known_as(path: Path, name: str) -> Iterator[None]:
         del _KNOWN_AS[str(path)]
 
 
+class OpenedFiles(list[Source]):
+    """What a source names, opened once. It is a source itself, so that it can be read again as it was opened.
+
+    Args:
+        files: that were opened.
+        called: the source, as it was named.
+    """
+
+    def __init__(self, files: Sequence[Source], called: str) -> None:
+        super().__init__(files)
+        self._called = called
+
+    def __str__(self) -> str:
+        return self._called
+
+
 @dataclass(frozen=True, eq=False)
 class TableSource(Source):
     """An Arrow table in memory."""
@@ -72,7 +89,7 @@ class TableSource(Source):
         yield from self.table.select(list(types)).to_batches(max_chunksize=ROWS_AT_ONCE)
 
 
-def opened(source: Any, file_format: FileFormat | None = None) -> list[Source]:
+def opened(source: Any, file_format: FileFormat | None = None) -> OpenedFiles:
     """What a source names: a path, a folder, a pattern such as "runs/*.csv", several paths, or a table in memory.
 
     Paths may be URLs that fsspec knows, such as s3://bucket/runs. What was opened already is taken as it is.
@@ -81,16 +98,19 @@ def opened(source: Any, file_format: FileFormat | None = None) -> list[Source]:
         source: what to read.
         file_format: how files are read; None finds it out for each.
     """
+    if isinstance(source, OpenedFiles):
+        return source
     if isinstance(source, Sequence) and source and all(isinstance(item, Source) for item in source):
-        return list(source)
+        return OpenedFiles(source, ", ".join(file.name for file in source))
     if isinstance(source, str | Path):
         paths = files_of(source, ENDINGS, alike=True)
     elif isinstance(source, Sequence) and source and all(isinstance(item, str | Path) for item in source):
         paths = [path for item in source for path in files_of(item, ENDINGS, alike=True)]
     else:
-        return [TableSource("the table", None, _as_table(source))]
+        return OpenedFiles([TableSource("the table", None, _as_table(source))], "the table")
     unique = len({path.name for path in paths}) == len(paths)
-    return [_file(path, path.name if unique else str(path), file_format or UNSAID) for path in paths]
+    files = [_file(path, path.name if unique else str(path), file_format or UNSAID) for path in paths]
+    return OpenedFiles(files, _KNOWN_AS.get(str(source), str(source)))
 
 
 def _file(path: Path | RemotePath, label: str, wanted: FileFormat) -> FileSource:

@@ -1,6 +1,6 @@
 """What every detector is made of: a chain of objects from examples to verdicts.
 
-inputs          Inputs       examples in any form -> rows that are checked, filled in and scaled
+preparation     inputs.Preparation   examples in any form -> rows that are checked, filled in and scaled
 scorer          Scorer       -> nll (M, N); `autoencoder_scorer` is one, the members of an ensemble are another
 calibrated      Calibrated   -> probabilities and uncertainties
 decider         Decider      -> Assessment

@@ -1,6 +1,6 @@
 """Chain: what a fitted detector is, one object after the other.
 
-examples -> Inputs -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
+examples -> Preparation -> prepared rows -> Scorer -> nll (M, N) -> Calibrated -> uncertainties -> Decider -> Assessment
                                                   per value -> Explainer -> what made the scores, where that is asked
 
 A chain never changes: another rule, or what labels teach, makes another chain of the same links and a new one.
@@ -20,11 +20,11 @@ from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataError
 from indubio.explain import Contributions
 from indubio.inputs import Prepared
+from indubio.inputs.preparation import Preparation
 from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
 from indubio.pipeline.explainer import Explainer
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty, disagreement
@@ -35,7 +35,7 @@ class Chain:
     """From examples to verdicts.
 
     Args:
-        inputs: examples -> prepared rows.
+        preparation: examples -> prepared rows.
         scorer: prepared rows -> scores under every draw.
         calibrated: scores -> probabilities and uncertainties.
         decider: these -> verdicts.
@@ -47,7 +47,7 @@ class Chain:
             saved, so None for a model that was loaded.
     """
 
-    inputs: Inputs
+    preparation: Preparation
     scorer: Scorer
     calibrated: Calibrated
     decider: Decider
@@ -66,7 +66,7 @@ class Chain:
             explain: whether to tell what made the scores of those that are not accepted as inliers.
         """
         explainer = self.explainer if explain else None
-        prepared = self.inputs.prepared(X, groups)
+        prepared = self.preparation.prepared(X, groups)
         inspected, over_batch = prepared.inspected, self.decider.rule.OVER_BATCH
         scored, decisions, why = [], [], []
         for block, nll, values in self._blocks(prepared, apart=explain):
@@ -94,7 +94,7 @@ class Chain:
     def contributions(self, X: Any) -> Contributions:
         """What made the score of every example, whatever its verdict."""
         why, explainer = [], self.explainer
-        for block, _, values in self._blocks(self.inputs.prepared(X), apart=True):
+        for block, _, values in self._blocks(self.preparation.prepared(X), apart=True):
             assert values is not None
             why.append(explainer.contributions(values, np.arange(block.start, block.stop)))
         return Contributions.joined(why)
@@ -104,9 +104,10 @@ class Chain:
         """Tells what made a score; refused where examples are scored as a whole."""
         if self.scorer.typical is None:
             raise ConfigError(
-                f"{self.inputs.detector} has no contributions: only an autoencoder's score is a sum over the values."
+                f"{self.preparation.detector} has no contributions: only an autoencoder's score is a sum over the "
+                "values."
             )
-        return Explainer(typical=self.scorer.typical.astype(np.float64), inputs=self.inputs)
+        return Explainer(typical=self.scorer.typical.astype(np.float64), preparation=self.preparation)
 
     def monitored(
         self,
@@ -118,7 +119,7 @@ class Chain:
     ) -> DriftMonitor:
         """The drift monitor after these examples."""
         monitor = DriftMonitor.fresh(self.drift_reference, test) if monitor is None else monitor
-        return monitor.updated(self.inputs.followed(X), p_value, known_anomalies)
+        return monitor.updated(self.preparation.followed(X), p_value, known_anomalies)
 
     def deciding_by(self, rule: Referral, anomaly_threshold: float, referral_threshold: float) -> "Chain":
         """This chain with another rule and other thresholds."""
@@ -144,7 +145,7 @@ class Chain:
             )
         good, labelled = self.good, None
         if X is not None:
-            prepared = self.inputs.prepared(X, groups)
+            prepared = self.preparation.prepared(X, groups)
             asked = self.deciding_by(rule, anomaly_threshold, self.decider.referral_threshold)
             scored = asked.scored(prepared)
             if y is None:
@@ -171,14 +172,14 @@ class Chain:
             anomaly_threshold: an anomaly has at least this mean probability.
         """
         plain = replace(self, calibrated=replace(self.calibrated, correction=None))
-        prepared, like_new = self.inputs.prepared(X, groups[0]), self.inputs.prepared(recent, groups[1])
+        prepared, like_new = self.preparation.prepared(X, groups[0]), self.preparation.prepared(recent, groups[1])
         before = plain.scored(prepared).uncertainty.probability
         correction = Correction.fit(
-            self.inputs.in_units_of_the_range(prepared.values),
+            self.preparation.in_units_of_the_range(prepared.values),
             before,
             checked_labels(y, len(before)),
             spread,
-            recent=self.inputs.in_units_of_the_range(like_new.values),
+            recent=self.preparation.in_units_of_the_range(like_new.values),
             recent_probability=plain.scored(like_new).uncertainty.probability,
         )
         new = replace(plain, calibrated=replace(plain.calibrated, correction=correction))
@@ -197,7 +198,7 @@ class Chain:
     def _scored(self, nll: Scores, prepared: Prepared, block: slice) -> Scored:
         """What the scores of a block of the examples say."""
         correction, groups = self.calibrated.correction, prepared.beside.groups
-        values = self.inputs.in_units_of_the_range(prepared.values[block])
+        values = self.preparation.in_units_of_the_range(prepared.values[block])
         scored = self.calibrated.scored(
             nll,
             self.familiarity.novelty(values),

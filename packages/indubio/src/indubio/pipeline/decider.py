@@ -12,7 +12,7 @@ from indubio.conformal import Reference
 from indubio.decision import Evidence, Referral, Verdict, judged, predictions
 from indubio.explain import Contributions
 from indubio.inputs.notes import joined_notes
-from indubio.inputs.preparation import Beside, Inspected
+from indubio.inputs.prepared import Beside, Inspected
 from indubio.pipeline.calibrated import Scored
 from indubio.pipeline.familiarity import UNFAMILIAR
 

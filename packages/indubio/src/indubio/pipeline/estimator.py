@@ -27,7 +27,7 @@ from indubio.decision import Referral
 from indubio.drift import DriftMonitor, DriftReference, DriftTest
 from indubio.errors import ConfigError, DataWarning
 from indubio.explain import Contributions
-from indubio.inputs import Intake, Missing, Schema, Unseen
+from indubio.inputs import Missing, Preparation, Schema, Unseen
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.message import Message, joined
@@ -119,7 +119,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def nll(self, X: Any) -> Float[np.ndarray, "draws examples"]:
         """Score of every example under every draw; high means anomalous."""
         chain = self.fitted_chain
-        return scores_of(chain.scorer, chain.inputs.prepared(X).values)
+        return scores_of(chain.scorer, chain.preparation.prepared(X).values)
 
     def disagreement(self, X: Any, temperature: float = 1.0) -> Float[np.ndarray, " examples"]:
         """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""
@@ -136,7 +136,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
         """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
         chain = self.fitted_chain
-        return -chain.scored(chain.inputs.prepared(X)).uncertainty.probability
+        return -chain.scored(chain.preparation.prepared(X)).uncertainty.probability
 
     def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
         """A new detector with another referral rule, without training again; this one stays as it is.
@@ -181,7 +181,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def read_by(self, reading: Reading) -> Self:
         """A new detector that also knows how the files were read that it was fitted on."""
         chain = self._in_use()
-        return self.of_chain(replace(chain, inputs=replace(chain.inputs, reading=reading)))
+        return self.of_chain(replace(chain, preparation=replace(chain.preparation, reading=reading)))
 
     def _with_rule_of(self, chain: Chain) -> Self:
         """A new detector of this chain, with its rule among the settings."""
@@ -212,27 +212,27 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     @property
     def schema_(self) -> Schema:
         """Names, kinds, ranges and categories of the training columns."""
-        return self.fitted_chain.inputs.schema
+        return self.fitted_chain.preparation.schema
 
     @property
-    def intake_(self) -> Intake:
-        """What is done to rows before they are scored: filling in, scaling."""
-        return self.fitted_chain.inputs.intake
+    def preparation_(self) -> Preparation:
+        """What is done to examples before they are scored: matched by name, checked, filled in, scaled."""
+        return self.fitted_chain.preparation
 
     @property
     def input_shape_(self) -> tuple[int, ...]:
         """The shape of one example, without the axis of the examples."""
-        return self.fitted_chain.inputs.input_shape
+        return self.fitted_chain.preparation.input_shape
 
     @property
     def n_features_in_(self) -> int:
         """Features of a table, or the length of a window."""
-        return self.fitted_chain.inputs.input_shape[0]
+        return self.fitted_chain.preparation.input_shape[0]
 
     @property
     def feature_names_in_(self) -> Shaped[np.ndarray, " features"]:
         """Column names; scikit-learn asks whether there is this attribute, so there is none without names."""
-        names = self.fitted_chain.inputs.names
+        names = self.fitted_chain.preparation.names
         if names is None:
             raise AttributeError("the training data had no names of features.")
         return np.array(names, dtype=object)
@@ -240,12 +240,12 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     @property
     def reading_(self) -> Reading | None:
         """How the files were read that it was fitted on; None where it was not fitted on files, see `read_by`."""
-        return self.fitted_chain.inputs.reading
+        return self.fitted_chain.preparation.reading
 
     @property
     def findings_(self) -> tuple[DataFinding, ...]:
         """What was odd about the training data: mostly nothing."""
-        return self.fitted_chain.inputs.findings
+        return self.fitted_chain.preparation.findings
 
     @property
     def conversion_(self) -> FittedConversion:

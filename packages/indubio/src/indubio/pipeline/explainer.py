@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.explain import Contributions, Parts
-from indubio.pipeline.inputs import Inputs
+from indubio.inputs.preparation import Preparation
 from indubio.pipeline.scorer import ValueScores
 from indubio.uncertainty import mean_nll, var_nll
 
@@ -19,11 +19,11 @@ class Explainer:
 
     Args:
         typical: mean score of every value over the training examples, per draw: what contributions are counted from.
-        inputs: have the names of what is scored.
+        preparation: have the names of what is scored.
     """
 
     typical: Float[np.ndarray, "draws ..."]
-    inputs: Inputs
+    preparation: Preparation
 
     def contributions(self, nll: ValueScores, places: Int[np.ndarray, " examples"]) -> Contributions:
         """Of single values, then the sums over one-hot columns, time and sensors, pixels, or a sensor's features.
@@ -32,7 +32,7 @@ class Explainer:
             nll: the score of every value under every draw.
             places: which examples these are, among those that are assessed.
         """
-        schema, spectra = self.inputs.value_schema, self.inputs.intake.spectra
+        schema, spectra = self.preparation.value_schema, self.preparation.spectra
         columns, count = [column for column in schema.columns if column.encoded], prod(self.typical.shape[1:])
         each = (nll.astype(np.float64) - self.typical[:, None]) / count
         values, steps, sensors, pixels = _parts(each), None, None, None
@@ -54,7 +54,7 @@ class Explainer:
             values=values,
             features=features,
             steps=steps,
-            sensor_names=() if spectra is None else self.inputs.schema.names,
+            sensor_names=() if spectra is None else self.preparation.schema.names,
             sensors=sensors,
             pixels=pixels,
         )

@@ -15,7 +15,6 @@ from indubio.detector import Detector
 from indubio.errors import ConfigError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.evaluation.argument_checks import checked_binary
-from indubio.explain import chosen_examples
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.report import (
     plane_figure,
@@ -169,9 +168,10 @@ def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8
         most: show so many features.
         ax: where to draw.
     """
-    if not -len(X) <= example < len(X):
-        raise ConfigError(f"`example` must be one of the {len(X)} examples, got {example}.")
-    made = detector.contributions(chosen_examples(X, np.array([example % len(X)])))
+    examples = detector.fitted_chain.preparation.examples(X)
+    if not -len(examples) <= example < len(examples):
+        raise ConfigError(f"`example` must be one of the {len(examples)} examples, got {example}.")
+    made = detector.contributions(examples.select([example]))
     axes = _axes(ax)
     plot_contributions(axes, made, 0, most=most)
     return axes

@@ -97,7 +97,7 @@ def cards(subject: Subject, places: Int[np.ndarray, " chosen"], drawing: Drawing
             _card(subject, place, () if subject.signals or subject.images else _furthest(subject, row), ())
             for place, row in zip(places.tolist(), rows, strict=True)
         ]
-    found = subject.detector.contributions(subject.chosen(places))
+    found = subject.detector.contributions(subject.given.select(places))
     raw, scored, reconstruction = subject.raw(places), subject.values(places), subject.reconstruction(places)
     made = []
     for index, place in enumerate(places.tolist()):
@@ -180,7 +180,7 @@ def _values(
 
 
 def _columns(subject: Subject) -> list[Column]:
-    return [column for column in subject.detector.fitted_chain.inputs.value_schema.columns if column.encoded]
+    return [column for column in subject.detector.fitted_chain.preparation.value_schema.columns if column.encoded]
 
 
 def _value(column: Column, raw: Float[np.ndarray, " own"], expected: Float[np.ndarray, " own"] | None) -> Value:
@@ -221,7 +221,7 @@ def _window_figures(
         found=found,
         example=index,
         sensors=_largest(found, index, SENSORS),
-        rate=subject.rate,
+        rate=subject.given.rate,
     )
     return (
         (signals,)

@@ -8,7 +8,6 @@ import numpy as np
 from indubio.decision import NoReferral, Verdict
 from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
-from indubio.inputs.windows import Windows
 from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
@@ -175,9 +174,9 @@ def _data_quality(subject: Subject) -> Finding | None:
 
 
 def _left_out(subject: Subject) -> Finding | None:
-    if not isinstance(subject.given, Windows):
-        return None
     report = subject.given.report
+    if report is None:
+        return None
     details = [
         _(words, sensor=sensor, samples=count(number, "sample"))
         for kind, words in REPAIRED.items()

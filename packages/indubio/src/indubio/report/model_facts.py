@@ -56,8 +56,8 @@ def model_rows(subject: Subject) -> list[tuple[str, str]]:
             _("Missing values"),
             _(
                 "{missing}; new categories: {unseen}",
-                missing=gettext(TREATED[detector.intake_.missing]),
-                unseen=gettext(TREATED[detector.intake_.unseen]),
+                missing=gettext(TREATED[detector.preparation_.missing]),
+                unseen=gettext(TREATED[detector.preparation_.unseen]),
             ),
         ),
         (_("Seed"), str(detector.seed)),
@@ -75,7 +75,7 @@ def _rate_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
 
 
 def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
-    spectra = detector.intake_.spectra
+    spectra = detector.preparation_.spectra
     if spectra is None:
         return []
     return [(_("Features of a window"), f"{count(spectra.count)}; {_in_words(spectra.spectra)}")]

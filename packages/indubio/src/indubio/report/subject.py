@@ -12,10 +12,7 @@ from indubio.decision import Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ShapeError
 from indubio.evaluation.argument_checks import checked_binary
-from indubio.explain import chosen_examples
-from indubio.inputs.named_rows import NamedExamples, named_rows, passed_through
-from indubio.inputs.tables import Table
-from indubio.inputs.windows import Windows
+from indubio.inputs.examples import Examples
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.words import plain
@@ -27,28 +24,29 @@ class Subject:
 
     Args:
         detector: fitted.
-        given: the examples as they came in.
+        given: the examples.
         found: the assessment of all of them.
         labels: True for an anomaly; None where they are not known.
     """
 
     detector: ChainEstimator
-    given: Any
+    given: Examples
     found: Assessment
     labels: Bool[np.ndarray, " examples"] | None
 
     @classmethod
     def of(cls, detector: ChainEstimator, X: Any, found: Assessment | None, labels: ArrayLike | None) -> "Subject":
         """Assess the examples unless that was done, and check that all is of the same examples."""
+        examples = detector.fitted_chain.preparation.examples(X)
         if found is None:
-            found = detector.assess(X)
-        if labels is None and isinstance(X, Table | Windows):
-            labels = X.labels
+            found = detector.assess(examples)
+        if labels is None:
+            labels = examples.labels
         actual = None if labels is None else checked_binary("labels", labels)
         for name, given in (("found", found), ("labels", actual)):
-            if given is not None and len(given) != len(X):
-                raise ShapeError(f"`{name}` must be of the same {len(X)} examples, got {len(given)}.")
-        return cls(detector=detector, given=X, found=found, labels=actual)
+            if given is not None and len(given) != len(examples):
+                raise ShapeError(f"`{name}` must be of the same {len(examples)} examples, got {len(given)}.")
+        return cls(detector=detector, given=examples, found=found, labels=actual)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -102,42 +100,31 @@ class Subject:
     @property
     def signals(self) -> bool:
         """Whether windows are scored as they are, sample by sample, and not by features of theirs."""
-        return len(self.detector.fitted_chain.inputs.value_shape) == 2
+        return len(self.detector.fitted_chain.preparation.value_shape) == 2
 
     def values(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen ..."]:
         """What is scored of some examples, in its own units: their values, or the features of windows."""
-        inputs = self.detector.fitted_chain.inputs
-        return self.raw(places) if inputs.intake.spectra is None else inputs.followed(self.chosen(places))
+        preparation = self.detector.fitted_chain.preparation
+        return self.raw(places) if preparation.spectra is None else preparation.followed(self.given.select(places))
 
     @property
     def explained(self) -> bool:
         """Whether the detector can say what made a score: an autoencoder can, a detector of another kind cannot."""
         return isinstance(self.detector, Detector)
 
-    @property
-    def rate(self) -> float | None:
-        """Samples per second of windows, where it is known."""
-        return self.given.rate if isinstance(self.given, Windows) else None
-
-    def chosen(self, places: Int[np.ndarray, " chosen"]) -> Any:
-        """Some of the examples, in the form they came in."""
-        return chosen_examples(self.given, places)
-
     def raw(self, places: Int[np.ndarray, " chosen"] | None = None) -> Float[np.ndarray, "examples ..."]:
         """Values of all or some examples in their own units, categories as one column each; NaN where missing."""
-        some = self.given if places is None else self.chosen(places)
-        if isinstance(some, NamedExamples):
-            return named_rows(some, self.detector.schema_).values
-        return np.asarray(some, dtype=np.float64)
+        some = self.given if places is None else self.given.select(places)
+        return some.rows(self.detector.schema_).values
 
     def reconstruction(self, places: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "draws chosen ..."]:
         """What every draw takes some of the examples for, in the units of the data."""
         assert isinstance(self.detector, Detector)
-        return self.detector.intake_.scaling.unscaled(self.detector.reconstruction(self.chosen(places)))
+        return self.detector.preparation_.scaling.unscaled(self.detector.reconstruction(self.given.select(places)))
 
     def ids(self, example: int) -> dict[str, str]:
         """The columns that are passed through (ids, times), or where a window came from."""
-        passed = passed_through(self.given) if self.found.passed is None else self.found.passed
+        passed = self.given.beside if self.found.passed is None else self.found.passed
         if passed is None:
             return {}
         row = {name: passed.column(name)[example].as_py() for name in passed.column_names}

@@ -85,7 +85,7 @@ def _rate(detector: Detector) -> list[str]:
 
 
 def _spectra(detector: Detector) -> list[str]:
-    spectra = detector.intake_.spectra
+    spectra = detector.preparation_.spectra
     if spectra is None:
         return []
     rate = "" if spectra.rate is None else f" at {spectra.rate:g} samples a second"

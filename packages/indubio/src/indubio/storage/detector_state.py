@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped, jaxtyped
+from jaxtyping import Float, jaxtyped
 
 from indubio.configuration import detector_to_plain, parameters_from_plain
 from indubio.conformal import Reference
@@ -13,9 +13,8 @@ from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
 from indubio.fitting.fit_settings import DetectorSettings
-from indubio.inputs import FittedSpectra, Intake, MinMax, Schema
-from indubio.inputs.data_findings import DataFinding
-from indubio.inputs.reading import Reading
+from indubio.inputs import FittedSpectra, MinMax
+from indubio.inputs.preparation import Preparation
 from indubio.message import Message
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
@@ -25,7 +24,6 @@ from indubio.pipeline.calibrated import Calibrated
 from indubio.pipeline.chain import Chain
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.inputs import Inputs
 from indubio.pipeline.kept_rows import KeptRows
 from indubio.posteriors import AddsUp, Draws
 from indubio.probability import Correction, FittedConversion, GroupConversions
@@ -40,11 +38,7 @@ from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {
-    "input_shape_": tuple[int, ...],
-    "n_features_in_": int,
-    "feature_names_in_": Shaped[np.ndarray, " columns"],
-    "schema_": Schema,
-    "intake_": Intake,
+    "preparation_": Preparation,
     "conversion_": FittedConversion,
     "n_training_": int,
     "n_reference_": int,
@@ -56,8 +50,6 @@ FITTED: dict[str, Any] = {
     "drift_reference_": DriftReference,
     "group_conversions_": GroupConversions,
     "correction_": Correction,
-    "reading_": Reading,
-    "findings_": tuple[DataFinding, ...],
     "sums_": KeptSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
@@ -65,14 +57,10 @@ FITTED: dict[str, Any] = {
     "familiarity_": Familiarity,
     "score_parts_": tuple[int, ...],
 }
-# No entry where there is none:
-# where the training data had names, where it was read from files, where it was odd, where something was learned
-# from labels, where groups have probabilities of their own, where examples can be added to sums, where draws are of
-# chains, where the fit tells of itself, and where several draws give one score together
+# No entry where there is none: where something was learned from labels, where groups have probabilities of their own,
+# where examples can be added to sums, where draws are of chains, where the fit tells of itself, and where several draws
+# give one score together.
 OPTIONAL = {
-    "feature_names_in_",
-    "reading_",
-    "findings_",
     "correction_",
     "group_conversions_",
     "sums_",
@@ -117,14 +105,10 @@ def taken_apart(detector: Detector) -> Stored:
 def fitted_attributes(detector: Detector) -> dict[str, Any]:
     """What a model file has of the links of the chain, by name; None for what there is none of."""
     chain = detector.chain_
-    inputs, calibrated, facts = chain.inputs, chain.calibrated, detector.draws_.facts or {}
+    preparation, calibrated, facts = chain.preparation, chain.calibrated, detector.draws_.facts or {}
     threshold, scores = chain.decider.referral_threshold, detector.scores_
     return {
-        "input_shape_": inputs.input_shape,
-        "n_features_in_": inputs.input_shape[0],
-        "feature_names_in_": None if inputs.names is None else np.array(inputs.names, dtype=object),
-        "schema_": inputs.schema,
-        "intake_": inputs.intake,
+        "preparation_": preparation,
         "conversion_": calibrated.conversion,
         "n_training_": chain.n_training,
         "n_reference_": calibrated.n_reference,
@@ -136,8 +120,6 @@ def fitted_attributes(detector: Detector) -> dict[str, Any]:
         "drift_reference_": chain.drift_reference,
         "group_conversions_": calibrated.by_group,
         "correction_": calibrated.correction,
-        "reading_": inputs.reading,
-        "findings_": inputs.findings or None,
         "sums_": detector.draws_.sums,
         "kept_rows_": detector.kept_rows_,
         "mixing_": detector.draws_.mixing,
@@ -151,9 +133,9 @@ def with_every_setting(detector: Detector) -> Detector:
     """The detector, unfitted, with the defaults put in, so that later defaults cannot change what is stored."""
     chosen = detector.settings_in_use()
     named = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
-    inputs = detector.fitted_chain.inputs
+    preparation = detector.fitted_chain.preparation
     named["architecture"] = detector.architecture or detector.draws_.autoencoder.architecture
-    named["spectra"] = False if inputs.intake.spectra is None else inputs.intake.spectra.spectra
+    named["spectra"] = False if preparation.spectra is None else preparation.spectra.spectra
     named["calibration"] = detector.calibration_
     # As it was fitted, whatever was set since.
     named["conversion"] = detector.conversion_.conversion
@@ -205,8 +187,7 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
     chosen, attributes = detector.settings_in_use(), _attributes(stored)
     layout = Layout.from_plain(stored.draws)
     _check(detector, chosen, attributes, layout)
-    values = _value_shape(attributes["input_shape_"], attributes["intake_"].spectra)
-    autoencoder = _autoencoder(chosen, values, detector.device)
+    autoencoder = _autoencoder(chosen, attributes["preparation_"].value_shape, detector.device)
     check_arrays(stored.weights, expected_shapes(autoencoder, layout))
     _check_sums(attributes["sums_"], autoencoder, layout.count)
     draws = dataclasses.replace(
@@ -219,16 +200,9 @@ def put_together(stored: Stored, own: OwnNetwork | None, device: str | None) -> 
 
 
 def _chain(detector: Detector, chosen: DetectorSettings, attributes: dict[str, Any], draws: Draws) -> Chain:
-    rule, names = chosen.referral, attributes["feature_names_in_"]
+    rule = chosen.referral
     return Chain(
-        inputs=Inputs(
-            schema=attributes["schema_"],
-            intake=attributes["intake_"],
-            input_shape=attributes["input_shape_"],
-            names=None if names is None else tuple(names),
-            reading=attributes["reading_"],
-            findings=attributes["findings_"] or (),
-        ),
+        preparation=attributes["preparation_"],
         scorer=AutoencoderScorer(
             scores=scored_by(detector.anomaly_score, draws, attributes["score_parts_"] or (draws.count,)),
             typical=attributes["typical_nll_"],
@@ -263,14 +237,13 @@ def _attributes(stored: Stored) -> dict[str, Any]:
     if not FITTED.keys() - OPTIONAL <= given <= FITTED.keys():
         raise ModelFileError(f"`fitted` must have the entries {sorted(FITTED)}, and has {sorted(given)}.")
     left = {name: values for name, values in stored.arrays.items() if name != PROBE}
-    shape = rebuilt(FITTED["input_shape_"], stored.fitted["input_shape_"], "input_shape_", left)
+    plain = stored.fitted["preparation_"] if isinstance(stored.fitted["preparation_"], dict) else {}
+    shape = rebuilt(tuple[int, ...], plain.get("input_shape"), "preparation_.input_shape", left)
     if len(shape) not in (1, 2, 3) or min(shape) < 1 or max(shape) > LARGEST_EXAMPLE:
         raise ModelFileError(
-            f"`input_shape_` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
+            f"`input_shape` must be (D,), (L, K) or (H, W, C), each at most {LARGEST_EXAMPLE}, got {shape}."
         )
-    intake = stored.fitted["intake_"]
-    spectra = intake.get("spectra") if isinstance(intake, dict) else None
-    fitted_spectra = rebuilt(FittedSpectra | None, spectra, "intake_.spectra", dict(left))
+    fitted_spectra = rebuilt(FittedSpectra | None, plain.get("spectra"), "preparation_.spectra", dict(left))
     with jaxtyped(
         "context"
     ):  # within it, all that is annotated with `columns` must have one length, and `features` too
@@ -287,15 +260,17 @@ def _attributes(stored: Stored) -> dict[str, Any]:
 
 def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, Any], layout: Layout) -> None:
     """Refuse attributes that contradict each other."""
-    shape, intake, posterior = attributes["input_shape_"], attributes["intake_"], chosen.posterior
+    preparation, posterior = attributes["preparation_"], chosen.posterior
+    shape, scaling = preparation.input_shape, preparation.scaling
     reference: Reference = attributes["reference_"]
-    spectra: FittedSpectra | None = intake.spectra
+    spectra: FittedSpectra | None = preparation.spectra
     values = _value_shape(shape, spectra)
     together, parts = chosen.draw_score, attributes["score_parts_"]
     scores = layout.count if parts is None else len(parts)
     rules = {
-        "`n_features_in_` must be the first of `input_shape_`": attributes["n_features_in_"] == shape[0],
-        "the schema must have as many columns as the examples": len(attributes["schema_"].encoded_names) == shape[-1],
+        "the schema must have as many columns as the examples": len(preparation.schema.encoded_names) == shape[-1],
+        "values must be scaled": not preparation.in_units,
+        "`detector` must be a name of a class": preparation.detector.isidentifier(),
         "`score_parts_` must be all draws, enough in each, where they give one score together": (
             parts is None
             if together is None or not together.TOGETHER
@@ -305,10 +280,10 @@ def _check(detector: Detector, chosen: DetectorSettings, attributes: dict[str, A
         "the posterior must give as many draws": posterior.count == layout.count,
         "there must be code noise where the posterior has it": posterior.code_noise == layout.noise,
         "there must be masks where the posterior has dropout": posterior.masks == layout.masks,
-        "there must be medians where missing values are filled in": (intake.medians is None)
-        == (intake.missing == "error"),
-        "there must be a center and a unit where the scaling is not to the range": (intake.scaling.center is None)
-        == (intake.scaling.unit is None)
+        "there must be medians where missing values are filled in": (preparation.medians is None)
+        == (preparation.missing == "error"),
+        "there must be a center and a unit where the scaling is not to the range": (scaling.center is None)
+        == (scaling.unit is None)
         == isinstance(chosen.scaling, MinMax),
         "`n_training_` must be at least 1": attributes["n_training_"] >= 1,
         "`n_reference_` must be at least 1": attributes["n_reference_"] >= 1,

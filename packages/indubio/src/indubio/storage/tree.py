@@ -1,8 +1,8 @@
 """Fitted state as plain data and arrays, and back: a walk over frozen dataclasses.
 
-    Intake(medians=array([1., 2.]), missing="refer", ...)
-      ->  {"class": "intake", "medians": {"array": [2], "dtype": "float64"}, "missing": "refer", ...}
-          and the array under its path, "intake_.medians"
+    Preparation(medians=array([1., 2.]), missing="refer", ...)
+      ->  {"class": "preparation", "medians": {"array": [2], "dtype": "float64"}, "missing": "refer", ...}
+          and the array under its path, "preparation_.medians"
 
 Only the classes in `CLASSES` are walked. On the way back the annotations say what is expected: nothing in a file
 chooses what is made of it, and a value of another type or an array of another shape is refused. A new field needs no
@@ -22,7 +22,7 @@ from indubio.configuration import from_plain, to_plain
 from indubio.conformal import Reference
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, FittedSpectra, Intake, Schema
+from indubio.inputs import Column, FittedScaling, FittedSpectra, Preparation, Schema
 from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.quality import QualityLimits
 from indubio.message import Message
@@ -36,7 +36,7 @@ from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {
-    "intake": Intake,
+    "preparation": Preparation,
     "min_max": FittedScaling,
     "quality_limits": QualityLimits,
     "spectra": FittedSpectra,
