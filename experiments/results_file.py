@@ -68,7 +68,7 @@ def put_into(page: str, made: str) -> None:
 
 
 def rounded(row: Row) -> Row:
-    """Numbers with five digits; NaN, which JSON has not, as null."""
+    """Numbers with five digits; NaN as null, for JSON has no NaN."""
     return {
         name: (None if value != value else float(f"{value:.5g}")) if isinstance(value, float) else value
         for name, value in row.items()

@@ -1,5 +1,6 @@
-"""The examples in docstrings run, and every method that a user can choose has one."""
+"""The examples in docstrings run, every method that a user can choose has one, and each docstring stands alone."""
 
+import ast
 import doctest
 from importlib import import_module
 from pathlib import Path
@@ -44,3 +45,14 @@ def test_the_examples_of_a_module_give_what_they_say(module):
 @pytest.mark.parametrize("name", CHOICES)
 def test_what_can_be_chosen_has_an_example(name):
     assert ">>> " in (CHOICES[name].__doc__ or "")
+
+
+def test_no_docstring_leans_on_the_one_above_it():
+    leaning = [
+        f"{path.relative_to(PACKAGES)}: {node.name}"
+        for path in sorted(PACKAGES.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if (ast.get_docstring(node) or "").startswith("The same")
+    ]
+    assert not leaning

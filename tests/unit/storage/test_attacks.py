@@ -253,7 +253,9 @@ HOSTILE_HEADERS = {
         {n: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for n in ("a", "b")}, b"\0" * 4
     ),
     "a gap between tensors": header({"w": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, b"\0" * 8),
-    "a type that numpy has not": header({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, b"\0" * 4),
+    "a type that numpy does not have": header(
+        {"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, b"\0" * 4
+    ),
     "a type that nobody has": header({"w": {"dtype": "PYOBJ", "shape": [1], "data_offsets": [0, 4]}}, b"\0" * 4),
     "complex numbers": header({"w": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}, b"\0" * 8),
     "no tensors": header({}),

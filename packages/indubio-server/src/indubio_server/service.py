@@ -187,7 +187,7 @@ class Service:
         for key in self.store.read(keys_in_use).values():
             if unknown := (key.sites or frozenset()) - set(self.plant.sites):
                 log.warning(
-                    "a key names sites that the plant has not", extra={"key": key.name, "sites": sorted(unknown)}
+                    "a key names sites that are not in the plant", extra={"key": key.name, "sites": sorted(unknown)}
                 )
 
     def _anchor_again(self) -> None:

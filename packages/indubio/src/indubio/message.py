@@ -34,7 +34,7 @@ class Message(str):
     fields: dict[str, Any]
 
     def __new__(cls, template: str, /, **fields: Any) -> Self:
-        """Fill in the values."""
+        """Fill the values into the template, and keep both."""
         fields = {name: _field(value) for name, value in fields.items()}
         message = super().__new__(cls, template.format(**fields) if fields else template)
         message.template, message.fields = str.__str__(template), fields

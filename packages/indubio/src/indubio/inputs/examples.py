@@ -125,7 +125,7 @@ class Examples(ABC):
         return self.select(~labels if self.unlabelled is None else ~(labels | self.unlabelled))
 
     def without_labels(self) -> Self:
-        """The same examples, nothing being known of which are good."""
+        """These examples, nothing being known of which are good."""
         return self
 
     def bare(self) -> Self:

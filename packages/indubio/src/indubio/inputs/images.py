@@ -112,7 +112,7 @@ class ImageFiles(Settings):
     recolour: bool = False
 
     def resolved(self, source: Any) -> "ImageFiles":
-        """The same with the size and colour of the first image, where none is given: what new images must be like."""
+        """These settings with the size and colour of the first image, where none is given."""
         if self.size is not None and self.colour is not None:
             return self
         with _opened(_files(source)[0]) as image:

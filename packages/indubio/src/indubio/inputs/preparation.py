@@ -131,7 +131,7 @@ class Preparation:
     def calibrated(
         self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
     ) -> "Preparation":
-        """The same, with what is known after calibration: too few examples, or too many of them called anomalies.
+        """This preparation, with what calibration finds: too few examples, or too many of them called anomalies.
 
         Args:
             called: which of its own reference examples the detector calls anomalies.

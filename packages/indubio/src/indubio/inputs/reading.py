@@ -106,7 +106,7 @@ class Reading(Settings):
         return [] if self.images is not None else opened(source, self.file_format)
 
     def kept(self, source: Any) -> "Reading":
-        """The same for a model to keep: how its training files were written is a first guess for others."""
+        """This reading for a model to keep: how its training files were written is a first guess for others."""
         files = self.files(source)
         if not files or (not self.file_format and all(file.said is None for file in files[:1])):
             return self
@@ -114,11 +114,11 @@ class Reading(Settings):
         return replace(self, file_format=found.as_guess())
 
     def resolved(self, source: Any) -> "Reading":
-        """The same with all that the training files decide: the size and colour of images."""
+        """This reading with all that the training files decide: the size and colour of images."""
         return self if self.images is None else replace(self, images=self.images.resolved(source))
 
     def for_new_data(self, source: Any) -> "Reading":
-        """The same for data to judge, which need not have the label column."""
+        """This reading for data to judge, which need not have the label column."""
         label = self.label
         if label is None:
             return self
@@ -127,7 +127,7 @@ class Reading(Settings):
         return self.without_label()
 
     def without_label(self) -> "Reading":
-        """The same without labels."""
+        """This reading without a label column."""
         without: dict[str, Any] = {"label": None, "anomaly_values": None}
         if self.table is not None:
             return replace(self, table=replace(self.table, **without))

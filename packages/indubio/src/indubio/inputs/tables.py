@@ -96,11 +96,11 @@ class Table(Examples):
         )
 
     def without_labels(self) -> Self:
-        """The same rows, nothing being known of which are good."""
+        """These rows, nothing being known of which are good."""
         return replace(self, labels=None, unlabelled=None)
 
     def bare(self) -> Self:
-        """The features alone."""
+        """This table with its features alone."""
         return replace(self, passed=None, labels=None, unlabelled=None)
 
     @property
@@ -110,7 +110,7 @@ class Table(Examples):
 
     @property
     def columns(self) -> pa.Table:
-        """The features."""
+        """The columns of the features, by name."""
         return self.features
 
     @property
@@ -241,7 +241,7 @@ class Roles(Settings):
     def partial_labels(
         self, table: pa.Table, where: str = "the table", place: Place | None = None
     ) -> tuple[Bool[np.ndarray, " rows"], Bool[np.ndarray, " rows"] | None]:
-        """The same, and which rows have no label; None where all have one."""
+        """Which rows are anomalies, and which have no label; None where all have one."""
         return partial_labels(*self._label_column(table, where, place))
 
     def _label_column(
@@ -286,7 +286,7 @@ def stream_tables(
     file_format: FileFormat | None = None,
     unlabelled: bool = False,
 ) -> Iterator[Table]:
-    """The same, part by part, for what does not fit into memory; `unlabelled` takes rows without a label too."""
+    """Tables part by part, for what does not fit into memory; `unlabelled` takes rows without a label too."""
     files = opened(source, file_format)
     for file in files:
         _refuse_other_columns(files[0], file, roles)

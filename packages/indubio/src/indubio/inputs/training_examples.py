@@ -100,12 +100,12 @@ class TrainingExamples:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one example."""
+        """The shape of one example."""
         return self.rows.values.shape[1:]
 
     @property
     def sample(self) -> Float[np.ndarray, "examples ..."]:
-        """The values."""
+        """The values of the examples, all of them."""
         return self.rows.values
 
     @property

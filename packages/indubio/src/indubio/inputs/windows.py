@@ -316,7 +316,7 @@ class Windows(Examples):
         return Rows(values=values, names=schema.names, pauses=self.pauses)
 
     def without_labels(self) -> Self:
-        """The same windows, nothing being known of which are good."""
+        """These windows, nothing being known of which are good."""
         return replace(self, bad_share=None)
 
     def bare(self) -> Self:

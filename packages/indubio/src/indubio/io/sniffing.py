@@ -84,7 +84,7 @@ class Dialect:
 
     @property
     def format(self) -> FileFormat:
-        """As settings."""
+        """What was found, as settings of a file."""
         style = self.found.style
         return FileFormat(
             separator=self.separator,

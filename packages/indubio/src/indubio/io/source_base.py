@@ -54,7 +54,7 @@ class Source(ABC):
         return next(self.batches(types), None)
 
     def tables(self, types: Mapping[str, pa.DataType | None], rows: int) -> Iterator[pa.Table]:
-        """The same as tables of so many rows; the last has what is left."""
+        """The rows as tables of so many rows; the last has what is left."""
         waiting = self.schema.empty_table()
         for batch in self.batches(types):
             arrived = pa.Table.from_batches([batch])
