@@ -7,22 +7,24 @@ the lines are made first, of all cells that are there.
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, cells
 from indubio_lab.collections import DATASETS
-from indubio_lab.paper.reproduction import CellStore, experiments, published
+from indubio_lab.paper.reproduction import Cell, CellStore, experiments, published
 from indubio_lab.paper.reproduction.claims import Claim, claims
 from indubio_lab.paper.reproduction.page import model_rows
 from indubio_lab.paper.reproduction.result_tables import Mean
-from indubio_lab.paper.reproduction.summary import CellSummary, gaps, read_summaries, write_summaries
+from indubio_lab.paper.reproduction.summary import KEYS, CellSummary, gaps, read_summaries, write_summaries
 from indubio_lab.paper.reproduction.variants import AS_THE_PROTOCOL
 
 ROOT = Path(__file__).parents[1]
 SUMMARY = ROOT / "experiments/results/paper.csv"
 START, END = "<!-- {name}: made by `python -m docs.make_reproduction` -->\n", "<!-- end -->\n"
+K = TypeVar("K", bound=Hashable)
 Experiment = tuple[str, str, str]  # collection, protocol, sensors
 TITLES: dict[Experiment, str] = {
     ("odds", "text", "-"): "ODDS, text",
@@ -201,9 +203,9 @@ def by_task(summaries: Sequence[CellSummary], collection: str) -> str:
     return markdown(("W^GSS", *tasks), rows)
 
 
-def grouped(summaries: Iterable[CellSummary], by: Callable[[CellSummary], str]) -> dict[str, list[CellSummary]]:
+def grouped(summaries: Iterable[CellSummary], by: Callable[[CellSummary], K]) -> dict[K, list[CellSummary]]:
     """Parted by what `by` gives, in the order of appearance."""
-    parts: dict[str, list[CellSummary]] = defaultdict(list)
+    parts: dict[K, list[CellSummary]] = defaultdict(list)
     for one in summaries:
         parts[by(one)].append(one)
     return parts
@@ -248,9 +250,22 @@ def filled(page: str, name: str, made: str) -> str:
 
 
 def summarise(folder: Path) -> None:
-    """A line for each cell that is done."""
-    there = [made.summaries for made in experiments(cells(), CellStore(folder)) if made.records]
-    write_summaries(SUMMARY, [one for of_experiment in there for one in of_experiment])
+    """A line for each cell that is done: those of the folder, and of the file what the folder has less of.
+
+    A conversion is chosen over all seeds of a task and model, so these stay together.
+    """
+    made = [one for done in experiments(cells(), CellStore(folder)) if done.records for one in done.summaries]
+    kept = read_summaries(SUMMARY) if SUMMARY.exists() else []
+    new, old = grouped(made, whole_series), grouped(kept, whole_series)
+    chosen = {name: max(new.get(name, []), old.get(name, []), key=len) for name in (*old, *new)}
+    order = list(dict.fromkeys(whole_series(one) for one in cells()))
+    lines = [one for name in sorted(chosen, key=order.index) for one in chosen[name]]
+    write_summaries(SUMMARY, lines)
+
+
+def whole_series(one: CellSummary | Cell) -> tuple[str, ...]:
+    """What the seeds of a task and model share."""
+    return tuple(getattr(one, key) for key in KEYS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""All cells of docs/reproduction.md: `python -m experiments.paper FOLDER`.
+"""All cells of docs/reproduction.md: `python -m experiments.paper FOLDER`; some: `... FOLDER odds/text zema/authors`.
 
 A cell that is in the folder is not run again, so that a run may be killed and goes on. Three seeds of everything come
 first, then single changes of settings, then up to ten seeds. `python -m docs.make_reproduction FOLDER` makes the page.
@@ -96,10 +96,13 @@ def main() -> None:
     """Run what is missing, in one process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    store = CellStore(parser.parse_args().folder)
+    parser.add_argument("only", nargs="*", help="COLLECTION/PROTOCOL, several; all without it")
+    given = parser.parse_args()
+    chosen = [cell for cell in cells() if not given.only or f"{cell.collection}/{cell.protocol}" in given.only]
+    store = CellStore(given.folder)
     with ThreadPoolExecutor(1) as one:
         try:
-            run_grid(cells(), store, executor=one, tell=_tell)
+            run_grid(chosen, store, executor=one, tell=_tell)
         except TrainingError as error:  # cells that do not train are no reason to stop: they are named
             print(error)
 
