@@ -33,7 +33,7 @@ from indubio.storage import load, save
 from indubio.texts import english
 from indubio.training.loop import Progress
 from indubio.uncertainty import UncertaintyName
-from indubio_server.api.model_inputs import ModelInput
+from indubio_server.models.model_inputs import ModelInput
 from indubio_server.models.scored_batch import chosen_for_control
 from indubio_server.store.cases import Case, Filters, chosen_cases
 from indubio_server.store.database import Database
