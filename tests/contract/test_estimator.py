@@ -6,9 +6,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from indubio import AnchoredEnsemble, CrossFit, Detector, Deterministic, Training
@@ -20,7 +20,9 @@ QUICK = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs
 
 
 @pytest.mark.filterwarnings("ignore::indubio.errors.DataWarning")  # of few rows
-@parametrize_with_checks([Detector(), QUICK, Detector(posterior=Deterministic(), training=Training(epochs=5), missing="median")])
+@parametrize_with_checks(
+    [Detector(), QUICK, Detector(posterior=Deterministic(), training=Training(epochs=5), missing="median")]
+)
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
 

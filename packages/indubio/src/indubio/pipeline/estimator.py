@@ -307,7 +307,8 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
         """Mean score of every training example by the draws that have not seen it.
 
-        None for a model that was loaded, and of examples that were streamed. With `TrainScores` every draw has seen all of them, and scores them too low.
+        None for a model that was loaded, and of examples that were streamed. With `TrainScores` every draw has seen all
+        of them, and scores them too low.
         """
         held_out = self.fitted_chain.held_out
         return None if held_out is None else held_out.scores
