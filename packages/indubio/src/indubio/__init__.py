@@ -33,6 +33,7 @@ What is done with one:
 
     explain         which features made the score
     suspects        training examples for a person to look at
+    labelled        what people's labels teach, and old and new compared on labels that taught nothing
     runs, points    windows of a recording together: a verdict per run, a score per time step
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
