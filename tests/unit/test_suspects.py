@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio import AnchoredEnsemble, Detector, Deterministic, ExampleStream, Training, load
+from indubio import AnchoredEnsemble, Detector, ExampleStream, Training, Trimming, load
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import read_table
 from indubio.io.sinks import sink
@@ -46,12 +46,10 @@ def labelled(path, said):
         writer.writerows(lines)
 
 
-@pytest.mark.parametrize("posterior", [AnchoredEnsemble(members=3), Deterministic()], ids=["draws", "one draw"])
-def test_every_row_is_scored_by_draws_that_have_not_seen_it(rows, posterior):
-    scores = Detector(posterior=posterior, training=Training(epochs=20)).held_out_scores(rows)
-    assert scores.shape == (103,)
-    assert np.isfinite(scores).all()
-    assert set(np.argsort(-scores)[:3]) == set(BAD)
+def test_what_lies_outside_of_the_bulk_is_suspect(rows):
+    suspicion = Detector().suspicion(rows)
+    assert suspicion.shape == (103,)
+    assert set(np.argsort(-suspicion)[:3]) == set(BAD)
 
 
 def test_the_highest_come_first_with_their_ids_and_values(file):
@@ -107,7 +105,7 @@ def test_rows_that_are_not_there_and_labels_that_say_nothing_are_refused(rows, t
 
 def test_a_stream_has_no_suspects(file):
     with pytest.raises(ConfigError, match="streamed are too many"):
-        Detector().held_out_scores(ExampleStream(file, buffer=10))
+        Detector().suspicion(ExampleStream(file, buffer=10))
 
 
 def test_by_commands_suspects_are_written_labelled_and_left_out(file, tmp_path):
@@ -120,7 +118,7 @@ def test_by_commands_suspects_are_written_labelled_and_left_out(file, tmp_path):
     run("fit", *common, "--out", tmp_path / "second", "--labelled", path, "--set", "trimming=true")
     second = load(tmp_path / "second")
     assert second.n_training_ == 100
-    assert second.trimming.share is None
+    assert second.trimming == Trimming()
     run("fit", *common, "--out", tmp_path / "third", "--set", "trimming.share=0.05")
     assert load(tmp_path / "third").trimming.share == 0.05
     some = run("fit", *common, "--out", tmp_path / "no", "--set", "trimming.share=some", code=1).stderr

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.spatial import distance
 from sklearn.neighbors import LocalOutlierFactor
 
 from indubio import (
     AnchoredEnsemble,
     CrossFit,
     Detector,
-    Deterministic,
     ExampleStream,
     HoldOut,
     MCDropout,
@@ -19,12 +19,11 @@ from indubio import (
     load,
     save,
 )
-from indubio.calibration import Plan
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.ensemble import EnsembleDetector
-from indubio.errors import ConfigError, DataError
+from indubio.errors import ConfigError
 from indubio.export import OnnxModel, export_onnx
-from indubio.fitting.trimming import surplus
+from indubio.fitting.trimming import strangeness
 from tests.small_examples import SIGNALS, SMALL_NETWORK
 
 PLANS = [CrossFit(), HoldOut(), TrainScores()]
@@ -41,71 +40,69 @@ def mixed(bad: int = 15, count: int = 300) -> np.ndarray:
     return np.concatenate([good(count), np.random.default_rng(9).normal(scale=8, size=(bad, 4))])
 
 
-# ----- how many
-
-
-@pytest.mark.parametrize("features", [1, 5, 40])
-@pytest.mark.parametrize("rows", [50, 1000])
-def test_none_of_the_scores_of_normal_rows_is_more_than_their_tail_explains(features, rows):
-    values = np.random.default_rng(features).normal(size=(rows, features))
-    assert surplus((values**2).mean(axis=1)) == 0
-
-
-def test_what_stands_apart_is_found():
-    scores = np.concatenate([np.random.default_rng(0).lognormal(size=500), np.full(40, 1e6)])
-    assert 40 <= surplus(scores) <= 45  # a fifth may be good
-
-
-def test_shifted_scores_are_compared_as_they_are():
-    random = np.random.default_rng(0)
-    assert surplus(np.concatenate([random.normal(size=500), [50.0, 60.0]])) == 2
-    assert surplus(random.normal(size=500)) == 0
-
-
-@pytest.mark.parametrize("scores", [np.ones(10), np.zeros(10), np.concatenate([np.zeros(30), [1.0]])])
-def test_scores_without_a_spread_lose_none(scores):
-    assert surplus(scores) == 0
-
-
 # ----- which
 
 
-@pytest.mark.parametrize("calibration", PLANS, ids=lambda one: type(one).__name__)
-def test_no_row_is_scored_by_a_half_that_it_is_in_and_none_that_calibrates_has_a_say(calibration):
-    plan = calibration.plan(41, 5, seed=0).with_added(41, 3)
-    halves = Trimming().halves(plan, 41, seed=0)
-    for place, fold in enumerate(plan.folds):
-        one, other = halves.folds[2 * place : 2 * place + 2]
-        assert not np.intersect1d(one.trained, one.calibrated).size
-        np.testing.assert_array_equal(np.union1d(one.calibrated, other.calibrated), fold.trained[fold.trained < 41])
-        for half in (one, other):
-            assert {41, 42, 43} <= set(half.trained)  # confirmed by a person: never dropped
-            if plan.unseen:
-                assert not np.intersect1d(half.trained, fold.calibrated).size
+def test_a_row_is_as_strange_as_the_neighbour_is_far_up_to_which_a_tenth_of_all_lies():
+    rows = good(200)
+    expected = np.sort(distance.cdist(rows, rows, "sqeuclidean"), axis=1)[:, 20]
+    np.testing.assert_allclose(strangeness(rows, seed=0), expected, atol=1e-9)
+
+
+def test_of_many_rows_neighbours_are_looked_for_among_some():
+    rows = np.concatenate([good(5000), 20 + good(15, seed=3)])
+    assert set(np.argsort(strangeness(rows, seed=0))[-15:]) == set(range(5000, 5015))
 
 
 @pytest.mark.parametrize("calibration", PLANS, ids=lambda one: type(one).__name__)
-def test_a_share_is_dropped_as_many_in_every_fold(calibration):
-    plan = calibration.plan(100, 5, seed=0)
-    halves = Trimming(share=0.1).halves(plan, 100, seed=0)
-    nll = np.tile(np.arange(100.0), (sum(fold.draws for fold in halves.folds), 1))
-    trimmed = Trimming(share=0.1).trained(plan, halves, nll)
-    for before, after in zip(plan.folds, trimmed.folds, strict=True):
-        count = round(0.1 * len(before.trained))
-        np.testing.assert_array_equal(after.trained, np.sort(before.trained)[:-count])
+def test_the_strangest_are_left_out_of_every_fold_and_none_that_a_person_confirmed(calibration):
+    rows = np.concatenate([mixed(bad=10, count=90), np.full((3, 4), 99.0)])
+    plan = calibration.plan(100, 5, seed=0).with_added(100, 3)
+    for before, after in zip(plan.folds, Trimming(share=0.2).trained(plan, rows, 100, 0).folds, strict=True):
+        doubtful = before.trained[before.trained < 100]
+        assert len(before.trained) - len(after.trained) == round(0.2 * len(doubtful))
+        assert not {row for row in after.trained if 90 <= row < 100}
+        assert {100, 101, 102} <= set(after.trained)
         np.testing.assert_array_equal(after.calibrated, before.calibrated)
-    of_draws = np.tile(np.arange(100.0), (5, 1))
-    dropped = Trimming(share=0.1).calibrated(plan, of_draws)
-    assert dropped.dropped == sum(len(fold.calibrated) for fold in plan.folds) // 10
-    assert isinstance(dropped, Plan)
-    for before, after in zip(plan.folds, dropped.folds, strict=True):
-        assert set(before.calibrated) - set(after.calibrated) == set(
-            np.sort(before.calibrated)[len(after.calibrated) :]
+
+
+@pytest.mark.parametrize("calibration", PLANS[:2], ids=lambda one: type(one).__name__)
+def test_no_row_that_calibrates_has_a_say(calibration):
+    rows = mixed(bad=10, count=90)
+    plan = calibration.plan(100, 5, seed=0)
+    usual = Trimming().trained(plan, rows, 100, 0).folds
+    for place, fold in enumerate(plan.folds):
+        other = rows.copy()
+        other[fold.calibrated] += 50
+        np.testing.assert_array_equal(
+            Trimming().trained(plan, other, 100, 0).folds[place].trained, usual[place].trained
         )
-    assert Trimming(share=0.1, reference="keep").calibrated(plan, of_draws) is plan
+
+
+def test_rows_that_calibrate_are_dropped_only_where_it_is_asked_for():
+    plan = CrossFit().plan(100, 5, seed=0)
+    of_draws = np.tile(np.arange(100.0), (5, 1))
+    dropped = Trimming(share=0.1, reference="drop").calibrated(plan, of_draws)
+    assert dropped.dropped == 10
+    for before, after in zip(plan.folds, dropped.folds, strict=True):
+        lost = set(before.calibrated) - set(after.calibrated)
+        assert lost == set(np.sort(before.calibrated)[len(after.calibrated) :])
+    assert Trimming(share=0.1).calibrated(plan, of_draws) is plan
 
 
 # ----- detectors
+
+
+def test_alike_bad_rows_do_not_vouch_for_each_other():
+    rows = np.concatenate([good(300), np.full((10, 4), 6.0) + 0.01 * good(10, seed=3)])
+    bad = np.full((5, 4), 6.0) + 0.01 * good(5, seed=4)
+    called = [Detector(trimming=how).fit(rows).assess(bad).prediction.mean() for how in (None, Trimming())]
+    assert called == [0.0, 1.0]
+
+
+def test_suspicion_is_highest_for_bad_rows_that_are_alike():
+    rows = np.concatenate([good(300), np.full((10, 4), 6.0) + 0.01 * good(10, seed=3)])
+    assert set(np.argsort(Detector().suspicion(rows))[-10:]) == set(range(300, 310))
 
 
 @pytest.mark.parametrize("calibration", PLANS, ids=lambda one: type(one).__name__)
@@ -114,8 +111,7 @@ def test_bad_rows_in_training_are_called_what_they_are(calibration, posterior):
     settings = {"posterior": posterior, "training": Training(epochs=30), "calibration": calibration}
     rows = mixed()
     trimmed, plain = (Detector(**settings, trimming=how).fit(rows) for how in (Trimming(), None))
-    assert trimmed.reference_.dropped > 0
-    assert trimmed.n_reference_ + trimmed.reference_.dropped == plain.n_reference_
+    assert trimmed.n_reference_ == plain.n_reference_
     bad, usual = trimmed.assess(rows[300:]).prediction, plain.assess(rows[300:]).prediction
     assert bad.mean() > max(0.8, usual.mean() - 0.01)
     assert trimmed.assess(good(500, seed=1)).prediction.mean() < 0.25
@@ -145,11 +141,12 @@ def test_false_alarms_on_clean_data_are_what_the_promise_allows(reference):
 
 
 def test_the_promise_says_what_was_left_out():
-    detector = Detector(**QUICK, calibration=HoldOut(share=0.5), trimming=Trimming(share=0.1)).fit(good(200))
+    how = Trimming(share=0.1, reference="drop")
+    detector = Detector(**QUICK, calibration=HoldOut(share=0.5), trimming=how).fit(good(200))
     assert detector.reference_.dropped == 10
     assert "P(p <= a) <= a + 0.099, over 90 calibration examples" in detector.reference_.promise
     assert "without the 10 highest as likely anomalies" in detector.reference_.promise
-    crossed = Detector(**QUICK, calibration=CrossFit(), trimming=Trimming(share=0.1)).fit(good(200))
+    crossed = Detector(**QUICK, calibration=CrossFit(), trimming=how).fit(good(200))
     known = crossed.reference_
     more = known.dropped / (known.examples + known.dropped + 1)
     assert f"usually near a, or up to a + {more:.2g};" in known.promise
@@ -158,11 +155,11 @@ def test_the_promise_says_what_was_left_out():
 
 def test_it_is_kept_in_files_and_exports(tmp_path):
     rows = mixed()
-    detector = Detector(**QUICK, trimming=Trimming()).fit(rows)
+    detector = Detector(**QUICK, trimming=Trimming(reference="drop")).fit(rows)
     found = detector.assess(rows)
     save(detector, tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.trimming == Trimming()
+    assert again.trimming == Trimming(reference="drop")
     assert again.reference_.promise == detector.reference_.promise
     np.testing.assert_array_equal(again.assess(rows).p_value, found.p_value)
     export_onnx(detector, tmp_path / "model.onnx")
@@ -185,7 +182,6 @@ def test_any_detector_can_be_trimmed():
         EnsembleDetector(LocalOutlierFactor(novelty=True), **settings, trimming=how).fit(rows)
         for how in (None, Trimming())
     )
-    assert trimmed.reference_.dropped > 0
     assert trimmed.assess(rows[300:]).prediction.mean() >= plain.assess(rows[300:]).prediction.mean()
     kept = EnsembleDetector(LocalOutlierFactor(novelty=True), members=1, bootstrap=False, trimming=Trimming(share=0.05))
     assert kept.fit(rows).assess(rows[300:]).prediction.mean() > 0.8
@@ -212,16 +208,11 @@ def test_a_stream_is_not_trimmed(tmp_path):
 
 def test_groups_of_their_own_need_all_of_the_reference():
     with pytest.raises(ConfigError, match=r'pass `trimming=Trimming\(reference="keep"\)`'):
-        Detector(trimming=Trimming(), smallest_group=5).settings_in_use()
-    Detector(trimming=Trimming(reference="keep"), smallest_group=5).settings_in_use()
+        Detector(trimming=Trimming(reference="drop"), smallest_group=5).settings_in_use()
+    Detector(trimming=Trimming(), smallest_group=5).settings_in_use()
 
 
 def test_a_function_is_not_trimmed():
     base = EnsembleDetector(lambda rows: rows[:, 0], members=1, bootstrap=False, trimming=Trimming())
     with pytest.raises(ConfigError, match="`base` is not refitted"):
         base.fit(good(50))
-
-
-def test_one_row_cannot_be_halved():
-    with pytest.raises(DataError, match="at least 2 training rows to halve, got 1"):
-        Detector(posterior=Deterministic(), trimming=Trimming()).fit(good(1))

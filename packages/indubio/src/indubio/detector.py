@@ -15,7 +15,7 @@ from indubio.decision import ANOMALY_THRESHOLD, Referral
 from indubio.errors import ConfigError
 from indubio.fitting.defaults import DEFAULTS, default_of
 from indubio.fitting.fit_settings import DetectorSettings
-from indubio.fitting.fitted_chain import fit_chain, scores_by_others
+from indubio.fitting.fitted_chain import fit_chain, suspicion
 from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.trimming import Trimming
 from indubio.fitting.updates import autoencoder_scorer, updated_chain
@@ -236,20 +236,18 @@ class Detector(ChainEstimator):
         )
         return Detector(**self.get_params(deep=False))._keep(chain)._with_warning()
 
-    def held_out_scores(
-        self, X: Any, *, progress: Report = silent, workers: Workers | None = None
-    ) -> Float[np.ndarray, " examples"]:
-        """The mean NLL of every training example by draws that have not seen it; nothing is kept.
+    def suspicion(self, X: Any) -> Float[np.ndarray, " examples"]:
+        """How far every training example lies outside of the bulk of all: high for those to look at first.
+
+        It needs no fit, and nothing is kept. What a detector says of its own training examples goes by those that are
+        near, and bad ones that are alike are usual to each other; this is a view of the whole, as `Trimming` has it.
 
         Args:
             X: what `fit` is given, but for a stream.
-            progress: called with a `Progress` after every epoch.
-            workers: as for `fit`.
         """
         if isinstance(X, ExampleStream):
-            raise ConfigError("examples that are streamed are too many to be scored one against the others.")
-        method = PosteriorFit(settings=self.settings_in_use(), report=progress, workers=workers)
-        return scores_by_others(method, TrainingExamples.of(X, type(self).__name__))
+            raise ConfigError("examples that are streamed are too many to be compared with each other.")
+        return suspicion(self.settings_in_use(), TrainingExamples.of(X, type(self).__name__))
 
     @property
     def calibration_(self) -> Calibration:

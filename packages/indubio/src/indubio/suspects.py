@@ -1,7 +1,7 @@
 """Suspects: the training examples that a person should look at first, and what the person said of them.
 
-A table is written with the examples that score highest by draws that have not seen them; somebody fills its column
-`bad` with 1 or 0, and what is bad is left out of training and calibration. Examples are known by their values, so the
+A table is written with the examples that lie furthest outside of the bulk of all; somebody fills its column `bad` with
+1 or 0, and what is bad is left out of training and calibration. Examples are known by their values, so the
 training data may be put in another order, or added to, between the two.
 """
 
@@ -20,24 +20,18 @@ from indubio.inputs.arrays import examples_of
 from indubio.inputs.examples import Examples
 from indubio.inputs.training_examples import TrainingExamples
 from indubio.io.sniffing import dict_rows
-from indubio.training.loop import Report, silent
-from indubio.workers import Workers
 
 KEY, BAD, SCORE = "suspect", "bad", "score"
 SAID = {"1": True, "true": True, "yes": True, "bad": True, "0": False, "false": False, "no": False, "good": False}
 
 
-def suspects(
-    detector: Detector, X: Any, most: int = 20, *, progress: Report = silent, workers: Workers | None = None
-) -> pa.Table:
+def suspects(detector: Detector, X: Any, most: int = 20) -> pa.Table:
     """The training examples that look most like anomalies, the worst first, as a table to label.
 
     Args:
-        detector: its settings train the draws that score; it need not be fitted, and stays as it is.
+        detector: its settings say how examples are read and filled in; it need not be fitted, and stays as it is.
         X: the training examples, but for a stream.
         most: how many.
-        progress: called with a `Progress` after every epoch.
-        workers: as for `fit`.
 
     Returns:
         The columns `suspect` (what the example is known by), `bad` (empty, to be filled in) and `score`, then ids and
@@ -54,7 +48,7 @@ def suspects(
     """
     if most < 1:
         raise ConfigError("`most` must be at least 1, got {most}.", most=most)
-    scores = detector.held_out_scores(X, progress=progress, workers=workers)
+    scores = detector.suspicion(X)
     places = np.argsort(-scores, kind="stable")[:most]
     examples = TrainingExamples.of(X, type(detector).__name__)
     chosen = examples.given.select(places)

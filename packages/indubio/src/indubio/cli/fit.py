@@ -124,9 +124,7 @@ def fit(
         with fit_bar() as report, data_warnings_told_otherwise():
             detector.fit(data, progress=report, workers=settings.workers)
         if suspects is not None:
-            with fit_bar() as report:
-                rows = _in_memory(data, "--suspects")
-                found = find_suspects(detector, rows, suspects, progress=report, workers=settings.workers)
+            found = find_suspects(detector, _in_memory(data, "--suspects"), suspects)
             listed = out.with_name(f"{out.name}-suspects.csv")
             with sink(listed) as file:
                 file.write(found)

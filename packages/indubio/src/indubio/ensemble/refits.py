@@ -87,17 +87,8 @@ class RefitsOfBase:
         """Other people's detectors want all rows at once."""
         return False
 
-    @property
-    def judge(self) -> "RefitsOfBase":
-        """The method that judges the training rows themselves; which company they are in does not matter."""
-        return RefitsOfBase(settings=self.settings.judging.replaced(one_by_one=False))
-
     def check_plan(self, plan: Plan) -> None:
         """Refuse nothing: a single refit can score."""
-
-    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
-        """Scores of all rows by refits that are then forgotten."""
-        return self._scorer(data).scores(_flat(data))
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """The refits, and the scores of all rows: a model's own, where it kept them and they are of these rows."""

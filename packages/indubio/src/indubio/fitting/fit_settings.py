@@ -1,14 +1,14 @@
 """The settings of a fit, passed whole: those of every fit, and those of a detector with a posterior."""
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 from indubio.calibration import Calibration, Plan, TrainScores
 from indubio.engine import require_device
 from indubio.errors import ConfigError
 from indubio.fitting.defaults import usual_architecture, usual_calibration
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import MinMax, Robust, Scaling, Spectra
+from indubio.inputs import MinMax, Scaling, Spectra
 from indubio.inputs.preparation import PreparationSettings
 from indubio.inputs.spectra import chosen_spectra
 from indubio.message import Message
@@ -52,11 +52,6 @@ class FitSettings(ChainSettings):
             margin=self.range_margin,
             spectra=self.spectra_for(input_shape),
         )
-
-    @property
-    def judging(self) -> Self:
-        """For judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
-        return self if self.scaling is None else self.replaced(scaling=Robust())
 
     def check(self) -> None:
         """Refuse settings that contradict each other."""
@@ -134,14 +129,6 @@ class DetectorSettings(FitSettings):
             output_noise=self.likelihood.output_noise,
         )
         return Autoencoder(network, self.likelihood, self.device, architecture)
-
-    @property
-    def judging(self) -> Self:
-        """For judging the training rows themselves: bad ones must not stretch the scale they are judged by."""
-        if self.likelihood.unit_interval:
-            return self
-        network = None if self.architecture is None else self.architecture.unbounded
-        return self.replaced(scaling=Robust(), architecture=network)
 
     def check(self) -> None:
         """Refuse settings that contradict each other."""

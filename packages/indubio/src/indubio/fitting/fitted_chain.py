@@ -1,7 +1,7 @@
 """One fit: from good examples to a chain, wherever they are held and whatever scores them.
 
     plan        which examples train which draws, and which calibrate them
-    suspects    those that look like anomalies are left out of training         with `trimming` only
+    suspects    those outside of the bulk are left out of training              with `trimming` only
     data        surveyed: what is done to every example before it is scored     RowsInMemory, StreamedData
     scores      of what calibrates, by a scorer that was fitted on the data     Method
     chain       what follows from the scores
@@ -16,15 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from indubio.calibration import CrossFit, Plan
+from indubio.calibration import Plan, TrainScores
 from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import FitSettings
 from indubio.fitting.streams import StreamedData, TrainingData
-from indubio.fitting.training_data import RowsInMemory, TrainingScores
-from indubio.fitting.trimming import FARTHEST, held_out_scores
+from indubio.fitting.training_data import RowsInMemory, TrainingScores, prepared_rows
+from indubio.fitting.trimming import FARTHEST, strangeness
 from indubio.fitting.unseen_scores import unseen_scores
+from indubio.inputs import Robust
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.preparation import Preparation
 from indubio.inputs.training_examples import TrainingExamples
@@ -36,8 +37,6 @@ from indubio.pipeline.familiarity import Familiarity
 from indubio.pipeline.held_out_rows import HeldOutRows
 from indubio.training.loop import Report, silent
 from indubio.uncertainty import disagreement
-
-SUSPECT_FOLDS = 5  # by which training rows are scored without having been seen
 
 
 class Method(Protocol):
@@ -59,15 +58,8 @@ class Method(Protocol):
     def streams(self) -> bool:
         """Whether it can be fitted on examples that are larger than memory."""
 
-    @property
-    def judge(self) -> "Method":
-        """The method that judges the training rows themselves."""
-
     def check_plan(self, plan: Plan) -> None:
         """Refuse folds of too few draws."""
-
-    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
-        """Scores of all rows by what is fitted by their plan, and then forgotten."""
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """What is fitted, and the scores of what calibrates."""
@@ -138,33 +130,21 @@ def rows_in_memory(method: Method, examples: TrainingExamples, groups: Any, conf
     method.check_plan(plan)
     plan = plan.with_added(like_new, confirmed)
     if settings.trimming is not None:
-        halves = settings.trimming.halves(plan, like_new, settings.seed)
-        plan = settings.trimming.trained(plan, halves, judged(method, examples, halves))
+        plan = settings.trimming.trained(plan, unstretched(settings, examples, plan), like_new, settings.seed)
     return RowsInMemory.of(settings, examples, plan, groups=members, confirmed=confirmed)
 
 
-def judged(method: Method, examples: TrainingExamples, plan: Plan) -> Float[np.ndarray, "draws examples"]:
-    """Scores of all rows by what is fitted by a plan to judge them: bad ones must not stretch their own scale."""
-    judge = method.judge
-    data, scaling = RowsInMemory.of(judge.settings, examples, plan), judge.settings.scaling
-    return judge.nll(data if scaling is None or scaling.bounded else data.clipped(FARTHEST))
+def suspicion(settings: FitSettings, examples: TrainingExamples) -> Float[np.ndarray, " examples"]:
+    """How far every training example lies outside of the bulk of them; see `trimming`."""
+    every = TrainScores().plan(len(examples), 1, settings.seed)
+    return strangeness(unstretched(settings, examples, every), settings.seed)
 
 
-def scores_by_others(method: Method, examples: TrainingExamples) -> Float[np.ndarray, " examples"]:
-    """The mean score of every training example by draws that have not seen it."""
-    count = len(examples)
-    plan = CrossFit(folds=SUSPECT_FOLDS).plan(count, max(SUSPECT_FOLDS, method.draws), method.settings.seed)
-    left = np.setdiff1d(np.arange(count), np.concatenate([fold.calibrated for fold in plan.folds]))
-    first = replace(
-        plan.folds[0],
-        trained=np.setdiff1d(plan.folds[0].trained, left),
-        calibrated=np.sort(np.concatenate([plan.folds[0].calibrated, left])),
-    )
-    plan = replace(plan, folds=(first, *plan.folds[1:]))
-    scores = np.empty(count)
-    for fold, own in zip(plan.folds, held_out_scores(plan, judged(method, examples, plan)), strict=True):
-        scores[fold.calibrated] = own
-    return scores
+def unstretched(settings: FitSettings, examples: TrainingExamples, plan: Plan) -> Float[np.ndarray, "rows values"]:
+    """All rows on a scale that bad ones among them cannot stretch: by quantiles, and cut."""
+    by_quantiles = settings.preparation_for(examples.shape).replaced(scaling=Robust())
+    rows = prepared_rows(settings, by_quantiles, examples, plan)[1]
+    return np.asarray(np.clip(rows.reshape(len(rows), -1), -FARTHEST, FARTHEST))
 
 
 def chain_of(

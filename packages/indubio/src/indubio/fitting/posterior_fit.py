@@ -1,23 +1,17 @@
 """PosteriorFit: the draws of a posterior, fitted and scored; what a `Detector` is fitted by."""
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-from jaxtyping import Float
 
 from indubio.calibration import Plan
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
 from indubio.fitting.streams import TrainingData
-from indubio.fitting.training_data import RowsInMemory, TrainingScores
+from indubio.fitting.training_data import TrainingScores
 from indubio.message import Message
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.scorer import scores_of
 from indubio.posteriors import AddsUp, Draws
 from indubio.scores import scored_by
-from indubio.texts import english
 from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
@@ -55,23 +49,9 @@ class PosteriorFit:
         """Networks are trained batch by batch, and sums are added up block by block."""
         return True
 
-    @property
-    def judge(self) -> "PosteriorFit":
-        """The method that judges the training rows themselves."""
-
-        def told(progress: Any) -> None:
-            self.report(replace(progress, stage=english("looking for suspects")))
-
-        return replace(self, settings=self.settings.judging, report=told, start=None, epochs=None)
-
     def check_plan(self, plan: Plan) -> None:
         """Refuse a score that so few draws of a fold cannot have."""
         self.settings.check_score(min(plan.draws))
-
-    def nll(self, data: RowsInMemory) -> Float[np.ndarray, "draws examples"]:
-        """Negative log-likelihoods of all rows, under draws that are then forgotten."""
-        scorer = AutoencoderScorer(scores=self._fitted(data), typical=None)
-        return scores_of(scorer, data.rows)
 
     def scores(self, data: TrainingData) -> TrainingScores:
         """The draws, as what scores, and the scores of what calibrates."""

@@ -1,6 +1,6 @@
 """RowsInMemory: good examples that were surveyed, with all that a fit asks of them; streams have the same face."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -9,7 +9,7 @@ from indubio.calibration import Plan
 from indubio.drift import DriftReference
 from indubio.fitting.fit_settings import FitSettings
 from indubio.inputs.checks import require_finite
-from indubio.inputs.preparation import Preparation
+from indubio.inputs.preparation import Preparation, PreparationSettings
 from indubio.inputs.training_examples import TrainingExamples
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.familiarity import Familiarity
@@ -76,15 +76,13 @@ class RowsInMemory:
             groups: theirs; None without.
             confirmed: how many at the end were found to be good by a person.
         """
-        given, known = examples.rows, settings.preparation_for(examples.shape)
-        columns, missing_allowed = given.columns_of or given.names, settings.missing != "error"
-        require_finite(given.values, columns, missing_allowed=missing_allowed, place=given.place)
-        preparation = Preparation.fit(examples.select(plan.trained), known, examples.detector)
+        known = settings.preparation_for(examples.shape)
+        preparation, rows = prepared_rows(settings, known, examples, plan)
         return cls(
             examples=examples,
             preparation=preparation,
             plan=plan,
-            rows=preparation.prepared(given).values,
+            rows=rows,
             groups=groups,
             confirmed=confirmed,
         )
@@ -119,9 +117,23 @@ class RowsInMemory:
         """The rows that an update needs."""
         return KeptRows.of(self.rows, self.plan, groups, measured)
 
-    def clipped(self, farthest: float) -> "RowsInMemory":
-        """These rows, cut at so many units."""
-        return replace(self, rows=np.clip(self.rows, -farthest, farthest))
+
+def prepared_rows(
+    settings: FitSettings, known: PreparationSettings, examples: TrainingExamples, plan: Plan
+) -> tuple[Preparation, Float[np.ndarray, "examples ..."]]:
+    """A preparation that was fitted on the rows that some draw is trained on, and all rows, prepared.
+
+    Args:
+        settings: of the fit.
+        known: of the preparation.
+        examples: as they came in.
+        plan: which of them train.
+    """
+    given = examples.rows
+    columns, missing_allowed = given.columns_of or given.names, settings.missing != "error"
+    require_finite(given.values, columns, missing_allowed=missing_allowed, place=given.place)
+    preparation = Preparation.fit(examples.select(plan.trained), known, examples.detector)
+    return preparation, preparation.prepared(given).values
 
 
 def familiarity_of(

@@ -1,43 +1,37 @@
-r"""Trimming: training rows that look like anomalies are left out, and the draws are trained again without them.
+r"""Trimming: training rows that lie outside of the bulk are left out, and the draws are trained without them.
 
-    fold of the draws   its training rows are halved; each half is scored by draws trained on the other
-                        the worst are dropped, and the fold's draws are trained on the rest
+    strangeness(x_i) = |x_i - its k-th neighbour|^2,   k a tenth of the rows
 
-A row is judged by draws that have not seen it: a network that was trained on an anomaly gives it a low score. It is
-done within each fold, so the rows that calibrate a fold have no say in what it is trained on, and p-values promise what
-they did. Values are scaled by quantiles meanwhile and cut at ten of these units, and the output is linear: bad rows
-cannot stretch the scale that they are judged by, nor pull the networks far.
+A detector cannot judge its own training rows by near rows: ten bad ones that are alike are usual to each other. The
+distance to so far a neighbour is a view of the whole: rows are strange unless a tenth of all lies around them. Values
+are scaled by quantiles meanwhile and cut at ten of these units: bad rows cannot stretch the scale that they are judged
+by. Of more than 2,000 rows neighbours are looked for among a random 2,000.
 
-How many, without labels. The median q50 and the upper quartile q75 of the scores, on a logarithmic scale where all are
-positive, are those of a normal distribution, by which of n rows are expected beyond s
-
-    E(s) = n (1 - Phi(0.674 (s - q50) / (q75 - q50)))
-
-The k highest are dropped, k being the largest for which E is at most a fifth of k (Benjamini & Hochberg 1995): four of
-five are more than such a tail explains. Scores that end earlier lose none, those of heavier tails some good rows.
-On sets without any bad row that was some 5 % (docs/contamination.md).
+The share is left out whether or not anything is bad: good rows at the rim are few, and what is learned without them
+hardly differs (docs/contamination.md). It is done within each fold of the draws, so the rows that calibrate a fold have
+no say in what it is trained on, but in the scaling, and p-values promise what they did.
 
 The rows that calibrate hold bad ones too. With `reference="keep"` they all stay. A share e of bad rows can only raise a
 p-value's count, so good examples have P(p <= a) <= a / (1 - e); but bad rows that score high make anomalies look usual.
-With "drop" the highest m of n are left out by the same rule, and P(p <= a) <= a + m / (n + 1), whatever they were.
+With "drop" the highest m of n are left out, and P(p <= a) <= a + m / (n + 1), whatever they were.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import ndtr, ndtri
 
-from indubio.calibration import Fold, Plan
-from indubio.errors import DataError
+from indubio.calibration import Plan
+from indubio.engine.linear_algebra import product
 from indubio.settings import Fraction, Settings
 from indubio.uncertainty import mean_nll
 
-TRIMMED = 10  # marks the random streams of the halves; 7 is the split's, 8 that of the parts, 9 the order of a stream
+TRIMMED = 10  # marks the random stream of the neighbours; 7 is the split's, 8 that of the parts, 9 a stream's order
 FARTHEST = 10.0  # units that values are cut at while rows are judged
-EXPLAINED = 0.2  # of what is dropped, at most this share would be there in a tail without bad rows
+AROUND = 0.1  # of the rows: so many lie around a row that is usual
+NEIGHBOURS = 2000  # that a row's are looked for among
+ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +39,10 @@ class Trimming(Settings):
     """Leave training rows out that look like anomalies.
 
     Args:
-        share: of the training rows that is left out; None chooses it by the tail of their scores, often none.
-        reference: what happens to the highest scores among the rows that calibrate: "drop" leaves as large a share of
-            them out, "keep" none. See docs/contamination.md for what each promises.
+        share: of the training rows that is left out: about twice the share that may be bad.
+        reference: what happens to the highest scores among the rows that calibrate: "keep" leaves none out, so false
+            alarms keep their rate; "drop" leaves as large a share of them out, so more anomalies are found, and there
+            are more false alarms. See docs/contamination.md for what each promises.
 
     Examples:
         >>> import numpy as np
@@ -59,46 +54,23 @@ class Trimming(Settings):
         True
     """
 
-    share: Fraction | None = None
-    reference: Literal["drop", "keep"] = "drop"
+    share: Fraction = 0.1
+    reference: Literal["drop", "keep"] = "keep"
 
-    def halves(self, plan: Plan, examples: int, seed: int) -> Plan:
-        """Two folds for each of a plan's: the rows of one half of its training rows are scored by the other's.
+    def trained(self, plan: Plan, rows: Float[np.ndarray, "rows values"], examples: int, seed: int) -> Plan:
+        """The plan with the strangest rows of every fold left out of its training.
 
         Args:
             plan: of the detector.
-            examples: rows that may be dropped; those after them were confirmed by a person.
-            seed: of the halving.
+            rows: all rows, scaled so that bad ones do not stretch the scale.
+            examples: rows that may be left out; those after them were confirmed by a person.
+            seed: of the neighbours.
         """
         folds = []
-        for place, fold in enumerate(plan.folds):
-            doubtful, sure = fold.trained[fold.trained < examples], fold.trained[fold.trained >= examples]
-            if len(doubtful) < 2:
-                raise DataError(f"trimming needs at least 2 training rows to halve, got {len(doubtful)}.")
-            random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(TRIMMED, place)))
-            one, other = np.array_split(random.permutation(doubtful), 2)
-            for trained, scored in ((one, other), (other, one)):
-                rows = np.concatenate([np.sort(trained), sure])
-                folds.append(Fold(draws=max(1, fold.draws // 2), trained=rows, calibrated=np.sort(scored)))
-        return Plan(folds=tuple(folds), unseen=True)
-
-    def trained(self, plan: Plan, halves: Plan, nll: Float[np.ndarray, "draws rows"]) -> Plan:
-        """The plan with the worst rows of every fold left out of its training.
-
-        Args:
-            plan: of the detector.
-            halves: what `halves` made of it.
-            nll: scores of all rows under the draws of the halves.
-        """
-        scores = held_out_scores(halves, nll)
-        pairs = range(0, len(scores), 2)
-        rows = [np.concatenate([half.calibrated for half in halves.folds[place : place + 2]]) for place in pairs]
-        own = [np.concatenate(scores[place : place + 2]) for place in pairs]
-        worst = _highest(own, max(self._counts(own)))  # a good row more costs less than a bad one
-        folds = [
-            replace(fold, trained=np.setdiff1d(fold.trained, judged[places]))
-            for fold, judged, places in zip(plan.folds, rows, worst, strict=True)
-        ]
+        for fold in plan.folds:
+            doubtful = fold.trained[fold.trained < examples]
+            worst = doubtful[_highest(strangeness(rows[doubtful], seed), round(self.share * len(doubtful)))]
+            folds.append(replace(fold, trained=np.setdiff1d(fold.trained, worst)))
         return replace(plan, folds=tuple(folds))
 
     def calibrated(self, plan: Plan, nll: Float[np.ndarray, "draws rows"]) -> Plan:
@@ -111,36 +83,44 @@ class Trimming(Settings):
         if self.reference == "keep":
             return plan
         own = held_out_scores(plan, nll)
-        counts = self._counts(own)
-        worst = _highest(own, -(-sum(counts) // len(counts)))
+        count = round(self.share * len(own[0]))
         folds = [
-            replace(fold, calibrated=np.delete(fold.calibrated, places))
-            for fold, places in zip(plan.folds, worst, strict=True)
+            replace(fold, calibrated=np.delete(fold.calibrated, _highest(scores, count)))
+            for fold, scores in zip(plan.folds, own, strict=True)
         ]
-        return replace(plan, folds=tuple(folds), dropped=sum(map(len, worst)))
-
-    def _counts(self, scores: Sequence[Float[np.ndarray, " rows"]]) -> list[int]:
-        """How many rows of each fold look like anomalies."""
-        return [surplus(own) if self.share is None else round(self.share * len(own)) for own in scores]
+        return replace(plan, folds=tuple(folds), dropped=count * len(folds))
 
 
-def _highest(scores: Sequence[Float[np.ndarray, " rows"]], count: int) -> list[Int[np.ndarray, " highest"]]:
-    """Places of the highest scores of each fold: as many in each, for all folds must have as many rows."""
-    return [np.argsort(own, kind="stable")[len(own) - count :] for own in scores]
+def strangeness(rows: Float[np.ndarray, "rows values"], seed: int) -> Float[np.ndarray, " rows"]:
+    """The squared distance of every row to the neighbour up to which a tenth of all rows lies.
+
+    Args:
+        rows: scaled.
+        seed: of the rows among which neighbours are looked for, where there are many.
+
+    Examples:
+        Nine alike rows are strange among a hundred others, however near they are to each other.
+
+        >>> rows = np.concatenate([np.random.default_rng(0).normal(size=(100, 2)), np.full((9, 2), 8.0)])
+        >>> sorted(np.argsort(strangeness(rows, seed=0))[-9:].tolist()) == list(range(100, 109))
+        True
+    """
+    values = np.ascontiguousarray(rows, dtype=np.float64)
+    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(TRIMMED,)))
+    chosen = np.sort(random.permutation(len(values))[:NEIGHBOURS])
+    others = values[chosen]
+    squares, place = np.cumsum(others * others, axis=1)[:, -1], min(len(others) - 1, round(AROUND * len(others)))
+    columns, found = np.ascontiguousarray(others.T), np.empty(len(values))
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        block = values[start : start + ROWS_AT_ONCE]
+        apart = np.cumsum(block * block, axis=1)[:, -1:] + squares - 2 * product(block, columns)
+        found[start : start + ROWS_AT_ONCE] = np.partition(apart, place, axis=1)[:, place]
+    return np.maximum(found, 0.0)
 
 
-def surplus(scores: Float[np.ndarray, " rows"]) -> int:
-    """How many of the highest scores are more than the tail of the others explains."""
-    known = np.sort(scores.astype(np.float64))
-    if known[0] > 0:
-        known = np.log(known)
-    middle, upper = np.quantile(known, (0.5, 0.75))
-    if not upper > middle:
-        return 0
-    descending, count = known[::-1], len(known)
-    expected = count * ndtr(-ndtri(0.75) * (descending - middle) / (upper - middle))
-    enough = np.flatnonzero((expected <= EXPLAINED * np.arange(1, count + 1)) & (descending > upper))
-    return int(enough[-1]) + 1 if len(enough) else 0
+def _highest(scores: Float[np.ndarray, " rows"], count: int) -> Int[np.ndarray, " highest"]:
+    """Places of the highest scores."""
+    return np.argsort(scores, kind="stable")[len(scores) - count :]
 
 
 def held_out_scores(plan: Plan, nll: Float[np.ndarray, "draws rows"]) -> list[Float[np.ndarray, " calibrated"]]:
