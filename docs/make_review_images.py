@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from indubio import AnchoredEnsemble, Budget, Detector, Training
 from indubio.inputs import Table
 from indubio.storage import save
-from indubio_server.http.app import build_app
-from indubio_server.http.process import configured
+from indubio_server.app import build_app
+from indubio_server.process import configured
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
 from indubio_server.store import ServerStore

@@ -54,8 +54,8 @@ def _answering(folder: Path) -> Iterator[Callable[[Any], None]]:
     import httpx
     import uvicorn
 
-    from indubio_server.http.app import build_app
-    from indubio_server.http.process import configured
+    from indubio_server.app import build_app
+    from indubio_server.process import configured
     from indubio_server.server_settings import ServerSettings
     from indubio_server.service import Service
     from indubio_server.store import ServerStore

@@ -54,7 +54,7 @@ def fill(state: Path, model: Path) -> None:
     """Make a store in which everything happened that a server remembers."""
     from starlette.testclient import TestClient
 
-    from indubio_server.http.app import build_app
+    from indubio_server.app import build_app
     from indubio_server.server_settings import AlarmRule, ServerSettings
     from indubio_server.service import Service
     from indubio_server.store import ServerStore

@@ -13,7 +13,7 @@ import numpy as np
 import uvicorn
 
 from indubio.storage import save
-from indubio_server.http.app import build_app
+from indubio_server.app import build_app
 from indubio_server.plant import PlantFile
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service

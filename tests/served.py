@@ -16,8 +16,8 @@ from starlette.types import ASGIApp
 from indubio import AnchoredEnsemble, Detector, save
 from indubio.inputs import read_table
 from indubio.posteriors import Training
-from indubio_server.http.app import build_app
-from indubio_server.http.process import LimitedServer, configured
+from indubio_server.app import build_app
+from indubio_server.process import LimitedServer, configured
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
 from indubio_server.store import ServerStore

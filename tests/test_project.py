@@ -32,6 +32,16 @@ def test_no_source_loads_what_could_execute_code():
     assert not lines_with(r"\b(import|from)\s+(pickle|joblib|dill|cloudpickle|marshal|shelve)\b|torch\.(load|save)\(")
 
 
+def test_the_three_packages_have_one_version_and_ask_for_each_other_by_it():
+    from importlib import import_module
+
+    versions = {import_module(door.parent.name).__version__ for door in PACKAGES}
+    assert versions == {indubio.__version__}
+    for name in ("indubio-server", "indubio-lab"):
+        project = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())["project"]
+        assert f"indubio=={indubio.__version__}" in project["dependencies"]
+
+
 def test_the_library_never_prints_on_its_own():
     assert not lines_with(r"(?<![\w.])print\(")
 

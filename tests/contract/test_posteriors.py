@@ -156,7 +156,7 @@ def fitted():
 
 def test_the_list_of_posteriors_is_the_list_of_files():
     files = {path.stem for path in Path(posteriors.__file__).parent.glob("*.py")}
-    assert files - {"__init__", "computed_draws", "draws", "posterior"} == set(POSTERIORS.own)
+    assert files - {"__init__", "adds_up", "computed_draws", "draws", "posterior"} == set(POSTERIORS.own)
     assert set(SMALL) == set(KINDS)
 
 

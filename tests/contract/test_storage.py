@@ -41,11 +41,11 @@ from indubio.networks import (
     StudentLikelihood,
     TruncatedGaussianLikelihood,
 )
-from indubio.posteriors import POSTERIORS, SGHMC, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
+from indubio.posteriors import POSTERIORS, EarlyStopping, Prototypes, RangeTest, TrainedPosterior
 from indubio.probability import CONVERSIONS, Conversion
 from indubio.uncertainty import UNCERTAINTIES
 from tests.small_examples import skip_if_refused
-from tests.stored_models import ROWS, TRAINED, assert_same, fitted, reseal, trained
+from tests.stored_models import ROWS, TRAINED, assert_same, fitted, trained
 
 SMALL = {
     "deterministic": {},
@@ -259,25 +259,6 @@ def test_training_settings_come_back(tmp_path):
     loaded = load(tmp_path / "model")
     assert (loaded.training, loaded.seed, loaded.anomaly_threshold) == (training, 7, 0.75)
     assert_same(detector, loaded, ROWS)
-
-
-def test_models_that_do_not_say_how_many_chains_have_one(tmp_path):
-    detector = trained(posterior=SGHMC(draws=3, chains=1, burn_in=1, thinning=1))
-    save(detector, tmp_path / "model")
-    reseal(tmp_path / "model", lambda plain: plain["settings"]["posterior"].pop("chains"))
-    loaded = load(tmp_path / "model")
-    assert loaded.posterior.chains == 1
-    assert_same(detector, loaded, ROWS)
-
-
-def test_models_that_say_how_a_posterior_was_trained_that_was_computed_load(tmp_path):
-    detector = Detector(posterior=Prototypes(draws=2)).fit(ROWS)
-    save(detector, tmp_path / "model")
-    reseal(tmp_path / "model", lambda plain: plain["settings"].update(training={"epochs": 100}))
-    loaded = load(tmp_path / "model")
-    assert loaded.training is None
-    assert_same(detector, loaded, ROWS)
-    assert loaded.update(ROWS[:3], training_data=ROWS).n_training_ == len(ROWS) + 3
 
 
 def test_what_was_left_to_the_defaults_is_written_out_in_full(tmp_path):

@@ -559,7 +559,11 @@ def test_a_model_learns_from_a_file_of_labels(folder):
         folder / "new.csv", "-o", folder / "learned", "--json",
     )  # fmt: skip
     summary = json.loads(told.stdout)
-    assert (summary["labels"], summary["anomalies"]) == (len(rows[::2]), rows[::2].malignant.sum())
+    compared = summary["compared"]
+    assert summary["labels"] + compared["cases"] == len(rows[::2])
+    assert summary["anomalies"] + compared["anomalies"] == rows[::2].malignant.sum()
+    assert 0.2 < compared["cases"] / len(rows[::2]) < 0.47  # a third of 150
+    assert compared["new"]["wrong"] < compared["present"]["wrong"]
     assert summary["prevalence"] == pytest.approx(pd.read_csv(folder / "new.csv").malignant.mean(), abs=0.1)
     errors = {}
     for model in ("model", "learned"):

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import indubio
+import indubio_lab
+import indubio_server
 from tests.engines import CORE
 
 # Runs a command and prints every path that Python opens for writing, makes, moves or takes away.
@@ -48,8 +50,10 @@ finally:
 def package(tmp_path_factory) -> Path:
     """The folder of a read-only copy of the package, its bytecode made as an installer makes it."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(Path(indubio.__file__).parent, folder / "indubio", ignore=shutil.ignore_patterns("__pycache__"))
-    assert compileall.compile_dir(folder / "indubio", quiet=1)
+    for one in (indubio, indubio_server, indubio_lab):  # the command asks the other two what they bring
+        source = Path(one.__file__).parent
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    assert compileall.compile_dir(folder, quiet=1)
     paths = [folder, *folder.rglob("*")]
     for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)

@@ -139,7 +139,20 @@ def test_the_label_that_a_model_knows_can_be_ignored(tmp_path, model, partly):
 
 
 def test_learn_knows_the_labels_that_the_model_keeps(tmp_path, model, partly):
-    told = run("learn", partly, "-m", model, *LABEL, "--recent", partly, "-o", tmp_path / "learned", "--json")
+    told = run(
+        "learn",
+        partly,
+        "-m",
+        model,
+        *LABEL,
+        "--recent",
+        partly,
+        "-o",
+        tmp_path / "learned",
+        "--json",
+        "--set",
+        "hold_out=false",
+    )
     assert json.loads(told.stdout)["labels"] == 87
     assert json.loads(told.stdout)["anomalies"] == 12
     assert 'Left out 5 of 92 rows that have no label in "defect".' in told.stderr

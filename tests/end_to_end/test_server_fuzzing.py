@@ -32,8 +32,8 @@ from schemathesis.specs.openapi.checks import (
 from indubio.errors import DataError
 from indubio.inputs import Column, Schema
 from indubio_server.api import tensors
-from indubio_server.api.model_inputs import LARGEST, ModelInput
 from indubio_server.http.error_answers import decoded
+from indubio_server.models.model_inputs import LARGEST, ModelInput
 from indubio_server.store import ServerStore
 from indubio_server.store.access_keys import hashed
 from indubio_server.store.verification import verify

@@ -35,7 +35,7 @@ SETTING = re.compile(r"`([a-z_]+)(?:=[^`]*)?`|\b([a-z_]+)=(?:\"|True|False)")
 
 # Of functions that the command line calls with values it made itself, or not at all.
 NOT_REACHABLE = {
-    "assess", "below", "constant", "detector", "explain", "fit", "fitted", "input_shape_", "k",
+    "assess", "below", "constant", "detector", "explain", "fit", "fitted", "input_shape", "input_shape_", "k",
     "largest_reference_nll", "level", "metric", "nll", "index", "of", "p", "parameters", "predictions",
     "prevalence", "refer_by", "reference_examples", "rejection_rates", "runs", "scores", "settings", "spread",
     "sums_", "suspects", "temperature", "times", "training_data", "update", "values", "verdict", "weights",

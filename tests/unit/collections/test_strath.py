@@ -1,12 +1,11 @@
 """STRATH end to end on generated traces; the labels also on the real measurements."""
 
 import shutil
-import sys
 
 import numpy as np
 import pytest
 
-from indubio.errors import ConfigError, DataError, MissingExtraError
+from indubio.errors import ConfigError, DataError
 from indubio_lab.collections import strath
 from indubio_lab.collections.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
 from tests.strath_traces import write_measurements, write_traces
@@ -158,9 +157,3 @@ def test_a_spreadsheet_without_the_dimension_or_without_a_value_is_reported(own)
     write_measurements(own / "strath", [])
     with pytest.raises(DataError, match=r'no column "38 dia @200" with measured parts'):
         deviations(path)
-
-
-def test_without_the_extra_the_error_names_it(made, monkeypatch):
-    monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(MissingExtraError, match=r'needs the datasets extra: pip install "indubio\[datasets\]"'):
-        strath("all", folder=made)

@@ -7,7 +7,8 @@ import pytest
 from indubio import Detector
 from indubio.errors import DataError
 from indubio.inputs import read_table
-from indubio_server.retraining.new_versions import HELD_OUT, Reviewed, VersionOrder, recalibrated
+from indubio.labelled import HELD_OUT, LabelledExamples
+from indubio_server.retraining.new_versions import VersionOrder, recalibrated
 
 REPETITIONS, REVIEWED, COMING = 300, 450, 2000
 ALPHA, DELTA = 0.15, 0.1
@@ -34,12 +35,12 @@ def test_a_risk_after_learning_is_kept_as_often_as_promised():
         random = np.random.default_rng([repetition, 5])
         detector = Detector(seed=repetition).fit(normal(random, 60))
         rows, anomaly = arriving(random, REVIEWED)
-        reviewed = Reviewed(
+        reviewed = LabelledExamples(
             data=read_table(rows),
             anomaly=anomaly,
             held_out=random.uniform(size=REVIEWED) < 1 / HELD_OUT,
-            control=np.ones(REVIEWED, dtype=bool),
-            machine=np.full(REVIEWED, "", dtype=object),
+            as_they_come=np.ones(REVIEWED, dtype=bool),
+            groups=np.full(REVIEWED, "", dtype=object),
         )
         taught = ~reviewed.held_out
         learned = detector.learn(rows[taught], anomaly[taught], recent=rows)

@@ -444,7 +444,7 @@ def test_what_a_model_takes_can_be_forgotten() -> None:
     code = """
 import gc
 from indubio.inputs import Column, Schema
-from indubio_server.api.model_inputs import ModelInput
+from indubio_server.models.model_inputs import ModelInput
 for _ in range(30):
     ModelInput(Schema((Column(name="a"), Column(name="b", kind="category"))), (2,), "refer", 10)
     gc.collect()

@@ -21,11 +21,11 @@ import uvicorn
 from uvloop import loop as uvloop_loop
 
 from indubio.errors import ConfigError
-from indubio_server.http import process
+from indubio_server import process
 from indubio_server.http.answers import Answer
 from indubio_server.http.connection_table import ConnectionTable
 from indubio_server.http.connections import Phase
-from indubio_server.http.process import LimitedServer, configured
+from indubio_server.process import LimitedServer, configured
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
 from indubio_server.store import ServerStore

@@ -5,7 +5,7 @@ from typing import Literal
 
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastOne, Fraction, NotNegativeInt, Positive, Settings, Share
-from indubio_server.http.trusted_proxies import network
+from indubio_server.trusted_proxies import network
 
 WhenDatabaseFails = Literal["refuse", "score"]
 AnswerAfter = Literal["referrals", "all"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from indubio import __version__
 from indubio.errors import StoreError
-from indubio_server.api.model_inputs import ExampleBatch
 from indubio_server.http.error_answers import RefusalError
 from indubio_server.http.metrics import Metrics
 from indubio_server.models.alarm_rules import HOUR
 from indubio_server.models.batching import Batcher, Result
 from indubio_server.models.drift_monitors import DriftMonitors
+from indubio_server.models.model_inputs import ExampleBatch
 from indubio_server.models.recorder import Recorder
 from indubio_server.models.registry import Loaded, Registry
 from indubio_server.models.scored_batch import ExampleOrigin

@@ -33,24 +33,20 @@ What is done with one:
 
     explain         which features made the score
     suspects        training examples for a person to look at
+    labelled        what people's labels teach, and old and new compared on labels that taught nothing
     runs, points    windows of a recording together: a verdict per run, a score per time step
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
     plots           pictures by the names people guess; `notebook` is what a notebook shows
-    texts           words of reports and review pages in other languages; `messages` are what is put into them
+    texts           words of reports and review pages in other languages; `message` is what is put into them
     storage         model files; `configuration` is a detector as plain data
     judge           a model in use: detector, how its files are read, digest
     export          ONNX; MLflow
     batch           folders of files, shard by shard, on workers
-    tuning          settings by search
-    collections     public data, with checksums
-    grids           many cells over workers: kept one by one, gone on with after a stop
-    benchmark       detectors compared on many sets, with ranks and tests
-    server          verdicts over HTTP, and people who review them
     cli             the `indubio` command
     compat          our detectors as PyOD's
-    paper           the paper's presets and results; nothing else knows of it
+    families        methods and commands of other packages: the server's, the lab's, yours
 
 Names are imported when they are first used, so that `import indubio` does not wait
 for what it does not need.

@@ -59,7 +59,7 @@ def suspects(
     examples = TrainingExamples.of(X, type(detector).__name__)
     chosen = examples.given.select(places)
     columns = {
-        KEY: [_key(row) for row in examples.rows.values[places]],
+        KEY: [row_digest(row) for row in examples.rows.values[places]],
         BAD: [""] * len(places),
         SCORE: scores[places],
     }
@@ -76,7 +76,7 @@ def found_bad(X: Any, labelled: str | Path) -> Bool[np.ndarray, " examples"]:
         labelled: a CSV file that `suspects` was written to, its column `bad` filled in; an empty field says nothing.
     """
     said = _read(Path(labelled))
-    keys = np.array([_key(row) for row in TrainingExamples.of(X, "Detector").rows.values], dtype=object)
+    keys = np.array([row_digest(row) for row in TrainingExamples.of(X, "Detector").rows.values], dtype=object)
     lost = [key for key in said if key not in set(keys)]
     if lost:
         raise DataError(
@@ -93,7 +93,7 @@ def without_bad(X: Any, labelled: str | Path) -> Examples:
     return examples.select(~found_bad(examples, labelled))
 
 
-def _key(row: np.ndarray) -> str:
+def row_digest(row: np.ndarray) -> str:
     """Of all values of an example; the same values have the same key."""
     return hashlib.sha256(np.ascontiguousarray(row, np.float64).tobytes()).hexdigest()[:16]
 

@@ -18,13 +18,13 @@ import pytest
 from sqlalchemy import update
 
 from indubio.errors import ConfigError, DataError, StoreError
-from indubio_server.api.model_inputs import require_printable
 from indubio_server.live import delivery
 from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.journal import Journal, JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics, MetricsServer
 from indubio_server.live.live_settings import Webhook
 from indubio_server.live.messages import MessageReader
+from indubio_server.models.model_inputs import require_printable
 from indubio_server.store import ServerStore
 from indubio_server.store.audit_trail import append
 from indubio_server.store.outbox import OutboxEvent, add_events, all_events

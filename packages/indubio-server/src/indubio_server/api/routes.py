@@ -10,13 +10,13 @@ from starlette.routing import Route
 
 from indubio import __version__
 from indubio_server.api import tensors
-from indubio_server.api.model_inputs import Name, require_printable
 from indubio_server.api.openapi import document
 from indubio_server.api.verdict_requests import addressed_model, verdict_endpoints
 from indubio_server.http.answers import Answer
 from indubio_server.http.error_answers import decoded
 from indubio_server.http.gate import require, require_everywhere
 from indubio_server.http.request_bodies import read_body
+from indubio_server.models.model_inputs import Name, require_printable
 from indubio_server.service import Service
 from indubio_server.store.access_keys import Role
 from indubio_server.store.alarms import alarm_history, ringing

@@ -74,10 +74,10 @@ def serve(
                 "indubio keys add NAME --role admin."
             )
         settings = settings_told(context, ServerSettings, config)
-        from indubio_server.http.app import build_app
+        from indubio_server.app import build_app
         from indubio_server.http.logs import log_to_stderr
-        from indubio_server.http.process import configured, run
         from indubio_server.plant import PlantFile
+        from indubio_server.process import configured, run
         from indubio_server.service import Service
 
         log_to_stderr()

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Protocol
 
 from indubio_server.http.rate_limits import Buckets
-from indubio_server.http.trusted_proxies import TrustedProxies, neighbourhood
+from indubio_server.trusted_proxies import TrustedProxies, neighbourhood
 
 RESERVED = 64  # connections beyond a limit, for health checks; and of those that wait, how many are spared at most
 GIVE_WAY = 50.0, 200.0  # connections per second that give way to one address, and how many at once

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from indubio_server.api.model_inputs import ExampleBatch
 from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.machine_stream import MachineExamples
+from indubio_server.models.model_inputs import ExampleBatch
 from indubio_server.models.registry import Contributors, Loaded
 from indubio_server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio_server.models.verdict_entries import VerdictEntry

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from indubio.errors import StoreError
-from indubio_server.api.model_inputs import ExampleBatch
 from indubio_server.http.error_answers import BusyError
 from indubio_server.http.metrics import Metrics
 from indubio_server.models.drift_monitors import DriftMonitors
+from indubio_server.models.model_inputs import ExampleBatch
 from indubio_server.models.recorder import Recorder
 from indubio_server.models.registry import Contributors, Loaded
 from indubio_server.models.scored_batch import ExampleOrigin, ScoredBatch

@@ -23,7 +23,7 @@ from indubio.errors import ConfigError, NotFoundError
 from indubio.inputs import Rows
 from indubio.judge import Judge, check_pinned
 from indubio.texts import english
-from indubio_server.api.model_inputs import ExampleBatch, ModelInput
+from indubio_server.models.model_inputs import ExampleBatch, ModelInput
 from indubio_server.store import ServerStore
 from indubio_server.store.audit_trail import SYSTEM
 from indubio_server.store.canonical_json import digest

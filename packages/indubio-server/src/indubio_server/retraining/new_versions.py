@@ -4,8 +4,8 @@ It reads one JSON object from standard input (see `VersionOrder`), writes its pr
 object a line, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written
 and the process ends too.
 
-A third of the reviewed cases, chosen by their references, never teaches anything: both versions are compared on those,
-and after new training also on the anomalies, which are never trained on.
+A third of the reviewed cases, chosen by their references, never teaches (`indubio.labelled`): both versions are
+compared on those, and after new training also on the anomalies, which are never trained on.
 """
 
 import json
@@ -13,27 +13,24 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Shaped
 
-from indubio.assessment import Assessment
-from indubio.decision import REFERRALS, Budget, Reason, Referral, Verdict, uncertainty_values
+from indubio.decision import REFERRALS, Budget, Reason, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
-from indubio.evaluation import evaluate
 from indubio.inputs.examples import Examples
 from indubio.inputs.reading import opened_for, reading_for
+from indubio.labelled import HELD_OUT, LabelledExamples, held_out
 from indubio.message import Message
 from indubio.storage import load, save
 from indubio.texts import english
 from indubio.training.loop import Progress
-from indubio.uncertainty import UncertaintyName
-from indubio_server.api.model_inputs import ModelInput
+from indubio_server.models.model_inputs import ModelInput
 from indubio_server.models.scored_batch import chosen_for_control
 from indubio_server.store.cases import Case, Filters, chosen_cases
 from indubio_server.store.database import Database
@@ -41,7 +38,6 @@ from indubio_server.store.reviews import final_labels
 
 VersionKind = Literal["recalibrate", "learn", "retrain"]
 ReportProgress = Callable[[float, str], None]
-HELD_OUT = 3  # every third case
 EVERY = 0.3  # seconds between two lines
 POLITE = 5  # niceness: scoring comes first
 
@@ -71,33 +67,6 @@ class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
     training: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reviewed:
-    """Cases that people decided, as the detector takes them.
-
-    Args:
-        data: the examples.
-        anomaly: what people say.
-        held_out: never to be learned from.
-        control: chosen by the hash of the input, as cases are kept for control: among these, referrals are as frequent
-            as among all verdicts.
-        machine: where each comes from: its group, where the model is calibrated by group.
-    """
-
-    data: Examples
-    anomaly: Bool[np.ndarray, " cases"]
-    held_out: Bool[np.ndarray, " cases"]
-    control: Bool[np.ndarray, " cases"]
-    machine: Shaped[np.ndarray, " cases"]
-
-    def __len__(self) -> int:
-        return len(self.anomaly)
-
-    def kept_apart(self) -> "Reviewed":
-        """These cases with fewer for control: without those that may train, whatever people said of them."""
-        return replace(self, control=self.control & self.held_out)
-
-
 def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
     """Make and save the new version; returns what was measured of both."""
     told(0.0, english("reading the model and the reviews"))
@@ -115,14 +84,14 @@ def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
         taught = present.correction_ is not None
         compared_on = None if reviewed is None else reviewed.held_out | (not taught)
     told(0.93, english("comparing both versions on the reviewed cases"))
-    measured = {} if reviewed is None or compared_on is None else compared(present, new, reviewed, compared_on)
+    measured = {} if reviewed is None or compared_on is None else reviewed.compared(present, new, compared_on)
     told(0.97, english("saving"))
     Path(order.out).parent.mkdir(parents=True, exist_ok=True)
     save(new, order.out)
     return {"confirmed": trained_on, **measured}
 
 
-def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | None) -> Detector:
+def recalibrated(order: VersionOrder, detector: Detector, reviewed: LabelledExamples | None) -> Detector:
     """The detector with the rule of the order, fitted on the reviewed cases where the rule learns from labels."""
     if order.rule is None:
         raise ConfigError(english("a new rule needs `rule`."))
@@ -130,7 +99,7 @@ def recalibrated(order: VersionOrder, detector: Detector, reviewed: Reviewed | N
     return _labelled(detector, rule, reviewed, order.control_share) if rule.takes_labels else detector.refer_by(rule)
 
 
-def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, share: float) -> Detector:
+def _labelled(detector: Detector, rule: Referral, reviewed: LabelledExamples | None, share: float) -> Detector:
     """Fit a rule that says something about examples as they come, on cases that are as they come.
 
     One that promises something about errors sees none that may have taught this version or one before.
@@ -145,7 +114,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
                 way_out=way_out,
             )
         )
-    if reviewed is None or not reviewed.control.any():
+    if reviewed is None or not reviewed.as_they_come.any():
         raise ConfigError(
             english(
                 "no reviewed case was chosen for control yet: {name} has nothing to be fitted on.{way_out}",
@@ -153,7 +122,7 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
                 way_out=way_out,
             )
         )
-    on = reviewed.kept_apart().control if rule.NEEDS_LABELS else reviewed.control
+    on = reviewed.as_they_come & reviewed.held_out if rule.NEEDS_LABELS else reviewed.as_they_come
     if on.sum() < rule.fewest:
         raise DataError(
             english(
@@ -163,16 +132,16 @@ def _labelled(detector: Detector, rule: Referral, reviewed: Reviewed | None, sha
                 name=name,
                 fewest=rule.fewest,
                 there=int(on.sum()),
-                control=int(reviewed.control.sum()),
+                control=int(reviewed.as_they_come.sum()),
                 held_out=HELD_OUT,
             )
         )
-    return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.machine[on])
+    return detector.refer_by(rule, reviewed.data.select(on), reviewed.anomaly[on], groups=reviewed.groups[on])
 
 
-def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Detector:
+def _learned(detector: Detector, reviewed: LabelledExamples | None, share: float) -> Detector:
     """The detector corrected by the labels that are not held out; its rule is fitted again on cases as they come."""
-    if reviewed is None or not share or not reviewed.control.any():
+    if reviewed is None or not share or not reviewed.as_they_come.any():
         raise ConfigError(
             english(
                 "what is learned from labels changes all uncertainties, and the referral rule is fitted again on "
@@ -182,13 +151,7 @@ def _learned(detector: Detector, reviewed: Reviewed | None, share: float) -> Det
     rule = detector.settings_in_use().referral
     if rule.NEEDS_LABELS:  # it is fitted afterwards, on cases that taught nothing
         detector = detector.refer_by(Budget(by=rule.by))
-    known = ~reviewed.held_out
-    learned = detector.learn(
-        reviewed.data.select(known),
-        reviewed.anomaly[known],
-        recent=reviewed.data.select(reviewed.control),
-        groups=np.concatenate([reviewed.machine[known], reviewed.machine[reviewed.control]]),
-    )
+    learned = reviewed.teach(detector)
     return _labelled(learned, rule, reviewed, share) if rule.NEEDS_LABELS else learned
 
 
@@ -198,7 +161,7 @@ def training_data(detector: Detector, path: str) -> Examples:
     return reading_for(detector.reading_, detector.schema_, files, ()).read(files).inliers()
 
 
-def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
+def reviewed_cases(order: VersionOrder, detector: Detector) -> LabelledExamples | None:
     """Every case of the model that people decided; None where there is none. Bad input is left out."""
     database = Database(order.url)
     try:
@@ -211,70 +174,17 @@ def reviewed_cases(order: VersionOrder, detector: Detector) -> Reviewed | None:
     takes = ModelInput(detector.schema_, detector.input_shape_, detector.preparation_.missing, 1)
     windowing = None if detector.reading_ is None else detector.reading_.windowing
     rate = None if windowing is None else windowing.rate
-    return Reviewed(
+    return LabelledExamples(
         data=Examples.joined([_example(takes, case, rate) for case in cases]),
         anomaly=np.array([said[case.id] == "A" for case in cases]),
-        held_out=np.array([int(case.reference[:8], 16) % HELD_OUT == 0 for case in cases]),
-        control=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
-        machine=np.array([case.machine for case in cases], dtype=object),
+        held_out=np.array([held_out(case.reference) for case in cases]),
+        as_they_come=np.array([chosen_for_control(case.input_hash, order.control_share) for case in cases]),
+        groups=np.array([case.machine for case in cases], dtype=object),
     )
 
 
-def compared(present: Detector, new: Detector, reviewed: Reviewed, on: Bool[np.ndarray, " cases"]) -> dict[str, Any]:
-    """Measure both versions on the same reviewed cases."""
-    if not on.any():
-        return {"cases": 0, "anomalies": 0, "present": None, "new": None}
-    data, anomaly, machine = reviewed.data.select(on), reviewed.anomaly[on], reviewed.machine[on]
-    return {
-        "cases": int(on.sum()),
-        "anomalies": int(anomaly.sum()),
-        "present": measured(present, data, anomaly, machine),
-        "new": measured(new, data, anomaly, machine),
-    }
-
-
-def measured(
-    detector: Detector,
-    data: Examples,
-    anomaly: Bool[np.ndarray, " cases"],
-    machine: Shaped[np.ndarray, " cases"],
-) -> dict[str, float | None]:
-    """Measure what a version does with the cases; None for what so few cases cannot show."""
-    assessment = detector.assess(data, groups=machine)
-    referred = assessment.verdict == Verdict.REFER
-    wrong = assessment.prediction != anomaly
-    by = detector.settings_in_use().referral.by
-    numbers = {
-        "referred": float(referred.mean()),
-        "wrong": float(wrong.mean()),
-        "wrong_accepted": float((wrong & ~referred).mean()),
-        "referral_threshold": float(detector.referral_threshold_),
-        **_with_both_classes(
-            assessment, anomaly, by, assessment.nll if detector.correction_ is None else assessment.probability
-        ),
-    }
-    return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
-
-
-def _with_both_classes(
-    assessment: Assessment,
-    anomaly: Bool[np.ndarray, " cases"],
-    by: UncertaintyName,
-    ranking: Float[np.ndarray, " cases"],
-) -> dict[str, float]:
-    if anomaly.all() or not anomaly.any():
-        return {}
-    scored = evaluate(anomaly, assessment.prediction, uncertainty_values(assessment.to_dict(), by), scores=ranking)
-    return {
-        "gss": float(scored.metrics["gss"]),
-        "auroc": float(scored.metrics["auroc"]),
-        "w": scored.gss.weighted_average,
-        "gain": scored.gss.gain,
-    }
-
-
 def _retrained(
-    order: VersionOrder, present: Detector, reviewed: Reviewed | None, told: ReportProgress
+    order: VersionOrder, present: Detector, reviewed: LabelledExamples | None, told: ReportProgress
 ) -> tuple[Detector, int]:
     if order.training is None:
         raise ConfigError(
@@ -314,7 +224,9 @@ def _retrained(
     return new, len(confirmed)
 
 
-def _groups(present: Detector, training: Examples, reviewed: Reviewed | None) -> Shaped[np.ndarray, " examples"] | None:
+def _groups(
+    present: Detector, training: Examples, reviewed: LabelledExamples | None
+) -> Shaped[np.ndarray, " examples"] | None:
     """Of the training data and the confirmed cases, where the model is calibrated by group."""
     if present.reference_.groups is None:
         return None
@@ -323,7 +235,7 @@ def _groups(present: Detector, training: Examples, reviewed: Reviewed | None) ->
         raise ConfigError(english("the model is calibrated by group, and the training data does not say the groups."))
     if reviewed is None:
         return known
-    return np.concatenate([known, reviewed.machine[~reviewed.anomaly & ~reviewed.held_out]])
+    return np.concatenate([known, reviewed.groups[~reviewed.anomaly & ~reviewed.held_out]])
 
 
 def _example(takes: ModelInput, case: Case, rate: float | None) -> Examples:

@@ -55,7 +55,7 @@ class Assessed:
         model: name of the model. version: of it. sha256: of its files. rule: version of the referral rule.
         machine: where it comes from, "" where that was not said.
         external_id: what the client calls it.
-        input: the example as it came, see `indubio_server.api.model_inputs`.
+        input: the example as it came, see `indubio_server.models.model_inputs`.
         overflow: whether it was referred beyond the referral budget of its hour.
     """
 

@@ -28,9 +28,12 @@ class LearnSettings(FileSettings):
 
     Args:
         spread: how far labels may move the log-odds, as a standard deviation, before any is seen.
+        hold_out: a third of the labels, chosen by a digest of each example, teaches nothing, and both models are
+            compared on these; false teaches all and compares nothing.
     """
 
     spread: NotNegative = SPREAD
+    hold_out: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ def learn(
     from indubio.errors import DataError, ModelFileError
     from indubio.inputs.reading import opened_for, reading_for
     from indubio.io.json_text import json_text
+    from indubio.labelled import LabelledExamples
     from indubio.storage import load, save
 
     if out.exists() and not overwrite:
@@ -59,8 +60,13 @@ def learn(
     of_recent = reading_for(known, schema, recent_files, beside, file_format=settings.file)
     tell_files(of_recent.files(recent_files))
     unlabelled = of_recent.read(recent_files, unlabelled=True)
-    learned = detector.learn(labelled, labelled.labels, recent=unlabelled, spread=settings.spread)
+    decided = LabelledExamples.of(labelled, schema) if settings.hold_out else None
+    if decided is None:
+        learned = detector.learn(labelled, labelled.labels, recent=unlabelled, spread=settings.spread)
+    else:
+        learned = decided.teach(detector, recent=unlabelled, spread=settings.spread)
     save(learned, out, overwrite=overwrite)
+    compared = None if decided is None else decided.compared(detector, learned, decided.held_out)
     found = learned.correction_
     assert found is not None
     told = {
@@ -69,6 +75,7 @@ def learn(
         "anomalies": found.anomalies,
         "prevalence": found.prevalence,
         "referral_threshold": learned.referral_threshold_,
+        "compared": compared,
     }
     if as_json:
         typer.echo(json_text(told))
@@ -79,3 +86,12 @@ def learn(
         f"saved to {out}.",
         soft_wrap=True,
     )
+    if compared is not None and compared["cases"]:
+        before, after = compared["present"], compared["new"]
+        terminal().print(
+            f"On {compared['cases']} other labels, which taught nothing: {before['wrong']:.1%} of the predictions were "
+            f"wrong before and {after['wrong']:.1%} are now, {before['wrong_accepted']:.1%} and "
+            f"{after['wrong_accepted']:.1%} without those that are referred; {before['referred']:.1%} were referred, "
+            f"and {after['referred']:.1%} are now.",
+            soft_wrap=True,
+        )

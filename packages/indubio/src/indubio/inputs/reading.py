@@ -61,7 +61,7 @@ class Reading(Settings):
             return read_windows(source, self.layout, self.windowing, file_format=self.file_format)
         parts = list(self.stream(source, unlabelled=unlabelled))
         if not parts:
-            raise DataError(english("{file}: there are no rows.", file=source))
+            raise DataError(english("{file}: there are no rows.", file=str(source)))
         return Examples.joined(parts)
 
     def stream(self, source: Any, *, at_once: int | None = None, unlabelled: bool = False) -> Iterator[Examples]:

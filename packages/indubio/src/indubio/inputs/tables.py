@@ -274,7 +274,7 @@ def read_table(source: Any, *, file_format: FileFormat | None = None, **roles: A
     files = opened(source, file_format)
     parts = list(stream_tables(files, Roles(**given)))
     if not parts:
-        raise DataError(english("{file}: there are no rows.", file=files))
+        raise DataError(english("{file}: there are no rows.", file=str(files)))
     return Table.joined(parts)
 
 

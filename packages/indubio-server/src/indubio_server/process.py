@@ -16,8 +16,8 @@ from indubio.errors import ConfigError
 from indubio_server.http.connection_table import RESERVED, ConnectionTable
 from indubio_server.http.connections import LimitedProtocol, limited
 from indubio_server.http.tls_connections import with_tls
-from indubio_server.http.trusted_proxies import TrustedProxies
 from indubio_server.server_settings import ServerSettings
+from indubio_server.trusted_proxies import TrustedProxies
 
 log = logging.getLogger("indubio_server")
 OTHER_FILES = 256  # that the process has open besides connections: database, models, logs, sockets that are closing
