@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 
 from indubio.errors import ConfigError
-from indubio_server.http.process import LimitedServer, configured
+from indubio_server.process import LimitedServer, configured
 from indubio_server.server_settings import ServerSettings
 
 DELAYS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
