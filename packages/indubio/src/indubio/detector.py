@@ -95,6 +95,7 @@ class Detector(ChainEstimator):
         kept_rows_: rows, scaled, that `update` calibrates again with; with `RandomFeatures(keep_sums=True)`.
         n_training_: how many examples `fit` was given.
         training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
+        labels_: +1 for inliers among the training examples and -1 for anomalies, by the same draws; not saved.
         n_reference_: how many reference examples there are.
         schema_: names, kinds, ranges and categories of the training columns.
         preparation_: what is done to rows before the network: filling in, scaling.

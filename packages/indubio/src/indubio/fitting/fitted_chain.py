@@ -33,6 +33,7 @@ from indubio.pipeline.calibrated import Calibrated, needed_groups
 from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
 from indubio.pipeline.decider import Decider
 from indubio.pipeline.familiarity import Familiarity
+from indubio.pipeline.held_out_rows import HeldOutRows
 from indubio.training.loop import Report, silent
 from indubio.uncertainty import disagreement
 
@@ -101,6 +102,7 @@ def fit_chain(
         scores=method.scores(data),
         familiarity=data.familiarity(settings.seed),
         n_training=data.count,
+        rows=data.rows if isinstance(data, RowsInMemory) else None,
     )
 
 
@@ -173,6 +175,7 @@ def chain_of(
     scores: TrainingScores,
     familiarity: Familiarity,
     n_training: int,
+    rows: Float[np.ndarray, "examples ..."] | None = None,
 ) -> Chain:
     """What follows from the scores of what calibrates.
 
@@ -183,6 +186,7 @@ def chain_of(
         scores: of what calibrates.
         familiarity: what is familiar.
         n_training: how many examples there are.
+        rows: all of them, prepared, where they are in memory.
     """
     settings, nll, plan, groups = method.settings, scores.nll, scores.plan, scores.groups
     rule = settings.referral
@@ -192,9 +196,10 @@ def chain_of(
         refuse_ranks(rule)
     calibrated = Calibrated.fit(nll, plan, settings, groups=groups, origin=scores.origin)
     good = calibrated.reference_uncertainty(nll, plan, groups, remembered=method.remembers)
+    unseen = good if method.remembers else calibrated.reference_uncertainty(nll, plan, groups, remembered=True)
     if rule.by == "disagreement":
-        rows = np.sort(np.concatenate([fold.calibrated for fold in plan.folds]))
-        good = replace(good, disagreement=disagreement(nll[:, rows]))
+        reference_rows = np.sort(np.concatenate([fold.calibrated for fold in plan.folds]))
+        good = replace(good, disagreement=disagreement(nll[:, reference_rows]))
     threshold = rule.anomaly_threshold(settings.anomaly_threshold)
     reference = calibrated.reference
     return Chain(
@@ -218,5 +223,17 @@ def chain_of(
         good=good,
         drift_reference=drift_reference.with_scores(reference.fewest_at_once),
         n_training=n_training,
-        training_scores=unseen_scores(nll, plan.seen(nll.shape[1]) if scores.seen is None else scores.seen),
+        held_out=None if rows is None else _held_out(rows, scores, plan, unseen.probability),
     )
+
+
+def _held_out(
+    rows: Float[np.ndarray, "examples ..."],
+    scores: TrainingScores,
+    plan: Plan,
+    probability: Float[np.ndarray, " calibrated"],
+) -> HeldOutRows:
+    """What is said of the training rows; `probability` is of those that calibrate, in their order."""
+    seen = plan.seen(scores.nll.shape[1]) if scores.seen is None else scores.seen
+    calibrated = np.unique(np.concatenate([fold.calibrated for fold in plan.folds]))
+    return HeldOutRows.of(rows, unseen_scores(scores.nll, seen), calibrated, probability)

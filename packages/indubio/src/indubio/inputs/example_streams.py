@@ -203,11 +203,16 @@ class ExampleStream:
 
 
 def drawn(places: UInt64[np.ndarray, " examples"], key: int) -> Float[np.ndarray, " examples"]:
-    """A random number in [0, 1) for every place: SplitMix64 (Steele, Lea & Flood 2014)."""
-    mixed = (places + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53)
+    """A random number in [0, 1) for every place."""
+    return np.asarray((mixed(places, key) >> np.uint64(11)) * 2.0**-53)
+
+
+def mixed(numbers: UInt64[np.ndarray, " examples"], key: int) -> UInt64[np.ndarray, " examples"]:
+    """Every number as another one, none twice: SplitMix64 (Steele, Lea & Flood 2014)."""
+    bits = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 @contextmanager

@@ -249,7 +249,8 @@ class Calibrated:
             own, theirs = fold.calibrated, None if groups is None else groups[fold.calibrated]
             p, unsure = unseen
             kept = None if unsure is None else unsure[draws][:, own]
-            by_these = self.quantified(p[draws][:, own], nll[draws][:, own], theirs, kept)
+            by_own = self if self.origin is None else replace(self, origin=self.origin[draws])
+            by_these = by_own.quantified(p[draws][:, own], nll[draws][:, own], theirs, kept)
             for name, all_values in values.items():
                 all_values[np.searchsorted(rows, own)] = getattr(by_these, name)
         return replace(found, **values)

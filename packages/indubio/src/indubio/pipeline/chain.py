@@ -25,6 +25,7 @@ from indubio.pipeline.calibrated import Calibrated, Scored
 from indubio.pipeline.decider import Decider, Decision
 from indubio.pipeline.explainer import Explainer
 from indubio.pipeline.familiarity import Familiarity
+from indubio.pipeline.held_out_rows import HeldOutRows
 from indubio.pipeline.scorer import Scorer, Scores, ValueScores
 from indubio.probability import Conversion, Correction, Odds
 from indubio.uncertainty import Uncertainty, disagreement
@@ -43,8 +44,8 @@ class Chain:
         good: uncertainties of good examples, which a referral rule is fitted on.
         drift_reference: the distributions of the training data, which new data is compared with.
         n_training: how many examples it was fitted on.
-        training_scores: mean score of every training example that is in memory, by the draws that have not seen it; not
-            saved, so None for a model that was loaded.
+        held_out: what is said of the training examples by the draws that have not seen them; None for those that were
+            streamed, and not saved, so None for a model that was loaded.
     """
 
     preparation: Preparation
@@ -55,7 +56,7 @@ class Chain:
     good: Uncertainty
     drift_reference: DriftReference
     n_training: int
-    training_scores: Float[np.ndarray, " examples"] | None = None
+    held_out: HeldOutRows | None = None
 
     def assess(self, X: Any, groups: Any = None, *, explain: bool = False) -> Assessment:
         """Verdict, probability and uncertainties of every example; scores of all draws exist for a block at a time.

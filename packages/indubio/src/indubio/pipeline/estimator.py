@@ -125,8 +125,22 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         """Share of the draws that do not explain an example, 1 - ESS / M: see `indubio.uncertainty.disagreement`."""
         return disagreement(self.nll(X), temperature)
 
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Int[np.ndarray, " examples"]:
+        """+1 for inliers among the training examples, -1 for anomalies, by draws that have not seen them.
+
+        Args:
+            X: as for `fit`.
+            y: ignored; scikit-learn's pipelines pass it.
+            options: as for `fit`.
+        """
+        return np.asarray(self.fit(X, y, **options).labels_)
+
     def predict(self, X: Any) -> Int[np.ndarray, " examples"]:
-        """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it."""
+        """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it.
+
+        Rows that it was fitted on are judged by the draws that have not seen them, until the detector is saved or
+        learns; `assess` takes every row for a new one.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def decision_function(self, X: Any) -> Float[np.ndarray, " examples"]:
@@ -134,9 +148,16 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.score_samples(X) - self.offset_
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " examples"]:
-        """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it."""
+        """Minus the mean anomaly probability: low for anomalies, as scikit-learn wants it.
+
+        Of a row that it was fitted on, by the draws that have not seen it, until the detector is saved or learns.
+        """
         chain = self.fitted_chain
-        return -chain.scored(chain.preparation.prepared(X)).uncertainty.probability
+        prepared = chain.preparation.prepared(X)
+        probability = chain.scored(prepared).uncertainty.probability
+        if chain.held_out is not None and chain.calibrated.correction is None:
+            probability = chain.held_out.put_into(probability, prepared.values)
+        return -probability
 
     def refer_by(self, rule: Referral, X: Any = None, y: Any = None, *, groups: Any = None) -> Self:
         """A new detector with another referral rule, without training again; this one stays as it is.
@@ -286,9 +307,19 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def training_scores_(self) -> Float[np.ndarray, " examples"] | None:
         """Mean score of every training example by the draws that have not seen it.
 
-        None for a model that was loaded. With `TrainScores` every draw has seen all of them, and scores them too low.
+        None for a model that was loaded, and of examples that were streamed. With `TrainScores` every draw has seen all
+        of them, and scores them too low.
         """
-        return self.fitted_chain.training_scores
+        held_out = self.fitted_chain.held_out
+        return None if held_out is None else held_out.scores
+
+    @property
+    def labels_(self) -> Int[np.ndarray, " examples"]:
+        """+1 for the training examples that are inliers to the draws that have not seen them, -1 for anomalies."""
+        held_out = self.fitted_chain.held_out
+        if held_out is None:
+            raise AttributeError("there are labels of training examples only while they are in memory, after `fit`.")
+        return np.where(held_out.probability >= self.decision_threshold, -1, 1)
 
     @property
     def reference_uncertainty_(self) -> Uncertainty:
