@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import paho.mqtt.client as mqtt
 import pandas as pd
 import pytest
@@ -24,7 +25,9 @@ from indubio_server.live.live_settings import Broker
 from indubio_server.live.subscription import Subscription
 from indubio_server.store import ServerStore
 from indubio_server.store.alarms import alarm_history
-from indubio_server.store.audit_trail import entries
+from indubio_server.store.audit_trail import append, entries
+from indubio_server.store.outbox import add_events, all_events
+from indubio_server.store.tables import outbox
 from indubio_server.store.verification import verify
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, Publisher, wait_for
 from tests.live_machines import WIDE, assessed, fitted, recording, shuffled, wide_messages
@@ -175,6 +178,80 @@ def test_alarms_and_verdicts_go_to_topics_and_a_webhook(model, broker, tmp_path,
         [*live.command[:3], "live", "outbox", "list", "--state", live.state], capture_output=True, text=True, check=True
     )
     assert listed.stdout == ""
+
+
+BY_GATEWAY = [{"topic": "gateway", "machine": "m", "values": "v", "time": "t"}]
+
+
+def by_gateway(rows: pd.DataFrame) -> Iterator[tuple[str, bytes]]:
+    """A message per row, with the machine's name in it."""
+    for (_, body), machine in zip(wide_messages(rows), rows["machine"], strict=True):
+        yield "gateway", json.dumps(json.loads(body) | {"m": machine}).encode()
+
+
+def test_a_name_that_no_topic_may_have_ends_nobody_elses_alarms(model, broker, tmp_path):
+    """The broker would drop the connection over the topic, again at every attempt."""
+    out = {"publish": {"alarms": "alarms/{machine}"}, "topics": BY_GATEWAY}
+    live = Live(tmp_path, model, broker, SETTINGS | out)
+    live.start()
+    try:
+        wait_for(live.healthy)
+        rows = recording(2, 120)  # m1 still fails at the end
+        publisher = Publisher(broker.port)
+        publisher.send(by_gateway(rows.assign(machine=rows["machine"].replace("m1", "press\x85"))))
+        publisher.send(by_gateway(rows))
+        publisher.close()
+        wait_for(lambda: "alarms/m1" in retained(broker, "alarms/#"), 20.0)
+        assert live.metric("bad_total") == 120
+        assert live.healthy()
+    finally:
+        assert live.stop() == 0
+
+
+def test_an_event_that_ends_the_connection_is_given_up_and_the_others_get_out(model, broker, tmp_path):
+    """As a topic that this broker does not take, whatever the reason: the event is dead, and that is told."""
+    live = Live(tmp_path, model, broker, SETTINGS | {"publish": {"alarms": "alarms/{machine}"}})
+    live.start()
+    wait_for(live.healthy)
+    assert live.stop() == 0
+    with ServerStore(f"sqlite:///{live.state / 'indubio.sqlite'}") as store:
+
+        def poison(connection: Any) -> None:
+            told = [(name, {"id": name, "model": "press", "machine": name}) for name in ("bad\x85", "good")]
+            append(connection, "noted", {}, rows={outbox: add_events(connection, ["mqtt"], "alarm", told)})
+
+        store.write(poison)
+    live.start()
+    try:
+        wait_for(lambda: "alarms/good" in retained(broker, "alarms/#"), 30.0)
+        wait_for(lambda: live.metric("trouble") == 1)
+        assert live.healthy()
+        assert "1 events were given up" in httpx.get(f"http://127.0.0.1:{live.port}/health").text
+        assert live.metric("reconnects_total") == 0  # what comes in never noticed
+    finally:
+        assert live.stop() == 0
+
+
+def test_what_the_broker_refuses_was_not_delivered(model, tmp_path):
+    (tmp_path / "acl").write_text("topic readwrite plant/#\ntopic readwrite alarms/m1\n")
+    broker = Mosquitto(tmp_path)
+    with (tmp_path / "mosquitto.conf").open("a") as config:
+        config.write(f"acl_file {tmp_path / 'acl'}\n")
+    broker.start()
+    live = Live(tmp_path, model, broker, SETTINGS | {"publish": {"alarms": "state/{machine}"}})
+    live.start()
+    try:
+        wait_for(live.healthy)
+        publisher = Publisher(broker.port)
+        publisher.send(wide_messages(recording(2, 120)))
+        publisher.close()
+        wait_for(lambda: "1 events were given up" in httpx.get(f"http://127.0.0.1:{live.port}/health").text, 30.0)
+    finally:
+        assert live.stop() == 0
+        broker.stop()
+    with ServerStore(f"sqlite:///{live.state / 'indubio.sqlite'}") as store:
+        (dead,) = store.read(lambda c: all_events(c, dead=True))
+    assert "refused" in dead.error
 
 
 def retained(broker: Mosquitto, topics: str) -> dict[str, dict[str, Any]]:

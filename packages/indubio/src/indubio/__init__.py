@@ -2,9 +2,9 @@
 
 What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
 
-    io              bytes <-> tables: CSV, Parquet, stdin, URLs; whole files or none
+    io              bytes <-> tables: CSV, Parquet, Excel, stdin, URLs; whole files or none
       v
-    inputs          tables (N, D) or windows (N, L, K): matched by name, checked, filled in, scaled; spectra of windows
+    inputs          tables (N, D), windows (N, L, K), images (N, H, W, C): matched by name, checked, filled in, scaled
       v
     posteriors      M draws of an autoencoder: Prototypes, AnchoredEnsemble, ...; `engine` computes their nll (M, N)
       v

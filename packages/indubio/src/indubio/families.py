@@ -1,4 +1,4 @@
-"""Families of methods that other packages can join: posteriors, conversions, likelihoods, referral rules, layouts, ...
+"""Families of methods that other packages can join: posteriors, conversions, likelihoods, referral rules.
 
 A family maps the name that stands in configurations and model files to the class of settings. What indubio brings is
 there at once. What another package brings is found by its entry points, when a name is asked for that is not ours:

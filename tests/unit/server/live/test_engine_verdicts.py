@@ -1,10 +1,13 @@
 """Messages to verdicts, without a broker: the journal, the streams and the store are the real ones."""
 
+import errno
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,9 +17,11 @@ from sqlalchemy import text
 from indubio import Detector, save
 from indubio.errors import ConfigError
 from indubio.posteriors import AnchoredEnsemble, Training
+from indubio_server.live import live_engine
 from indubio_server.live.journal import JournalEntry
 from indubio_server.live.live_engine import EndedError, LiveEngine
 from indubio_server.live.live_metrics import LiveMetrics
+from indubio_server.live.live_process import run_live
 from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.subscription import Received
 from indubio_server.models.registry import Registry
@@ -25,9 +30,11 @@ from indubio_server.store.alarms import alarm_history
 from indubio_server.store.audit_trail import entries as audit_entries
 from indubio_server.store.cases import EVERYTHING, chosen_cases
 from indubio_server.store.verification import verify
+from indubio_server.store.versions import activate, active_version, add_version
 from tests.live_machines import (
     LONG,
     SENSORS,
+    START,
     WIDE,
     assessed,
     entries,
@@ -335,3 +342,99 @@ def test_a_referral_budget_marks_what_is_beyond_it(run, wide_model):
     assert len(cases) > 4
     assert sum(not case.overflow for case in cases) == 4
     assert one.count("referral_overflow") == len(cases) - 4
+
+
+def heard(run: Run, machine: str, after: float) -> None:
+    """A message of a machine that arrives so many seconds after the start."""
+    arrived = (START + pd.Timedelta(seconds=after)).value
+    body = json.dumps({"t": (START + pd.Timedelta(seconds=after)).isoformat(), "v": {"flow": 1.0}}).encode()
+    run.engine.round([Received(arrived, round(after) % 65535 + 1, 1, False, f"plant/{machine}", body)])
+
+
+def test_who_is_silent_for_long_gives_way_to_others_and_nobody_else_does(run, wide_model):
+    run = run(wide_model, settings([WIDE_TOPIC], ordering={"most_machines": 3, "behind": 1e10, "restart_after": 60.0}))
+    run.start()
+    for number in range(3):
+        heard(run, f"once-{number}", float(number))
+    heard(run, "real", 10.0)
+    assert run.count("bad", kind="too_many_machines") == 1
+    assert run.metrics.registry.get_sample_value("indubio_live_trouble", {"what": "machines"}) == 1
+    assert "3 machines are the most" in run.metrics.trouble()[1][0]
+    heard(run, "once-0", 50.0)  # speaks again
+    for second in range(70, 90):
+        heard(run, "real", float(second))
+    assert run.count("bad", kind="too_many_machines") == 1
+    heard(run, "another", 90.0)
+    heard(run, "too-many", 91.0)
+    assert run.count("bad", kind="too_many_machines") == 2
+    before = [*run.engine._streams]
+    assert before == ["once-0", "real", "another"]
+    run.start()  # from the journal: the same
+    assert [*run.engine._streams] == before
+
+
+def test_a_disk_that_is_full_is_waited_for_and_nothing_is_lost(run, wide_model, monkeypatch):
+    rows = recording(1, 100)
+    run = run(wide_model, settings([WIDE_TOPIC], control_share=1.0))
+    engine = run.start()
+    monkeypatch.setattr(live_engine, "RETRY", 0.01)
+    full, told = {"append": 3, "snapshot": 1}, []
+
+    def failing(name, function):
+        def call(*arguments):
+            if full[name] > 0:
+                full[name] -= 1
+                told.append(run.metrics.registry.get_sample_value("indubio_live_trouble", {"what": "disk"}))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(engine._journal, "append", failing("append", engine._journal.append))
+    monkeypatch.setattr(live_engine, "write_snapshot", failing("snapshot", live_engine.write_snapshot))
+    for part in in_parts(received(entries(wide_messages(rows))), 20):
+        engine.round(part)
+        engine.snapshot()
+    assert (full, told) == ({"append": 0, "snapshot": 0}, [None, 1.0, 1.0, 0.0])
+    assert run.metrics.trouble()[0] == ["the broker is not connected"]
+    assert_as_assessed(run.store, assessed(wide_model, rows))
+
+
+def test_a_version_that_cannot_be_read_leaves_the_one_in_force(run, wide_model):
+    run = run(wide_model, settings([WIDE_TOPIC]))
+    engine = run.start()
+    there = run.store.read(lambda c: active_version(c, "press"))
+    changes = {"sha256": "0" * 64, "rule": there.rule, "rule_content": there.rule_content, "by": "job"}
+    run.store.write(lambda c: add_version(c, "press", path="/nowhere/at/all", **changes))
+    run.store.write(lambda c: activate(c, "press", 2, by="job"))
+    engine._looked = 0.0
+    engine.round([])
+    assert engine.loaded.version == 1
+    assert "version 2 cannot be used" in run.metrics.trouble()[1][0]
+    run.store.write(lambda c: activate(c, "press", 1, by="ada"))
+    engine._looked = 0.0
+    engine.round([])
+    assert run.metrics.trouble()[1] == []
+
+
+def test_a_verdict_is_told_with_novelty_and_p_value(run, wide_model):
+    rows = recording(1, 60)
+    run = run(wide_model, settings([WIDE_TOPIC], publish={"verdicts": "judged/{machine}"}))
+    engine = run.start()
+    published = []
+    engine.publisher = SimpleNamespace(tell=lambda topic, body: published.append((topic, json.loads(body))))
+    engine.round(received(entries(wide_messages(rows))))
+    should = assessed(wide_model, rows)
+    assert published
+    for topic, told in published:
+        there = should["m0", told["start"]]
+        assert topic == "judged/m0"
+        assert (told["novelty"], told["p_value"]) == (there["novelty"], there["p_value"])
+
+
+def test_what_is_wrong_with_the_settings_shows_before_anything_is_done(sqlite_store, wide_model, tmp_path, monkeypatch):
+    monkeypatch.delenv("INDUBIO_WEBHOOK_SECRET", raising=False)
+    given = settings([WIDE_TOPIC], webhook={"url": "http://127.0.0.1:9/"})
+    with pytest.raises(ConfigError, match="needs a secret"):
+        run_live(sqlite_store, {"press": wide_model}, tmp_path, given, None)
+    assert "live started" not in {entry.kind for entry in sqlite_store.read(lambda c: list(audit_entries(c)))}

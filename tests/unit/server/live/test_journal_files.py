@@ -18,7 +18,6 @@ def entry(number: int) -> JournalEntry:
 def filled(folder, count: int) -> Journal:
     journal = Journal(folder)
     journal.append([entry(number) for number in range(count)])
-    journal.sync()
     return journal
 
 
@@ -32,7 +31,6 @@ def test_a_half_written_end_is_cut_off_and_the_rest_is_read(tmp_path, cut):
     whole = 40 if cut == 0 else 39
     assert journal.position == whole
     journal.append([entry(99)])
-    journal.sync()
     found = list(journal.read(0))
     assert [one for _, one in found] == [*(entry(number) for number in range(whole)), entry(99)]
     assert [position for position, _ in found] == list(range(1, whole + 2))
@@ -43,7 +41,6 @@ def test_what_a_snapshot_covers_is_forgotten_and_nothing_else(tmp_path):
     journal = filled(tmp_path, 10)
     journal.forget(10)
     journal.append([entry(10)])
-    journal.sync()
     assert [one for _, one in journal.read(10)] == [entry(10)]
     with pytest.raises(StoreError, match="messages 4 to 10 are not in the journal"):
         list(journal.read(3))

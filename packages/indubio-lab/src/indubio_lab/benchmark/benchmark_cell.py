@@ -23,18 +23,14 @@ from indubio_lab.benchmark.contender import Contender
 from indubio_lab.benchmark.measures import Measures, model_bytes, of_assessment, of_scores
 from indubio_lab.benchmark.one_class import OneClass, OneClassRows
 from indubio_lab.collections import (
-    DATASETS,
+    TABLES,
     LabelledTable,
-    adbench_names,
-    adbench_table,
     check_labelled,
-    odds_table,
     own_files,
     own_table,
 )
 
 REVISION = 2  # of what a cell computes: raised when old results must not be mixed with new ones
-PUBLIC = ("odds", "adbench")
 
 
 @dataclass(frozen=True, order=True)
@@ -77,7 +73,8 @@ def _read(data: BenchmarkSet, checksum: str | None) -> LabelledTable:
     if data.own:
         assert data.place is not None
         return own_table(data.place, label=data.label, anomaly=data.anomaly, ignore=data.ignore)
-    return {"odds": odds_table, "adbench": adbench_table}[data.collection](data.name, folder=data.place)
+    _, read = TABLES[data.collection]
+    return read(data.name, folder=data.place)
 
 
 @cache
@@ -109,12 +106,12 @@ def benchmark_sets(
     found: list[BenchmarkSet] = []
     folder = None if data is None else str(data)
     for collection in collections:
-        if collection in PUBLIC:
-            names = list(DATASETS["odds"].tasks) if collection == "odds" else adbench_names(folder)
-            found += [BenchmarkSet(collection, name, folder) for name in names]
+        if collection in TABLES:
+            names_in, _ = TABLES[collection]
+            found += [BenchmarkSet(collection, name, folder) for name in names_in(folder)]
             continue
         if not Path(collection).exists():
-            raise ConfigError(f"there is no collection or folder {collection!r}; there are {quoted(PUBLIC)}.")
+            raise ConfigError(f"there is no collection or folder {collection!r}; there are {quoted(list(TABLES))}.")
         found += _own_sets(Path(collection), label, None if anomaly is None else tuple(anomaly), tuple(ignore))
     return _chosen(found, sets)
 

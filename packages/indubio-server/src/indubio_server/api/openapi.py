@@ -7,8 +7,8 @@ import msgspec
 from indubio import __version__
 from indubio.decision import Reason
 from indubio_server.api import tensors
-from indubio_server.models.model_inputs import PRINTABLE
 from indubio_server.models.registry import Loaded, Registry
+from indubio_server.outside_names import PRINTABLE
 from indubio_server.server_settings import ServerSettings
 
 REFUSALS = {

@@ -2,7 +2,7 @@
 
 Without a key in the store only this machine may ask, as the admin "local", and only under a loopback name: a page on
 the web could otherwise reach the server through the browser of whoever sits at the machine. With keys, everything but
-the health checks needs one, as `Authorization: Bearer KEY`, `X-API-ApiKey: KEY`, or a session's cookie.
+the health checks needs one, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
 """
 
 import ipaddress

@@ -5,8 +5,11 @@ with the times of their arrival, so nothing else needs to be kept in step. A mes
 
     length and crc32 of what follows | time of arrival | packet id | length of the topic | topic | payload
 
-Records are only added. `sync` makes all of them durable at once, for a disk confirms some hundred times a second,
-whatever the size. What a crash left half written at the end was not acknowledged, and is cut off.
+Records are only added, and those that are written together are made durable at once, for a disk confirms some hundred
+times a second, whatever the size. What a crash left half written at the end was not acknowledged, and is cut off.
+
+What the disk refused is cut off too before anything else is written. It is written anew, and not only synced again: a
+system that could not write some pages may forget that they were not written.
 """
 
 import os
@@ -14,10 +17,12 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 
 from indubio.errors import StoreError
+from indubio.io.whole_files import sync_folder
 
 HEAD = struct.Struct("<II")
 BODY = struct.Struct("<qHH")
@@ -53,25 +58,28 @@ class Journal:
                 file.truncate(end)
                 os.fsync(file.fileno())
             self.position = first + count
-        self._open()
+        self._file, self._first, self._unclean = self._begun(), self.position, False
+        self._end = self._file.tell()  # of what is whole in the present file
 
     def append(self, entries: list[JournalEntry]) -> None:
-        """Write messages; they are durable after `sync`."""
+        """Write messages durably; after an OSError none of them is there, and the same may be tried again."""
         parts = []
         for one in entries:
             topic = one.topic.encode()
             body = BODY.pack(one.arrived, one.packet, len(topic)) + topic + one.payload
             parts += [HEAD.pack(len(body), zlib.crc32(body)), body]
-        self._file.write(b"".join(parts))
-        self.position += len(entries)
-
-    def sync(self) -> None:
-        """Make all that was written durable."""
-        self._file.flush()
+        if self._end > LARGEST_FILE:
+            self._next()
+        left = memoryview(b"".join(parts))
+        end = self._end + len(left)
+        if self._unclean:
+            os.ftruncate(self._file.fileno(), self._end)
+        self._unclean = True
+        while left:
+            left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
-        if self._file.tell() > LARGEST_FILE:
-            self._file.close()
-            self._open()
+        self._unclean, self._end = False, end
+        self.position += len(entries)
 
     def read(self, after: int) -> Iterator[tuple[int, JournalEntry]]:
         """The messages from a position on, each with the position after it."""
@@ -92,8 +100,7 @@ class Journal:
     def forget(self, until: int) -> None:
         """Delete the files that hold nothing after a position."""
         if self._first < until == self.position:
-            self._file.close()
-            self._open()
+            self._next()
         files = self._files()
         for (_, path), following in pairwise(files):
             if following[0] <= until:
@@ -103,14 +110,17 @@ class Journal:
         """Close the file that is written to."""
         self._file.close()
 
-    def _open(self) -> None:
-        self._first = self.position
-        self._file = (self._folder / f"{self.position:020d}.journal").open("ab")
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    def _begun(self) -> FileIO:
+        """Another file, whose name is durable."""
+        file = (self._folder / f"{self.position:020d}.journal").open("ab", buffering=0)
+        sync_folder(self._folder)
+        return file
+
+    def _next(self) -> None:
+        """Begin another file, and then leave the one before."""
+        file, before = self._begun(), self._file
+        self._file, self._first, self._end, self._unclean = file, self.position, file.tell(), False
+        before.close()
 
     def _files(self) -> list[tuple[int, Path]]:
         return sorted((int(path.stem), path) for path in self._folder.glob("*.journal"))

@@ -5,7 +5,8 @@ it; a snapshot is written only when all windows before it are in the store. Noth
 the journal gives the same windows, and the store knows which it has. All of it is one thread in one order: there is
 nothing to keep in step; a round that takes longer finds more messages waiting, and the next batch is larger.
 
-When the database fails, the round waits for it. Then nothing is acknowledged, and the broker keeps what comes.
+When the database or the disk fails, the round waits for it. Then nothing is acknowledged, and the broker keeps what
+comes.
 """
 
 import fcntl
@@ -16,32 +17,37 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, get_args
 
 import msgspec
 from sqlalchemy.exc import IntegrityError
 
-from indubio.errors import ConfigError, DataError, StoreError
-from indubio_server.live.delivery import Delivery, topic_of
+from indubio.errors import ConfigError, DataError, IndubioError, OutputError, StoreError
+from indubio_server.live.delivery import Delivery
 from indubio_server.live.journal import Journal, JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics
 from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.live_verdicts import LiveBatch, Written, usable, write_batch
 from indubio_server.live.machine_stream import MachineExamples, MachineStream, StreamPlan
 from indubio_server.live.messages import MessageReader, TimedValues
+from indubio_server.live.publishing import MqttPublisher, topic_of
 from indubio_server.live.snapshots import read_snapshot, write_snapshot
 from indubio_server.live.subscription import Received, Subscription
 from indubio_server.models.registry import Loaded, Registry
 from indubio_server.store import ServerStore
 from indubio_server.store.canonical_json import digest
+from indubio_server.store.clock import now
+from indubio_server.store.outbox import Channel, OutboxCount, count_outbox
 from indubio_server.store.versions import active_version
 
 log = logging.getLogger("indubio_server.live")
 GATHER = 0.01  # seconds that messages gather: what is made durable at once costs one sync
 IDLE = 0.25  # seconds to wait for a message
 AT_ONCE = 1024  # windows scored together; messages read again together
-RETRY = 0.5  # seconds until the database is tried again
-LOOK_FOR_VERSION = 5.0  # seconds
+RETRY = 0.5  # seconds until the database or the disk is tried again
+LOOK = 1.0  # seconds between looks at what others write: which version is active, what waits in the outbox
+NOTHING_WAITS = OutboxCount(waiting=0, dead=0, oldest=None)
+TOLD_FOR = 600.0  # seconds that a limit which was reached is told of
 
 
 class LiveEngine:
@@ -68,10 +74,11 @@ class LiveEngine:
         self._snapshot_path = folder / "snapshot"
         self._journal = Journal(folder / "journal")
         self._position = self._kept = self._last_arrival = 0  # `_kept`: the position of the last snapshot
-        self._looked = self._snapshot_at = time.monotonic()
+        self._looked = self._snapshot_at = self._limited = time.monotonic()
         self.ended = threading.Event()
         self.outgoing: list[Delivery] = []
         self.source: Subscription | None = None
+        self.publisher: MqttPublisher | None = None
 
     def recover(self) -> int:
         """Go on where an earlier run stopped; the arrival of its last message."""
@@ -106,7 +113,7 @@ class LiveEngine:
 
     def round(self, messages: Sequence[Received]) -> None:
         """Make messages durable, acknowledge them, and work on them."""
-        self._metrics.alive = time.monotonic()
+        self._metrics.living("engine")
         if messages:
             if self.source is not None and len(messages) < self._settings.broker.in_flight // 2:
                 time.sleep(GATHER)
@@ -116,19 +123,24 @@ class LiveEngine:
         if self.source is not None:
             self._metrics.queue.set(self.source.waiting)
         self._metrics.journal.set(self._position - self._kept)
-        if time.monotonic() - self._looked > LOOK_FOR_VERSION:
-            self._look_for_version()
+        if time.monotonic() - self._looked > LOOK:
+            self._look()
         if time.monotonic() - self._snapshot_at > self._settings.snapshot_every:
             self.snapshot()
 
     def snapshot(self) -> None:
         """Write the state of all machines, and forget the journal before it."""
+        self._snapshot_at = time.monotonic()
         states = {name: stream.state() for name, stream in self._streams.items()}
-        write_snapshot(self._snapshot_path, self._position, _plan_name(self._plan), states)
-        self._journal.forget(self._position)
+        try:
+            write_snapshot(self._snapshot_path, self._position, _plan_name(self._plan), states)
+            self._journal.forget(self._position)
+        except (OutputError, OSError) as error:  # the journal has it all
+            self._tell_trouble("snapshot", f"the snapshot cannot be written: {error}", stops=False)
+            return
+        self._tell_trouble("snapshot")
         self._kept = self._position
         self._metrics.rows.set(sum(stream.waiting for stream in self._streams.values()))
-        self._snapshot_at = time.monotonic()
 
     def close(self) -> None:
         """Leave the folder to others. What was not kept by a snapshot is in the journal."""
@@ -145,46 +157,82 @@ class LiveEngine:
             entries.append(JournalEntry(one.arrived, one.packet, one.topic, one.payload))
             self._remember(one.packet, one.payload)
         if entries:
-            self._journal.append(entries)
-            self._journal.sync()
+            self._keep(entries)
             self._metrics.messages.inc(len(entries))
         if self.source is not None:
             self.source.acknowledge(messages)
         return entries
+
+    def _keep(self, entries: list[JournalEntry]) -> None:
+        """Write to the journal; tries until the disk takes it, or the process is to end."""
+        while True:
+            try:
+                self._journal.append(entries)
+            except OSError as error:
+                self._tell_trouble("disk", f"the journal cannot be written: {error.strerror}")
+                self._wait()
+            else:
+                self._tell_trouble("disk")
+                return
+
+    def _wait(self) -> None:
+        """Until something is tried again."""
+        self._metrics.living("engine")
+        if self.ended.wait(RETRY):
+            raise EndedError
+
+    def _tell_trouble(self, what: str, told: str = "", *, stops: bool = True) -> None:
+        """Tell that something fails, or that it is well again; logged once."""
+        before = self._metrics.troubles.labels(what)._value.get()
+        if bool(before) != bool(told):
+            log.error(told) if told else log.warning("it is well again", extra={"what": what})
+        self._metrics.set_trouble(what, told, stops=stops)
 
     def _remember(self, packet: int, payload: bytes) -> None:
         self._packets[packet] = zlib.crc32(payload)
 
     def _work(self, entries: Sequence[JournalEntry]) -> None:
         """Put the values of messages in their streams, and judge the windows that are complete."""
-        touched: dict[str, MachineStream] = {}
+        touched: dict[MachineStream, None] = {}
         late = duplicates = count = 0
         for entry in entries:
             for sample in self._reader.read(entry):
-                stream = touched.get(sample.machine) or self._stream(sample)
+                stream = self._stream(sample, entry.arrived)
                 if stream is None:
                     continue
-                touched[sample.machine] = stream
+                touched[stream] = None
                 too_late, known = stream.add(sample)
                 late, duplicates, count = late + too_late, duplicates + known, count + 1
         self._metrics.samples.inc(count)
         self._metrics.late.inc(late)
         self._metrics.duplicates.inc(duplicates)
-        found = [one for stream in touched.values() for one in stream.ready()]
+        found = [one for stream in touched for one in stream.ready()]
         if entries:
             self._last_arrival = entries[-1].arrived
             self._metrics.lag.set(max(0.0, time.time() - self._last_arrival / 1e9))
         for block in _blocks(found):
             self._judge(block)
 
-    def _stream(self, sample: TimedValues) -> MachineStream | None:
-        stream = self._streams.get(sample.machine)
+    def _stream(self, sample: TimedValues, arrived: int) -> MachineStream | None:
+        """The stream of a machine. Where there are too many, who was silent the longest gives way, if that is long.
+
+        Silence is a matter of arrivals, which the journal has: read again, it gives the same streams.
+        """
+        stream = self._streams.pop(sample.machine, None)
         if stream is None:
             if len(self._streams) >= self._settings.ordering.most_machines:
-                self._metrics.bad.labels("too_many_machines").inc()
-                return None
-            stream = self._streams[sample.machine] = MachineStream(sample.machine, self._plan)
-            self._metrics.machines.set(len(self._streams))
+                silent, first = next(iter(self._streams.items()))
+                if arrived - first.heard <= self._plan.restart:
+                    self._metrics.bad.labels("too_many_machines").inc()
+                    self._limited = time.monotonic()
+                    most = f"{len(self._streams)} machines are the most that may be (most_machines): others are refused"
+                    self._tell_trouble("machines", most, stops=False)
+                    return None
+                del self._streams[silent]
+            stream = MachineStream(sample.machine, self._plan)
+        stream.heard = arrived
+        self._streams[sample.machine] = stream  # whoever was heard last is last
+        self._metrics.machines.set(len(self._streams))
         return stream
 
     def _judge(self, examples: Sequence[MachineExamples]) -> None:
@@ -202,17 +250,13 @@ class LiveEngine:
             try:
                 written = self._store.write(lambda c: write_batch(c, batch, self._settings))
             except (StoreError, IntegrityError) as error:
-                if self._metrics.database._value.get():
-                    log.error("the database cannot be written", extra={"error": str(error)})
                 self._metrics.database.set(0)
-                self._metrics.alive = time.monotonic()
-                if self.ended.wait(RETRY):
-                    raise EndedError from None
+                self._tell_trouble("database", f"the database cannot be written: {error}")
+                self._wait()
             else:
                 break
-        if not self._metrics.database._value.get():
-            log.warning("the database can be written again")
-            self._metrics.database.set(1)
+        self._metrics.database.set(1)
+        self._tell_trouble("database")
         self._tell(batch, written)
 
     def _refused(self, examples: Sequence[MachineExamples], error: DataError) -> None:
@@ -233,35 +277,58 @@ class LiveEngine:
         for row in written.rows:
             metrics.verdicts.labels(batch.columns["verdict"][row], batch.columns["reason"][row]).inc()
             metrics.delay.observe(delay)
-            if template and self.source is not None:
+            if template and self.publisher is not None:
                 topic = topic_of(template, batch.origins[row].machine, batch.loaded.name)
-                self.source.publish(topic, msgspec.json.encode(batch.told(row)))
+                self.publisher.tell(topic, msgspec.json.encode(batch.told(row)))
         for event in written.events:
             metrics.alarms.labels(event.kind).inc()
             log.warning("alarm", extra={"machine": event.machine, "kind": event.kind, "anomalies": event.anomalies})
         for one in self.outgoing:
             one.wake()
 
-    def _look_for_version(self) -> None:
-        """Score with the version that was activated meanwhile, by the server for example."""
+    def _look(self) -> None:
+        """Look at what others write: the version that is active, and the outbox."""
         self._looked = time.monotonic()
         name = self.loaded.name
         try:
-            active = self._store.read(lambda c: active_version(c, name))
-        except StoreError:
+            active, waiting = self._store.read(lambda c: (active_version(c, name), count_outbox(c, name)))
+        except StoreError as error:
+            self._tell_trouble("looking", f"the database cannot be read: {error}", stops=False)
             return
-        if active is None or active.version == self.loaded.version:
-            return
-        loaded = self._registry.version(name, active.version)
-        if _plan_name(_plan_of(loaded, self._settings)) != _plan_name(self._plan):
-            log.error("the active version takes other windows: start `indubio live` again to use it")
-            return
-        self.loaded = loaded
-        log.info("another version scores from now on", extra={"version": loaded.version})
+        self._tell_trouble("looking")
+        if active is not None and active.version != self.loaded.version:
+            self._change_to(active.version)
+        else:
+            self._tell_trouble("version")
+        for channel in get_args(Channel):
+            count = waiting.get(channel, NOTHING_WAITS)
+            self._metrics.outbox.labels(channel, "waiting").set(count.waiting)
+            self._metrics.outbox.labels(channel, "dead").set(count.dead)
+            age = 0.0 if count.oldest is None else (now() - count.oldest).total_seconds()
+            self._metrics.outbox_age.labels(channel).set(age)
+        dead = sum(count.dead for count in waiting.values())
+        told = f"{dead} events were given up: see `indubio live outbox list --dead`" if dead else ""
+        self._tell_trouble("outbox", told, stops=False)
+        if self._looked - self._limited > TOLD_FOR:
+            self._tell_trouble("machines")
+
+    def _change_to(self, version: int) -> None:
+        """Score with the version that was activated meanwhile, by the server for example, if it can be used."""
+        told = ""
+        try:
+            loaded = self._registry.version(self.loaded.name, version)
+            if _plan_name(_plan_of(loaded, self._settings)) == _plan_name(self._plan):
+                self.loaded = loaded
+                log.info("another version scores from now on", extra={"version": version})
+            else:
+                told = f"version {version} takes other windows: start `indubio live` again to use it"
+        except (IndubioError, OSError) as error:
+            told = f"version {version} cannot be used: {error}"
+        self._tell_trouble("version", told and f"{told}; version {self.loaded.version} goes on", stops=False)
 
 
 class EndedError(Exception):
-    """The process is to end while the database cannot be written: what was worked on is still in the journal."""
+    """The process is to end while disk or database cannot be written: what waits is in the journal or at the broker."""
 
 
 def _plan_of(loaded: Loaded, settings: LiveSettings) -> StreamPlan:

@@ -1,15 +1,20 @@
 """Numbers of `indubio live` for Prometheus, whether all is well, and the small HTTP server that tells both."""
 
+import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, Router
 
 from indubio.errors import ConfigError
+from indubio_server.process import LimitedServer, configured
+from indubio_server.server_settings import ServerSettings
 
 DELAYS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+LIMITS = ServerSettings(most_connections=64, connections_per_address=32)
 
 
 class LiveMetrics:
@@ -46,23 +51,47 @@ class LiveMetrics:
         self.journal = Gauge("indubio_live_journal_messages", "Messages since the last snapshot.", registry=own)
         self.outbox = Gauge("indubio_live_outbox", "Events in the outbox.", ["channel", "state"], registry=own)
         self.outbox_age = Gauge("indubio_live_outbox_age_seconds", "Of the oldest event.", ["channel"], registry=own)
+        self.faults = Counter("indubio_live_faults", "Faults in a part, which went on.", ["part"], registry=own)
+        self.dropped = Counter("indubio_live_dropped", "Connections that the broker ended.", registry=own)
+        self.refused = Counter("indubio_live_refused", "Messages that the broker refused.", registry=own)
+        self.troubles = Gauge("indubio_live_trouble", "1 while something needs a person.", ["what"], registry=own)
         self.database.set(1)
-        self.alive = time.monotonic()  # when the engine last went round
+        self._signs: dict[str, tuple[float, float]] = {}  # of each part: its last sign of life, and within what
+        self._troubled: dict[str, tuple[str, bool]] = {}
 
-    def trouble(self) -> list[str]:
-        """What is not well, in words; nothing when all is."""
-        found = []
-        if not self.connected._value.get():
-            found.append("the broker is not connected")
-        if not self.database._value.get():
-            found.append("the database cannot be written")
-        if time.monotonic() - self.alive > 30:
-            found.append("nothing was worked on for 30 s")
-        return found
+    def living(self, part: str, within: float = 30.0) -> None:
+        """A part gives a sign of life; the next is to come within so many seconds."""
+        self._signs[part] = (time.monotonic(), within)
+
+    def set_trouble(self, what: str, told: str = "", *, stops: bool = False) -> None:
+        """Remember that something is not well, or no more where nothing is told.
+
+        Args:
+            what: names it, for `indubio_live_trouble`.
+            told: in words.
+            stops: machines are not judged as long as it lasts.
+        """
+        self.troubles.labels(what).set(bool(told))
+        if told:
+            self._troubled[what] = (told, stops)
+        else:
+            self._troubled.pop(what, None)
+
+    def trouble(self) -> tuple[list[str], list[str]]:
+        """In words, what keeps machines from being judged or a part from working; and what else a person should see."""
+        now, signs, troubled = time.monotonic(), {**self._signs}, [*self._troubled.values()]
+        stopping = [] if self.connected._value.get() else ["the broker is not connected"]
+        stopping += [told for told, stops in troubled if stops]
+        stopping += [
+            f"no sign of life from the part {part!r} for {now - last:.0f} s"
+            for part, (last, within) in signs.items()
+            if now - last > within
+        ]
+        return stopping, [told for told, stops in troubled if not stops]
 
 
 class MetricsServer:
-    """Answers /metrics and /health, in threads of its own.
+    """Answers /metrics and /health, on the server's own connections: few, with limits and deadlines.
 
     Args:
         metrics: what to tell.
@@ -70,35 +99,34 @@ class MetricsServer:
     """
 
     def __init__(self, metrics: LiveMetrics, host: str, port: int) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path == "/metrics":
-                    self._answer(200, generate_latest(metrics.registry))
-                elif self.path == "/health":
-                    trouble = metrics.trouble()
-                    self._answer(503 if trouble else 200, ("; ".join(trouble) or "all is well").encode() + b"\n")
-                else:
-                    self._answer(404, b"there is /metrics and /health\n")
+        async def measured(_: Request) -> PlainTextResponse:
+            return PlainTextResponse(generate_latest(metrics.registry))
 
-            def _answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", "text/plain; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        async def health(_: Request) -> PlainTextResponse:
+            stopping, warnings = metrics.trouble()
+            told = "; ".join([*stopping, *warnings]) or "all is well"
+            return PlainTextResponse(f"{told}\n", 503 if stopping else 200)
 
-            def log_message(self, *_: Any) -> None:
-                """Say nothing: a scrape is no news."""
-
+        app = Router([Route("/metrics", measured), Route("/health", health)])
+        config = configured(app, host=host, port=port, settings=LIMITS, lifespan="off")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
+            self._socket.bind((host, port))
+            self._socket.listen()  # at once: who asks before the thread runs waits
         except OSError as error:
+            self._socket.close()
             raise ConfigError(f"--metrics {host}:{port}: cannot be listened at ({error.strerror}).") from None
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, name="indubio-metrics", daemon=True).start()
+        self.port = self._socket.getsockname()[1]
+        self._server = LimitedServer(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="indubio-metrics", daemon=True
+        )
+        self._thread.start()
 
     def close(self) -> None:
         """Stop answering, and free the port."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from indubio import __version__
-from indubio_server.live.delivery import AlarmPublisher, Delivery, WebhookPoster
+from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.live_engine import EndedError, LiveEngine
 from indubio_server.live.live_metrics import LiveMetrics, MetricsServer
 from indubio_server.live.live_settings import LiveSettings
+from indubio_server.live.publishing import AlarmPublisher, MqttPublisher
 from indubio_server.live.subscription import Subscription
 from indubio_server.models.registry import Registry
 from indubio_server.store import ServerStore
 from indubio_server.store.audit_trail import append
 
 log = logging.getLogger("indubio_server.live")
+MQTT_ATTEMPTS = 5  # of an event that the broker refuses, or ends the connection over
 
 
 def run_live(
@@ -38,9 +40,16 @@ def run_live(
     metrics = LiveMetrics()
     registry = Registry(store, sources, state / "models", most_rows=1)
     (name,) = registry.names
-    engine = LiveEngine(store, registry, settings, state / "live" / name, metrics)
     with contextlib.ExitStack() as stack:
+        # Everything that can be wrong with settings, secrets, certificates and addresses shows before anybody is told.
+        engine = LiveEngine(store, registry, settings, state / "live" / name, metrics)
         stack.callback(engine.close)
+        filters, largest = [one.filter for one in settings.topics], settings.ordering.largest_message
+        source = Subscription(settings.broker, filters, largest=largest, metrics=metrics)
+        publisher = MqttPublisher(settings.broker, metrics)
+        poster = None if settings.webhook is None else WebhookPoster(settings.webhook)
+        if poster is not None:
+            stack.callback(poster.close)
         for one in (signal.SIGTERM, signal.SIGINT):
             stack.callback(signal.signal, one, signal.signal(one, lambda *_: engine.ended.set()))
         if address is not None:
@@ -49,44 +58,46 @@ def run_live(
             log.info("metrics", extra={"url": f"http://{address[0]}:{server.port}/metrics"})
         store.write(lambda c: append(c, "live started", {"indubio": __version__, "model": name}))
         with contextlib.suppress(EndedError):
-            last = engine.recover()
-            _run(engine, stack, settings, store, metrics, last)
+            source.start(after=engine.recover())
+            stack.callback(source.stop)
+            if settings.publish.verdicts or settings.publish.alarms:
+                engine.publisher = publisher
+                publisher.start()
+                stack.callback(publisher.close)
+            engine.outgoing = _deliveries(settings, name, store, metrics, publisher, poster)
+            for delivery in engine.outgoing:
+                stack.callback(delivery.close)
+            engine.run(source)
     log.info("ended")
 
 
-def _run(
-    engine: LiveEngine,
-    stack: contextlib.ExitStack,
+def _deliveries(
     settings: LiveSettings,
+    model: str,
     store: ServerStore,
     metrics: LiveMetrics,
-    last: int,
-) -> None:
-    """Connect, and work until the end."""
-    filters, model = [one.filter for one in settings.topics], engine.loaded.name
-    source = Subscription(
-        settings.broker, filters, largest=settings.ordering.largest_message, metrics=metrics, last=last
-    )
-    source.start()
-    stack.callback(source.stop)
+    publisher: MqttPublisher,
+    poster: WebhookPoster | None,
+) -> list[Delivery]:
+    """What empties the outbox, as the settings ask for it."""
+    outgoing = []
     if settings.publish.alarms:
-        publisher = AlarmPublisher(settings.publish, model, source, store)
-        engine.outgoing.append(
+        alarms = AlarmPublisher(settings.publish, model, publisher, store)
+        outgoing.append(
             Delivery(
                 "mqtt",
                 model,
-                publisher.send,
+                alarms.send,
                 store,
                 metrics,
-                attempts=None,
+                attempts=MQTT_ATTEMPTS,
                 longest_wait=1.0,
-                after=publisher.after,
+                in_order=True,
+                after=alarms.after,
             )
         )
-    if settings.webhook is not None:
-        poster = WebhookPoster(settings.webhook)
-        stack.callback(poster.close)
-        engine.outgoing.append(
+    if settings.webhook is not None and poster is not None:
+        outgoing.append(
             Delivery(
                 "webhook",
                 model,
@@ -95,8 +106,7 @@ def _run(
                 metrics,
                 attempts=settings.webhook.attempts,
                 longest_wait=settings.webhook.longest_wait,
+                within=settings.webhook.timeout,
             )
         )
-    for one in engine.outgoing:
-        stack.callback(one.close)
-    engine.run(source)
+    return outgoing

@@ -11,6 +11,7 @@ from pydantic import Field
 from indubio.configuration import from_plain
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastOne, NotNegative, Positive, Settings, Share
+from indubio_server.outside_names import unseen
 from indubio_server.server_settings import AlarmRule
 
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -137,7 +138,8 @@ class Ordering(Settings):
         skewed: what becomes of a stamp beyond them: "refuse" the value, or "arrival" takes the time of arrival.
         restart_after: seconds without a value after which a machine's windows begin anew, as at the start of a file.
         largest_message: bytes.
-        most_machines: names beyond so many are refused: who invents names must not fill the memory.
+        most_machines: at once: who invents names must not fill the memory. For one more, that which was silent the
+            longest is forgotten, if it was so for `restart_after`; else the new one is refused.
     """
 
     lateness: NotNegative = 0.5
@@ -171,7 +173,7 @@ class Webhook(Settings):
         url: http:// or https://.
         secret_env: the environment variable with the secret that signs them. secret_file: or a file.
         verdicts: verdicts that are posted beside the alarms, as ["ANOMALY", "REFER"].
-        timeout: seconds for an answer.
+        timeout: seconds for an attempt, from looking up the address to the status of the answer.
         attempts: after so many an event is put aside as dead.
         longest_wait: seconds between two attempts, at most; they begin with one second.
     """
@@ -220,9 +222,14 @@ class LiveSettings(Settings):
         super().__post_init__()
         for out in (self.publish.verdicts, self.publish.alarms):
             topic = out.replace("{machine}", "m").replace("{model}", "m")
-            if set(topic) & set("{}+#"):
+            if set(topic) & set("{}+#") or unseen(topic):
                 raise ConfigError(
                     f"a topic to publish at has no placeholders but {{machine}} and {{model}}, got {out!r}."
+                )
+            if out.startswith(("{", "$")):
+                raise ConfigError(
+                    "a topic to publish at begins with a name of its own, so that no machine's name is that: "
+                    f'take "indubio/{out}" in place of {out!r}.'
                 )
             if out and any(one.pattern.fullmatch(topic) for one in self.topics):
                 raise ConfigError(f"{out!r} is also a topic that is read: what is published would come back.")

@@ -85,6 +85,7 @@ class LiveBatch(ScoredBatch):
             "start": moment(self.start[row]),
             "end": moment(self.end[row]),
             **{name: self.columns[name][row] for name in names},
+            **{name: _number(self.columns[name][row]) for name in ("novelty", "p_value")},
             "top_features": top or [],
         }
 
@@ -102,6 +103,11 @@ class LiveBatch(ScoredBatch):
             "end": moment(self.end[row]),
             "at": event.at.isoformat(),
         }
+
+
+def _number(value: float) -> float | None:
+    """A number as JSON has it: none where the model cannot tell."""
+    return None if value != value else value
 
 
 def usable(loaded: Loaded, examples: Sequence[MachineExamples]) -> list[MachineExamples]:

@@ -99,6 +99,7 @@ class MachineStream:
 
     def __init__(self, machine: str, plan: StreamPlan) -> None:
         self.machine, self._plan = machine, plan
+        self.heard = 0  # when its last message arrived, nanoseconds since 1970
         self._rows: dict[int, list[Any]] = {}  # by time: a cell per sensor, None where nothing came; then the group
         self._newest, self._released = NEVER, NEVER
         self._group: str | None = None
@@ -227,6 +228,7 @@ class MachineStream:
         cells = [row[:-1] for row in self._rows.values()]
         there: Bool[np.ndarray, "rows sensors"] = np.array([[cell is not None for cell in row] for row in cells])
         state: dict[str, Any] = {
+            "heard": self.heard,
             "times": list(self._rows),
             "groups": [row[-1] for row in self._rows.values()],
             "values": _filled(cells),
@@ -249,7 +251,7 @@ class MachineStream:
             cells = [value if known else None for value, known in zip(values.tolist(), there.tolist(), strict=True)]
             self._rows[time] = [*cells, group]
         self._newest, self._released, self._group = state["newest"], state["released"], state["group"]
-        self._changed, self._fed = state["changed"], state["fed"]
+        self._changed, self._fed, self.heard = state["changed"], state["fed"], state["heard"]
         if self._plan.windowing is not None:
             self._sampler.resume(state["sampler"])
             self._cutter.resume(state["cutter"])

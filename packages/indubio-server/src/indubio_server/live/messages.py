@@ -5,7 +5,6 @@ counts as missing at its time, as an empty cell of a file does, so that it is ne
 """
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +16,16 @@ import msgspec
 from indubio_server.live.journal import JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics
 from indubio_server.live.live_settings import MACHINE, SENSOR, Ordering, TopicMap
-from indubio_server.models.model_inputs import LARGEST, PRINTABLE
+from indubio_server.models.model_inputs import LARGEST
+from indubio_server.outside_names import LONGEST_NAME, fault
 
 log = logging.getLogger("indubio_server.live")
 NAN = float("nan")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 MOST_TOPICS = 100_000  # whose meaning is remembered
-LONGEST_NAME = 200
 LOG_EVERY = 60.0  # seconds, for each kind
 _decode = msgspec.json.Decoder().decode
-_printable = re.compile(PRINTABLE).match
 _absent = object()
 
 
@@ -251,7 +249,7 @@ def _named(item: Any, around: Any, path: list[str], missing: str) -> str:
 
 
 def _require_name(name: str) -> str:
-    if len(name) > LONGEST_NAME or not _printable(name):
+    if fault(name) is not None:
         raise _BadMessage("bad_name")
     return name
 

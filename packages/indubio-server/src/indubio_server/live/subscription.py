@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo, MQTTv5
+from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -54,37 +54,32 @@ class Received:
 
 
 class Subscription:
-    """Receives the messages of some topics, and publishes.
+    """Receives the messages of some topics.
 
     Args:
         broker: where it is.
         filters: the topics.
         largest: bytes of a message; a larger one is counted and dropped.
         metrics: to tell.
-        last: arrival of the last message of an earlier run; the clock may have been set back since.
     """
 
-    def __init__(
-        self, broker: Broker, filters: Sequence[str], *, largest: int, metrics: LiveMetrics, last: int = 0
-    ) -> None:
+    def __init__(self, broker: Broker, filters: Sequence[str], *, largest: int, metrics: LiveMetrics) -> None:
         self._broker, self._filters, self._largest, self._metrics = broker, list(filters), largest, metrics
         self._messages: deque[Received] = deque()
         self._some, self._stopped = threading.Event(), threading.Event()
-        self._connection, self._last = 0, last
-        client = self._client = Client(
-            CallbackAPIVersion.VERSION2, client_id=broker.client_id, protocol=MQTTv5, manual_ack=True
-        )
-        if broker.user is not None:
-            client.username_pw_set(broker.user, broker.password())
-        _encrypt(client, broker)
-        client.max_queued_messages_set(MOST_UNSENT)
-        client.max_inflight_messages_set(1000)
+        self._connection, self._last = 0, 0
+        client = self._client = new_client(broker, broker.client_id, manual_ack=True)
         client.reconnect_delay_set(1, broker.longest_wait)
         client.on_connect, client.on_disconnect = self._connected, self._disconnected
         client.on_message = self._received
 
-    def start(self) -> None:
-        """Connect in the background, again and again until it works."""
+    def start(self, after: int = 0) -> None:
+        """Connect in the background, again and again until it works.
+
+        Args:
+            after: arrival of the last message of an earlier run; the clock may have been set back since.
+        """
+        self._last = after
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.SessionExpiryInterval = min(int(self._broker.session_days * 86400), 2**32 - 2)
         properties.ReceiveMaximum = self._broker.in_flight
@@ -128,10 +123,6 @@ class Subscription:
             if one.packet and one.connection == present:
                 client.ack(one.packet, 1)
 
-    def publish(self, topic: str, body: bytes, *, retain: bool = False) -> MQTTMessageInfo:
-        """Publish a message that the broker gets at least once."""
-        return self._client.publish(topic, body, qos=1, retain=retain)
-
     def _connected(self, client: Client, _data: Any, flags: Any, reason: Any, _properties: Any) -> None:
         if reason.is_failure:
             log.error("the broker refuses the connection", extra={"reason": str(reason)})
@@ -164,6 +155,17 @@ class Subscription:
             pass
         self._messages.append(one)
         self._some.set()
+
+
+def new_client(broker: Broker, client_id: str, **options: Any) -> Client:
+    """A client that can log in at the broker; options of paho."""
+    client = Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=MQTTv5, **options)
+    if broker.user is not None:
+        client.username_pw_set(broker.user, broker.password())
+    _encrypt(client, broker)
+    client.max_queued_messages_set(MOST_UNSENT)
+    client.max_inflight_messages_set(1000)
+    return client
 
 
 def _encrypt(client: Client, broker: Broker) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from indubio_server.plant import MachinePattern
 from indubio_server.server_settings import AlarmRule
 from indubio_server.store.alarms import AlarmEvent, keep_last_verdicts, last_verdicts, ringing
-from indubio_server.store.cases import within_budget_since
+from indubio_server.store.cases import within_budget
 
 HOUR = timedelta(hours=1)
 AT_ONCE = 500  # machines
@@ -82,7 +82,7 @@ class ReferralBudget:
     @classmethod
     def of(cls, connection: Connection, per_hour: int | None, at: datetime) -> "ReferralBudget":
         """Read what is left of the hour that ends now; the caller holds the trail."""
-        return cls(None if per_hour is None else per_hour - within_budget_since(connection, at - HOUR))
+        return cls(None if per_hour is None else per_hour - within_budget(connection, at - HOUR, at))
 
     def exceeded(self) -> bool:
         """One more referral; whether it is beyond the budget."""

@@ -5,7 +5,6 @@ NaN, numbers too large, unknown and missing columns are refused with their place
 trail's input hash is taken of, is the row as JSON with the columns in the model's order.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,13 +17,12 @@ from jaxtyping import Bool, Float
 from indubio.errors import ConfigError, DataError
 from indubio.inputs import Examples, Images, Rows, Schema, Table, Windows
 from indubio.inputs.preparation import Missing
+from indubio_server.outside_names import LONGEST_NAME, PRINTABLE, fault, unseen
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 LARGEST = float(np.finfo(np.float32).max)  # what does not fit a float32 would become infinity in the network
-PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 # The pattern is only described here and checked by `require_printable`: msgspec frees one too often where it is part of
 # a union (seen with 0.22), and the process dies of it later.
-Name = Annotated[str, msgspec.Meta(max_length=200, extra_json_schema={"pattern": PRINTABLE})]
+Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME, extra_json_schema={"pattern": PRINTABLE})]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,7 +183,8 @@ class ModelInput:
                 arrays[column.name] = pa.array(numbers, from_pandas=True)
             else:
                 for row, value in enumerate(values):
-                    require_printable(value or "", f"$.rows[{row}].{column.name}")
+                    if (bad := unseen(value or "")) is not None:
+                        raise DataError(f"a category {bad} - at `$.rows[{row}].{column.name}`")
                 arrays[column.name] = pa.array(values, pa.string())
         return pa.table(arrays)
 
@@ -208,9 +207,9 @@ class ModelInput:
 
 
 def require_printable(text: str, place: str) -> str:
-    """Refuse a name with control characters: databases and logs stumble over them."""
-    if _CONTROL.search(text):
-        raise DataError(f"a name must have no control characters - at `{place}`")
+    """Refuse a name that breaks the rule for names."""
+    if (bad := fault(text)) is not None:
+        raise DataError(f"a name {bad} - at `{place}`")
     return text
 
 

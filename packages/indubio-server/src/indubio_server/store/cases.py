@@ -307,9 +307,11 @@ def oldest_waiting(connection: Connection, filters: Filters = EVERYTHING) -> dat
     return connection.execute(wanted.order_by(cases.c.at).limit(1)).scalar_one_or_none()
 
 
-def within_budget_since(connection: Connection, since: datetime) -> int:
-    """How many cases were referred from this time on and are not marked as overflow."""
-    wanted = select(func.count()).where(cases.c.verdict == "REFER", cases.c.overflow == false(), cases.c.at >= since)
+def within_budget(connection: Connection, since: datetime, until: datetime) -> int:
+    """How many cases were referred in this time and are not marked as overflow; a clock may once have been ahead."""
+    wanted = select(func.count()).where(
+        cases.c.verdict == "REFER", cases.c.overflow == false(), cases.c.at >= since, cases.c.at <= until
+    )
     return int(connection.execute(wanted.select_from(cases)).scalar_one())
 
 

@@ -104,6 +104,12 @@ def all_events(connection: Connection, *, dead: bool | None = None, limit: int =
     return _events(connection, wanted if dead is None else wanted.where(outbox.c.dead.is_(dead)))
 
 
+def dead_events(connection: Connection, channel: Channel, model: str) -> list[str]:
+    """The ids of a model's events that were given up."""
+    these = and_(outbox.c.channel == channel, outbox.c.model == model, outbox.c.dead.is_(True))
+    return list(connection.execute(select(outbox.c.event).where(these)).scalars())
+
+
 def delivered(connection: Connection, events: Sequence[OutboxEvent]) -> None:
     """Somebody took them: they leave the outbox."""
     numbers = [

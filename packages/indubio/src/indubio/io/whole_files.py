@@ -51,6 +51,18 @@ def replacing(path: Path, unfinished: str = UNFINISHED) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
+        sync_folder(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable: a file that was synced and renamed may have its old name after a power cut."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
