@@ -1,6 +1,6 @@
 """Training data that is not all good: what trimming brings, and what it costs.
 
-python -m experiments.contamination [--seeds 1] [--sets 24] [--processes 1]    fills what is missing; docs/contamination.md
+python -m experiments.contamination [--seeds 1] [--sets 24] [--processes 1] fills what is missing: docs/contamination.md
 
 Half of the inliers, at most 500, train, with anomalies among them: 0, 2 or 10 % of the rows, or as many as half of
 the anomalies are. The other half of the anomalies and the other inliers, at most 1,000 of each, are the test. Sets:
