@@ -43,7 +43,7 @@ def build_app(service: Service) -> ASGIApp:
 async def _refresh(gate: Gate, service: Service) -> None:
     while True:
         await asyncio.sleep(REFRESH)
-        for refresh, what in ((gate.refresh, "keys"), (service.refresh_plant, "plant")):
+        for refresh, what in ((service.beat, "database"), (gate.refresh, "keys"), (service.refresh_plant, "plant")):
             try:
                 await anyio.to_thread.run_sync(refresh)
             except Exception:

@@ -140,7 +140,7 @@ class Gate:
     ) -> None:
         self._app, self._store, self._metrics, self._settings = app, store, metrics, settings
         self._provider = provider
-        self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
+        self._keys: Mapping[str, ApiKey] = store.look_up(keys_in_use)
         self._rates = None if settings.rate is None else Buckets(settings.rate, settings.rate)
         self._wrong_keys = WrongKeys()
         self._proxies = TrustedProxies(settings.trusted_proxies)
@@ -148,7 +148,7 @@ class Gate:
 
     def refresh(self) -> None:
         """Read the keys again: new ones open and revoked ones close within moments."""
-        self._keys = self._store.read(keys_in_use)
+        self._keys = self._store.look_up(keys_in_use)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass or refuse it; count it, and log it where that is asked for."""
@@ -209,7 +209,9 @@ class Gate:
         if cookie is None:
             return None
         provider = self._provider
-        return await anyio.to_thread.run_sync(self._store.read, lambda c: session_owner(c, cookie, provider=provider))
+        return await anyio.to_thread.run_sync(
+            self._store.look_up, lambda c: session_owner(c, cookie, provider=provider)
+        )
 
     def _actor(self, scope: Scope, headers: RequestHeaders, session: SessionOwner | None) -> Actor | None:
         secret = _secret(headers)

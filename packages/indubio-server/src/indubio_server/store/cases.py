@@ -277,13 +277,35 @@ def chosen_cases(
     *,
     status: Status | None = None,
     limit: int | None = None,
-    offset: int = 0,
+    after: int = 0,
+    until: int | None = None,
 ) -> list[Case]:
-    """Cases in the order they came, waiting or not: for exports, curves and lists."""
-    wanted = select(cases).where(*filters.conditions()).order_by(cases.c.id).offset(offset)
+    """Cases in the order they came, waiting or not: for exports, curves and lists.
+
+    Args:
+        connection: to read with.
+        filters: which cases.
+        status: waiting or decided; None for both.
+        limit: at most so many.
+        after: only those with a higher number.
+        until: only those up to this number.
+    """
+    wanted = select(cases).where(cases.c.id > after, *filters.conditions()).order_by(cases.c.id)
     if status is not None:
         wanted = wanted.where(cases.c.status == status)
+    if until is not None:
+        wanted = wanted.where(cases.c.id <= until)
     return [_case(row) for row in connection.execute(wanted if limit is None else wanted.limit(limit))]
+
+
+def count_cases(connection: Connection, filters: Filters = EVERYTHING) -> int:
+    """How many cases were kept."""
+    return int(connection.execute(select(func.count()).select_from(cases).where(*filters.conditions())).scalar_one())
+
+
+def last_case(connection: Connection) -> int:
+    """The number of the newest case, 0 where there is none."""
+    return int(connection.execute(select(func.max(cases.c.id))).scalar_one() or 0)
 
 
 def second_opinions(

@@ -167,6 +167,17 @@ def all_reviews(connection: Connection, filters: Filters = EVERYTHING) -> list[R
     return [Review(**row._mapping) for row in connection.execute(wanted)]
 
 
+def reviews_of(connection: Connection, numbers: Sequence[int], until: int) -> list[Review]:
+    """What was said of some cases, in order, up to a number of reviews."""
+    wanted = select(reviews).where(reviews.c.case_id.in_(numbers), reviews.c.id <= until).order_by(reviews.c.id)
+    return [Review(**row._mapping) for row in connection.execute(wanted)]
+
+
+def last_review(connection: Connection) -> int:
+    """The number of the newest review, 0 where there is none."""
+    return int(connection.execute(select(func.max(reviews.c.id))).scalar_one() or 0)
+
+
 def _of_cases(filters: Filters) -> list[Any]:
     """The condition that a review is of one of these cases; none where all are meant."""
     conditions = filters.conditions()
@@ -206,6 +217,14 @@ def final_labels(connection: Connection) -> dict[int, str]:
     return {case_id: label for case_id, label in labels.items() if label is not None}
 
 
+def require_comment(comment: str) -> None:
+    """Refuse a comment that cannot be kept."""
+    if len(comment) > LONGEST_COMMENT or "\x00" in comment:
+        raise ConfigError(
+            english("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
+        )
+
+
 def _locked(connection: Connection, case_id: int) -> Case:
     """The case; on PostgreSQL others wait here until this transaction ends, on SQLite they wait already."""
     connection.execute(select(cases.c.id).where(cases.c.id == case_id).with_for_update()).one_or_none()
@@ -223,10 +242,7 @@ def _added(
     withdraws: int | None = None,
     at: datetime,
 ) -> Review:
-    if len(comment) > LONGEST_COMMENT or "\x00" in comment:
-        raise ConfigError(
-            english("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
-        )
+    require_comment(comment)
     audit = locked_head(connection).seq + 1
     columns = {
         "case_id": case.id,
