@@ -50,6 +50,7 @@ class ServerSettings(Settings):
         most_waiting: rows that may wait for the model; beyond them requests are refused with 503.
         most_rows: rows a request may have.
         largest_body: bytes a request may have.
+        open: answer this machine without a key while there is none, as the admin "local".
         rate: requests per second and key (or address, where no key is needed); None sets no limit.
         access_log: log every request, not only those that were refused or failed.
         most_connections: connections there may be at once; beyond them those that wait for their client give way, and
@@ -71,6 +72,7 @@ class ServerSettings(Settings):
     most_waiting: AtLeastOne = 4096
     most_rows: AtLeastOne = 4096
     largest_body: AtLeastOne = 16 * 2**20
+    open: bool = False
     rate: Positive | None = None
     access_log: bool = False
     most_connections: AtLeastOne = 2000
