@@ -275,7 +275,8 @@ def test_training_data_is_uploaded_in_whatever_it_is_written(
     assert job.result is not None
     new = {version.version: version for version in server.service.registry.known("press")}[job.result["version"]]
     rows = read_table(good_rows(7, seed=6))
-    np.testing.assert_array_equal(load(Path(new.path)).nll(rows), load(tmp_path / "plain").nll(rows))
+    there = load(server.service.registry.folder_of(new))
+    np.testing.assert_array_equal(there.nll(rows), load(tmp_path / "plain").nll(rows))
 
 
 def test_an_upload_that_cannot_be_read_is_called_by_its_own_name(reviewed: tuple[Running, Path]) -> None:

@@ -74,6 +74,7 @@ class Service:
         self.store, self.state = store, state
         self.training = dict(training or {})
         self.closing: list[Callable[[], None]] = []
+        self.looking_after: list[Callable[[], None]] = []
         self.settings = settings or ServerSettings()
         private_folder(state)
         warn_of_others(state)
@@ -180,6 +181,12 @@ class Service:
         """Commit a transaction that writes nothing: what shows that the database answers where nobody asks."""
         if self._beat.done():
             self._beat = self.store.submit(_nothing)
+
+    def follow(self) -> None:
+        """Follow what other servers on the same store did: versions that were activated, jobs that were left."""
+        self.registry.follow()
+        for look in self.looking_after:
+            look()
 
     def refresh_plant(self) -> None:
         """Follow a change of the plant file."""

@@ -189,11 +189,11 @@ class Api:
 
 
 def _shown(known: Version, *, everywhere: bool) -> dict[str, Any]:
-    """A version as answers show it: without the path of its files, which is nobody's business.
+    """A version as answers show it.
 
     Args:
         known: the version.
         everywhere: show too how it did on the cases of all sites.
     """
-    hidden = ("path",) if everywhere else ("path", "evaluation")
+    hidden = () if everywhere else ("evaluation",)
     return {name: value for name, value in known.__dict__.items() if name not in hidden}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
@@ -21,12 +22,21 @@ from indubio.message import Message
 from indubio.texts import english
 from indubio_server.models.registry import Model, Registry
 from indubio_server.store import ServerStore
-from indubio_server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
-from indubio_server.store.private_files import make_private
-from indubio_server.store.versions import Origin, Version, add_version, version_of
+from indubio_server.store.jobs import (
+    JobStatus,
+    abandoned_jobs,
+    add_job,
+    all_jobs,
+    finish_job,
+    interrupt_jobs,
+    job_progress,
+    renew_leases,
+)
+from indubio_server.store.versions import Origin, Version, version_of
 
 log = logging.getLogger("indubio_server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
+RENEW = 5.0  # seconds between two renewals of leases, which last four times as long
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = english("the server stopped while it ran")
 _JOB_FOLDER = re.compile(rb'[^\s"]*/indubio-job-[^/\s"]+/')
@@ -49,6 +59,8 @@ class Jobs:
         self._control_share = control_share
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._under_way: set[int] = set()
+        self._renewed = 0.0
         self._threads: list[threading.Thread] = []
         self._closed = False
 
@@ -78,6 +90,16 @@ class Jobs:
             )
         return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
 
+    def look_after(self) -> None:
+        """Renew the leases of the jobs that run here, and tell of those that nobody runs any more."""
+        with self._lock:
+            running = list(self._under_way)
+        if running and time.monotonic() - self._renewed > RENEW:
+            self._renewed = time.monotonic()
+            self._store.write(lambda c: renew_leases(c, running))
+        if self._store.look_up(abandoned_jobs):
+            self._store.write(interrupt_jobs)
+
     def close(self) -> None:
         """End the jobs that still run; the store says that they were interrupted."""
         with self._lock:
@@ -103,6 +125,7 @@ class Jobs:
                     )
             started = parameters | {"version": parent.version}
             number = self._store.write(lambda c: add_job(c, kind, name, started, by=by))
+            self._under_way.add(number)
         work = threading.Thread(
             target=self._run, args=(number, kind, parent, parameters, upload, by), name=f"indubio-job-{number}"
         )
@@ -120,15 +143,15 @@ class Jobs:
         upload: tuple[str, bytes] | None,
         by: str,
     ) -> None:
-        out = self._registry.archive / f"job-{number}"
         try:
             with tempfile.TemporaryDirectory(prefix="indubio-job-") as folder:
+                out = Path(folder) / "new"
                 order = {
                     "url": self._store.database.url,
                     "kind": kind,
                     "name": parent.name,
-                    "path": parent.path,
-                    "out": str(out.resolve()),
+                    "path": str(self._registry.folder_of(parent)),
+                    "out": str(out),
                     "control_share": self._control_share,
                 }
                 if kind == "retrain":
@@ -136,7 +159,7 @@ class Jobs:
                 else:
                     order |= parameters
                 result = self._worked(number, order)
-            message, version = self._registered(kind, parent, out, result, by)
+                message, version = self._registered(kind, parent, out, result, by)
             ended = JobStatus.DONE, message, result | {"version": version}
         except IndubioError as error:
             ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
@@ -148,6 +171,10 @@ class Jobs:
             self._store.write(lambda c: finish_job(c, number, *ended))
         except IndubioError:
             log.exception("the end of a job could not be kept", extra={"job": number})
+        finally:
+            with self._lock:
+                self._under_way.discard(number)
+                self._running.pop(number, None)
 
     def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
         if upload is None:
@@ -197,23 +224,10 @@ class Jobs:
         )
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
-        make_private(out)
         model = Model.load(out)
         before = {known.version for known in self._registry.known(parent.name)}
-        version = self._store.write(
-            lambda c: add_version(
-                c,
-                parent.name,
-                sha256=model.judge.digest,
-                rule=model.rule_name,
-                rule_content=model.rule,
-                path=str(out.resolve()),
-                origin=ORIGINS[kind],
-                parent=parent.version,
-                evaluation=result,
-                by=by,
-            )
-        )
+        told: dict[str, Any] = {"origin": ORIGINS[kind], "parent": parent.version, "evaluation": result, "by": by}
+        version = self._registry.added(parent.name, model, out, **told)
         if version.version in before:
             return english("this gives version {number:d} again.", number=version.version), version.version
         return english("version {number:d} is ready; it is not active yet.", number=version.version), version.version

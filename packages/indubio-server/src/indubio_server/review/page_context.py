@@ -63,6 +63,7 @@ class PageContext:
             login=service.login,
         )
         service.closing.append(context.close)
+        service.looking_after.append(context.jobs.look_after)
         return context
 
     @property

@@ -83,13 +83,19 @@ model_versions = Table(
     Column("sha256", String(64), nullable=False),
     Column("rule", String(16), nullable=False),
     Column("rule_content", Text, nullable=False),
-    Column("path", Text, nullable=False),
     Column("origin", String(20), nullable=False),
     Column("parent", Integer),
     Column("evaluation", Text),
     Column("at", Moment, nullable=False),
     Column("by", String(200), nullable=False),
     UniqueConstraint("name", "version"),
+)
+
+version_files = Table(
+    "version_files",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("content", LargeBinary, nullable=False),
 )
 
 activations = Table(
@@ -210,6 +216,13 @@ jobs = Table(
     Column("by", String(200), nullable=False),
     Column("at", Moment, nullable=False),
     Column("finished", Moment),
+)
+
+job_leases = Table(
+    "job_leases",
+    metadata,
+    Column("job_id", Number, ForeignKey("jobs.id"), primary_key=True),
+    Column("until", Moment, nullable=False),
 )
 
 alarms = Table(

@@ -19,13 +19,17 @@ def upgrade() -> None:
         sa.Column("sha256", sa.String(64), nullable=False),
         sa.Column("rule", sa.String(16), nullable=False),
         sa.Column("rule_content", sa.Text, nullable=False),
-        sa.Column("path", sa.Text, nullable=False),
         sa.Column("origin", sa.String(20), nullable=False),
         sa.Column("parent", sa.Integer),
         sa.Column("evaluation", sa.Text),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("by", sa.String(200), nullable=False),
         sa.UniqueConstraint("name", "version"),
+    )
+    op.create_table(
+        "version_files",
+        sa.Column("sha256", sa.String(64), primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
     )
     op.create_table(
         "activations",
@@ -130,6 +134,11 @@ def upgrade() -> None:
         sa.Column("by", sa.String(200), nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("finished", sa.BigInteger),
+    )
+    op.create_table(
+        "job_leases",
+        sa.Column("job_id", NUMBER, sa.ForeignKey("jobs.id"), primary_key=True),
+        sa.Column("until", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "alarms",
