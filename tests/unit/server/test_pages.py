@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from datetime import timedelta, timezone
 
 import httpx
 import numpy as np
@@ -18,6 +19,7 @@ from indubio_server.review.page_request import safe_path
 from indubio_server.review.plots import styled_by_attributes
 from indubio_server.store.audit_trail import entries
 from indubio_server.store.cases import cases_waiting, next_to
+from indubio_server.store.clock import now
 from indubio_server.store.reviews import claim, final_labels, history, review, undo
 from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
@@ -304,6 +306,16 @@ def test_a_file_has_one_label_for_a_case_and_giving_it_again_changes_nothing(ser
     assert server.store.read(verify).whole
     for one in (case, other):
         server.store.write(lambda c, one=one: undo(c, "ada", one.id))
+
+
+def test_a_time_with_an_offset_is_that_time(server):
+    at = now() + timedelta(days=400)
+    stored(server.store, [assessed(at=at, machine="clock-1")])
+    with logged_in(server, "ada") as ada:
+        for moved, there in ((-1, True), (1, False)):
+            since = (at + timedelta(hours=moved)).astimezone(timezone(timedelta(hours=5)))
+            listed = ada.get("/review", params={"machine": "clock-1", "since": since.isoformat()}).text
+            assert ("/review/cases/" in listed) == there, since
 
 
 def test_too_many_downloads_of_one_person_are_refused(server, monkeypatch):

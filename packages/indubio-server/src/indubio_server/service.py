@@ -130,7 +130,7 @@ class Service:
 
         Without a database the queue is not known (NaN), and all else is told: that is when somebody looks.
         """
-        referred = Filters(since=now() - HOUR, verdict="REFER")
+        referred = Filters(since=now() - HOUR, until=now(), verdict="REFER")
         try:
             waiting, oldest, hour, rings = self.store.read(
                 lambda c: (

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from indubio.errors import DataError
 from indubio.texts import english
 from indubio_server.store.audit_trail import append, locked_head
-from indubio_server.store.cases import Filters, Status
+from indubio_server.store.cases import CLAIMED_FOR, Filters, Status
 from indubio_server.store.clock import now
 from indubio_server.store.reviews import (
     Label,
@@ -87,7 +87,7 @@ def require_free(connection: Connection, labels: Sequence[ImportedLabel], review
                         "{place}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference
                     )
                 )
-            if row.reviewer not in (None, reviewer) and row.until > at:
+            if row.reviewer not in (None, reviewer) and at < row.until <= at + CLAIMED_FOR:
                 raise DataError(
                     english(
                         "{place}: {holder} is looking at case {case} now. Nothing was taken.",

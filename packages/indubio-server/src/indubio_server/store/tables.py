@@ -139,9 +139,9 @@ cases = Table(
     Column("overflow", Boolean, nullable=False),
     Column("audit", Number, nullable=False, index=True),
     Column("status", String(10), nullable=False),
-    Index("cases_by_age", "status", "at"),
-    Index("cases_by_uncertainty", "status", "total"),
-    Index("cases_by_machine", "machine", "at"),
+    Index("cases_by_age", "status", "overflow", "at"),
+    Index("cases_by_uncertainty", "status", "overflow", "total"),
+    Index("cases_by_machine", "machine", "status", "overflow", "at"),
     Index("cases_by_budget", "verdict", "overflow", "at"),
 )
 

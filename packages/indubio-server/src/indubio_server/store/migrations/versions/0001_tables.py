@@ -69,9 +69,9 @@ def upgrade() -> None:
         sa.Column("overflow", sa.Boolean, nullable=False),
         sa.Column("audit", NUMBER, nullable=False, index=True),
         sa.Column("status", sa.String(10), nullable=False),
-        sa.Index("cases_by_age", "status", "at"),
-        sa.Index("cases_by_uncertainty", "status", "total"),
-        sa.Index("cases_by_machine", "machine", "at"),
+        sa.Index("cases_by_age", "status", "overflow", "at"),
+        sa.Index("cases_by_uncertainty", "status", "overflow", "total"),
+        sa.Index("cases_by_machine", "machine", "status", "overflow", "at"),
         sa.Index("cases_by_budget", "verdict", "overflow", "at"),
     )
     op.create_table(
