@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from indubio import __version__
-from indubio.cli import assess, config, demo, evaluate, export, fit, inspect, learn, report
+from indubio.cli import assess, check, config, demo, evaluate, export, fit, inspect, learn, report, update
 from indubio.cli.exit_codes import exit_codes
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.families import installed
@@ -29,6 +29,7 @@ app = typer.Typer(
 OWN: dict[str, dict[str, Callable[..., Any]]] = {  # by what they are for
     "From a file to verdicts": {
         "demo": demo.demo,
+        "check": check.check,
         "fit": fit.fit,
         "assess": assess.assess,
         "report": report.report,
@@ -36,6 +37,7 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {  # by what they are for
     },
     "Models": {
         "inspect": inspect.inspect,
+        "update": update.update,
         "learn": learn.learn,
         "config": config.config,
         "export": export.export,

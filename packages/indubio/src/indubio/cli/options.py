@@ -42,6 +42,11 @@ Columns = Annotated[
     ),
     Gives("table.columns", "layout.sensors", read_as=listed),
 ]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar=COLUMN, help="Column that is left out; repeatable.", rich_help_panel=DATA),
+    Gives("table.exclude", "layout.exclude"),
+]
 Ids = Annotated[
     list[str] | None,
     typer.Option(
