@@ -7,7 +7,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,12 @@ from typing import Any
 import msgspec
 
 from indubio.decision import REFERRALS, Referral
-from indubio.errors import ConfigError, ConflictError, IndubioError
-from indubio.io.source_base import full_ending
+from indubio.errors import ConfigError, ConflictError, DataError, IndubioError
+from indubio.io.source_base import COMPRESSIONS, full_ending
 from indubio.message import Message
 from indubio.texts import english
 from indubio_server.models.registry import Model, Registry
+from indubio_server.server_settings import ServerSettings
 from indubio_server.store import ServerStore
 from indubio_server.store.jobs import (
     JobStatus,
@@ -37,6 +39,8 @@ from indubio_server.store.versions import Origin, Version, version_of
 log = logging.getLogger("indubio_server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
 RENEW = 5.0  # seconds between two renewals of leases, which last four times as long
+MOST_UNPACKED = 100  # times the size of an upload: files of measurements pack ten times, at most
+SMALL_UPLOAD = 16 * 2**20  # bytes that anything may unpack to
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = english("the server stopped while it ran")
 _JOB_FOLDER = re.compile(rb'[^\s"]*/indubio-job-[^/\s"]+/')
@@ -49,14 +53,14 @@ class Jobs:
         store: where progress and results go.
         registry: has the models.
         training: the training data of models, where the operator named it.
-        control_share: share of all verdicts that are kept for control.
+        settings: of the server: the share of all verdicts that is kept for control, and what a job may use.
     """
 
     def __init__(
-        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], control_share: float
+        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], settings: ServerSettings
     ) -> None:
         self._store, self._registry, self.training = store, registry, dict(training)
-        self._control_share = control_share
+        self._settings = settings
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._under_way: set[int] = set()
@@ -88,6 +92,8 @@ class Jobs:
                     name=name,
                 )
             )
+        if upload is not None:
+            _require_unpackable(*upload)
         return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
 
     def look_after(self) -> None:
@@ -152,7 +158,8 @@ class Jobs:
                     "name": parent.name,
                     "path": str(self._registry.folder_of(parent)),
                     "out": str(out),
-                    "control_share": self._control_share,
+                    "control_share": self._settings.control_share,
+                    "memory": self._settings.job_memory,
                 }
                 if kind == "retrain":
                     order["training"] = str(self._training_file(parent.name, upload, Path(folder)))
@@ -188,9 +195,10 @@ class Jobs:
     def _worked(self, number: int, order: dict[str, Any]) -> dict[str, Any]:
         """Run the process and write its progress to the store; returns its result."""
         command = [sys.executable, "-m", "indubio_server.retraining.new_versions"]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
+        with (
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+            _killed_after(60 * self._settings.job_minutes, process) as late,
+        ):
             with self._lock:
                 self._running[number] = process
             assert process.stdin is not None
@@ -214,9 +222,22 @@ class Jobs:
             listening.join()
         if self._closed:
             raise ConfigError(STOPPED)
+        if late.is_set():
+            minutes = self._settings.job_minutes
+            raise ConfigError(
+                english("the job took longer than {minutes:g} minutes, which `job_minutes` sets", minutes=minutes)
+            )
         log.error(
             "a job's process failed", extra={"job": number, "last": b"".join(complaints[-20:]).decode(errors="replace")}
         )
+        if process.returncode < 0:
+            raise ConfigError(
+                english(
+                    "the job's process was ended by signal {signal:d}, perhaps for want of memory (`job_memory`); what "
+                    "it said is in the server's log.",
+                    signal=-process.returncode,
+                )
+            )
         raise ConfigError(
             english(
                 "the job's process ended with {code:d}; what it said is in the server's log.", code=process.returncode
@@ -231,3 +252,46 @@ class Jobs:
         if version.version in before:
             return english("this gives version {number:d} again.", number=version.version), version.version
         return english("version {number:d} is ready; it is not active yet.", number=version.version), version.version
+
+
+@contextmanager
+def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
+    """Kill a process that takes longer; the event says whether it did."""
+    late = threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def _require_unpackable(name: str, content: bytes) -> None:
+    """Refuse an upload that unpacks to far more than it is: a few megabytes would fill memory and disk."""
+    packing = COMPRESSIONS.get(Path(name.lower()).suffix)
+    if packing is None:
+        return
+    import pyarrow as pa
+
+    most = max(SMALL_UPLOAD, MOST_UNPACKED * len(content))
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(content), packing) as unpacked:
+            size = 0
+            while (piece := len(unpacked.read(2**20))) and size <= most:
+                size += piece
+    except OSError:  # it is no such file: the job says so, with its place
+        return
+    if size > most:
+        raise DataError(
+            english(
+                "{name} unpacks to more than {most:d} times its size: upload it as it is.",
+                name=name,
+                most=MOST_UNPACKED,
+            )
+        )

@@ -58,7 +58,7 @@ class PageContext:
             settings=service.settings,
             drift=service.drift,
             plots=CasePlots(service.registry),
-            jobs=Jobs(service.store, service.registry, service.training, service.settings.control_share),
+            jobs=Jobs(service.store, service.registry, service.training, service.settings),
             plant_file=service.plant_file,
             login=service.login,
         )

@@ -221,7 +221,7 @@ jobs = Table(
 job_leases = Table(
     "job_leases",
     metadata,
-    Column("job_id", Number, ForeignKey("jobs.id"), primary_key=True),
+    Column("job_id", Number, primary_key=True, autoincrement=False),
     Column("until", Moment, nullable=False),
 )
 
@@ -240,6 +240,7 @@ alarm_events = Table(
     Column("machine", String(200), nullable=False),
     Column("kind", String(10), nullable=False),
     Column("anomalies", Integer, nullable=False),
+    Column("unfamiliar", Integer, nullable=False),
     Column("of", Integer, nullable=False),
     Column("at", Moment, nullable=False),
     Index("alarm_events_by_machine", "machine", "at"),

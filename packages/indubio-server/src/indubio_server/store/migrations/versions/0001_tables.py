@@ -137,7 +137,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "job_leases",
-        sa.Column("job_id", NUMBER, sa.ForeignKey("jobs.id"), primary_key=True),
+        sa.Column("job_id", NUMBER, primary_key=True, autoincrement=False),
         sa.Column("until", sa.BigInteger, nullable=False),
     )
     op.create_table(
@@ -152,6 +152,7 @@ def upgrade() -> None:
         sa.Column("machine", sa.String(200), nullable=False),
         sa.Column("kind", sa.String(10), nullable=False),
         sa.Column("anomalies", sa.Integer, nullable=False),
+        sa.Column("unfamiliar", sa.Integer, nullable=False),
         sa.Column("of", sa.Integer, nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Index("alarm_events_by_machine", "machine", "at"),
