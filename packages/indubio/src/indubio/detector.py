@@ -13,13 +13,14 @@ from jaxtyping import Float
 from indubio.calibration import Calibration
 from indubio.decision import ANOMALY_THRESHOLD, Referral
 from indubio.errors import ConfigError
-from indubio.fitting.defaults import DEFAULTS, default_of
+from indubio.fitting.defaults import DEFAULTS, default_of, default_posterior
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.fitted_chain import fit_chain, suspicion
 from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.trimming import Trimming
 from indubio.fitting.updates import autoencoder_scorer, updated_chain
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
+from indubio.inputs.arrays import examples_of
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.training_examples import TrainingExamples
 from indubio.networks import Architecture, Likelihood
@@ -195,8 +196,10 @@ class Detector(ChainEstimator):
             workers: train folds and members of ensembles side by side on these; the result is the same. None trains
                 here.
         """
-        method = PosteriorFit(settings=self.settings_in_use(), report=progress, workers=workers)
-        return self._keep(fit_chain(method, X, groups, type(self).__name__, report=progress))._with_warning()
+        examples = X if isinstance(X, ExampleStream) else examples_of(X, type(self).__name__)
+        settings = self._settings_for(examples.window_shape)
+        method = PosteriorFit(settings=settings, report=progress, workers=workers)
+        return self._keep(fit_chain(method, examples, groups, type(self).__name__, report=progress))._with_warning()
 
     def update(
         self,
@@ -247,7 +250,9 @@ class Detector(ChainEstimator):
         """
         if isinstance(X, ExampleStream):
             raise ConfigError("examples that are streamed are too many to be compared with each other.")
-        return suspicion(self.settings_in_use(), TrainingExamples.of(X, type(self).__name__))
+        examples = examples_of(X, type(self).__name__)
+        settings = self._settings_for(examples.window_shape)
+        return suspicion(settings, TrainingExamples.of(examples, type(self).__name__))
 
     @property
     def calibration_(self) -> Calibration:
@@ -290,8 +295,13 @@ class Detector(ChainEstimator):
         return default_of(name, self.posterior)
 
     def settings_in_use(self) -> DetectorSettings:
-        """The settings with the defaults put in, checked."""
-        settings = self._settings(DetectorSettings)
+        """The settings with the defaults put in, checked: for what it was fitted on; for a table before that."""
+        return self._settings_for(self.input_shape_ if hasattr(self, "chain_") else None)
+
+    def _settings_for(self, input_shape: tuple[int, ...] | None) -> DetectorSettings:
+        posterior = self.posterior or default_posterior(self.spectra, input_shape)
+        chosen = Detector(**(self.get_params(deep=False) | {"posterior": posterior}))
+        settings = chosen._settings(DetectorSettings)
         settings.check_training(self.training)
         settings.check()
         return settings

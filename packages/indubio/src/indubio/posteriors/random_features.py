@@ -97,9 +97,9 @@ class RandomFeatures(ClosedFormPosterior):
         """As many draws as the settings say."""
         return self.draws
 
-    def architecture_for(self, input_shape: Shape, rows: int) -> Cosines:
+    def architecture_for(self, input_shape: Shape, rows: int, views: Sequence[int] = ()) -> Cosines:
         """An architecture with as many units as the settings say."""
-        del input_shape, rows
+        del input_shape, rows, views
         return Cosines(units=self.units)
 
     def some_draws(self, context: FitContext, which: range) -> Draws:
@@ -128,7 +128,7 @@ class RandomFeatures(ClosedFormPosterior):
             context: the new rows alone, and the seed of that fit.
             first: the first rows of all, `measured_rows` of them.
         """
-        assert draws.sums is not None
+        assert isinstance(draws.sums, KeptSums)
         weight, bias = (draws.weights[f"{ENCODER}.{name}"].astype(np.float64) for name in ("weight", "bias"))
         rows, sums = context.rows, []
         assert isinstance(rows, np.ndarray)
