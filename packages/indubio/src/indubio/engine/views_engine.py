@@ -159,6 +159,7 @@ class ViewsScorer:
 
     def variance(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "m n ..."]:
         """The noise is one number: no decoder gives it."""
+        del rows
         raise EngineError("linear views give no variance of single values.")
 
     def _none(self) -> Float[np.ndarray, "m 0"]:

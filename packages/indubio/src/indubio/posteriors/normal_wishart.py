@@ -25,6 +25,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from indubio.engine import stream
+from indubio.errors import ConfigError
 from indubio.inputs import Spectra, ZScore
 from indubio.inputs.scaling import Scaling
 from indubio.inputs.series import log_of
@@ -99,6 +100,16 @@ class NormalWishart(ClosedFormPosterior):
         """A linear autoencoder for each view."""
         del input_shape, rows
         return LinearViews(views=tuple(views))
+
+    def check_likelihood(self, likelihood: Likelihood) -> None:
+        """Refuse any but its own: the noise of the features is part of what it finds."""
+        if likelihood != self.LIKELIHOOD:
+            raise ConfigError(
+                "{method} has a likelihood of its own, a Gaussian whose features move together: leave `likelihood` "
+                "out, got {likelihood}.",
+                method=type(self).__name__,
+                likelihood=likelihood,
+            )
 
     def some_draws(self, context: FitContext, which: range) -> Draws:
         """Some of the draws, from one pass over the rows."""
