@@ -20,6 +20,7 @@ from indubio.engine.linear_algebra import exponential, product
 from indubio.errors import EngineError
 from indubio.inputs.series import log_of
 from indubio.networks.autoencoder import Autoencoder
+from indubio.networks.layers import Weights
 from indubio.networks.linear_views import FACTOR, MEAN, MIDDLE, NOISE, SPREAD, VOLUME, LinearViewsNetwork, name_of
 
 LOG_2_PI = 1.8378770664093453
@@ -50,8 +51,7 @@ class ViewsEngine:
         """What scores rows under draws with these weights; arguments as in `Engine.scorer`."""
         assert masks is None
         assert noise is None
-        named = self._autoencoder.named(np.ascontiguousarray(np.broadcast_to(values, (count, values.shape[1]))))
-        return ViewsScorer(self._network, named, values.dtype)
+        return ViewsScorer(self._network, self._autoencoder.named(values), count, values.dtype)
 
     def trainer(self, *_: Any, **__: Any) -> Any:
         """Linear views are not trained by steps."""
@@ -67,7 +67,7 @@ class ViewsEngine:
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
+class View:
     """One view under all draws; products are of all of them at once.
 
     Args:
@@ -87,6 +87,16 @@ class _View:
     noise: np.ndarray
     middle: np.ndarray
     spread: np.ndarray
+
+    @classmethod
+    def of(cls, network: LinearViewsNetwork, weights: Weights, draws: int) -> "list[View]":
+        """All views of so many draws, which may share their weights."""
+        kinds, found = (MEAN, FACTOR, VOLUME, NOISE, MIDDLE, SPREAD), []
+        for number, places in enumerate(network.places):
+            given = (weights[name_of(number, kind)].astype(np.float64) for kind in kinds)
+            mean, factor, *single = (np.broadcast_to(one, (draws, *one.shape[1:])) for one in given)
+            found.append(cls(places, mean, factor, *(one[:, 0] for one in single)))
+        return found
 
     @cached_property
     def side_by_side(self) -> Float[np.ndarray, "features white"]:
@@ -113,18 +123,16 @@ class ViewsScorer:
 
     Args:
         network: the views.
-        weights: of every draw.
+        weights: of every draw, or of all.
+        draws: how many, M.
         dtype: of the scores.
     """
 
-    def __init__(self, network: LinearViewsNetwork, weights: dict[str, np.ndarray], dtype: np.dtype) -> None:
+    def __init__(self, network: LinearViewsNetwork, weights: Weights, draws: int, dtype: np.dtype[Any]) -> None:
         self._dtype, self._shape = dtype, network.input_shape
-        kinds = (MEAN, FACTOR, VOLUME, NOISE, MIDDLE, SPREAD)
-        self._views = []
-        for view, places in enumerate(network.places):
-            mean, factor, *single = (weights[name_of(view, kind)].astype(np.float64) for kind in kinds)
-            self._views.append(_View(places, mean, factor, *(one[:, 0] for one in single)))
-        self._draws = len(self._views[0].mean)
+        self._views, self._draws = View.of(network, weights, draws), draws
+        self._middle = np.stack([view.middle for view in self._views])
+        self._spread = np.stack([view.spread for view in self._views])
         self._at_once = max(1, VALUES_AT_ONCE // (self._draws * max(len(view.places) for view in self._views)))
 
     def nll(self, rows: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "m n"]:
@@ -184,12 +192,7 @@ class ViewsScorer:
         self, distances: Float[np.ndarray, "views n draws"]
     ) -> tuple[Float[np.ndarray, "n draws"], Float[np.ndarray, "views n draws"]]:
         """Log mean exp of what the views say, and the share of each in it."""
-        told = np.stack(
-            [
-                (log_of(own + SMALLEST) - view.middle) / view.spread
-                for view, own in zip(self._views, distances, strict=True)
-            ]
-        )
+        told = (log_of(distances + SMALLEST) - self._middle[:, None]) / self._spread[:, None]
         largest = told.max(axis=0)
         counts = exponential(np.ascontiguousarray(told - largest))
         whole = np.add.accumulate(counts, axis=0)[-1]

@@ -273,7 +273,7 @@ class FittedSpectra:
     ) -> list[Float[np.ndarray, "block sensors"]]:
         amplitude = np.fft.rfft(moved * self.taper)[..., 1:]
         energy = (amplitude.real * amplitude.real + amplitude.imag * amplitude.imag) * self.weights
-        return [log_of(sum_of(energy[..., a:b]) + self.floor) for a, b in _pairs(edges)]
+        return list(log_of(np.stack([sum_of(energy[..., a:b]) for a, b in _pairs(edges)]) + self.floor))
 
 
 def chosen_spectra(

@@ -82,7 +82,9 @@ class Shapes:
         ]
         return [f"shape {place} ({span}): {word}" for place, span in enumerate(spans, 1) for word in WORDS]
 
-    def features(self, moved: Series, floor: Float[np.ndarray, " sensors"]) -> list[Float[np.ndarray, "block sensors"]]:
+    def features(
+        self, moved: Series, floor: Float[np.ndarray, " sensors"]
+    ) -> Float[np.ndarray, "features block sensors"]:
         """The features of series (block, sensors, length) less their means.
 
         Args:
@@ -90,14 +92,17 @@ class Shapes:
             floor: of each sensor, added to its energies.
         """
         if not self.chosen:
-            return []
+            return np.empty((0, *moved.shape[:2]))
         size = max(1, VALUES_AT_ONCE // (self.length * self.sensors))
-        parts = [self._features(moved[start : start + size], floor) for start in range(0, len(moved), size)]
-        return [np.concatenate(one) for one in zip(*parts, strict=True)]
+        blocks = [self._moments(moved[start : start + size]) for start in range(0, len(moved), size)]
+        second, third, fourth = np.concatenate(blocks, axis=2)
+        energy = second + floor
+        logs = log_of(np.stack([energy, (fourth + 3 * (floor * floor)) / (energy * energy)]))
+        features = np.stack([0.5 * logs[0], third / (energy * np.sqrt(energy)), logs[1]], axis=1)
+        return np.asarray(features.reshape(-1, *features.shape[2:]))
 
-    def _features(
-        self, moved: Series, floor: Float[np.ndarray, " sensors"]
-    ) -> list[Float[np.ndarray, "block sensors"]]:
+    def _moments(self, moved: Series) -> Float[np.ndarray, "three patterns block sensors"]:
+        """Mean square, cube and fourth power of y, along every pattern."""
         found = []
         for apart, patterns in groupby(self.chosen, key=lambda pattern: pattern.apart):
             count = self.length - (PLACES - 1) * apart
@@ -105,25 +110,16 @@ class Shapes:
             whole = shifted[0] + shifted[1]
             for other in shifted[2:]:
                 whole += other
-            high = {place: 3 * shifted[place] for place in range(PLACES)}
+            whole *= SCALE
             for pattern in patterns:
-                first, second, third = pattern.high
-                followed = high[first] + high[second]
-                followed += high[third]
+                first, second, third = (shifted[place] for place in pattern.high)
+                powers = np.empty((3, *whole.shape))
+                followed = np.add(first, second, out=powers[1])
+                followed += third
+                followed *= 3 * SCALE
                 followed -= whole
-                followed *= SCALE
-                found += _moments(followed, floor)
-        return found
-
-
-def _moments(followed: Series, floor: Float[np.ndarray, " sensors"]) -> list[Float[np.ndarray, "block sensors"]]:
-    square = followed * followed
-    energy = folded_mean(square) + floor
-    followed *= square
-    square *= square
-    fourth = folded_mean(square) + 3 * (floor * floor)
-    return [
-        0.5 * log_of(energy),
-        folded_mean(followed) / (energy * np.sqrt(energy)),
-        log_of(fourth / (energy * energy)),
-    ]
+                square = np.multiply(followed, followed, out=powers[0])
+                np.multiply(square, square, out=powers[2])
+                followed *= square
+                found.append(folded_mean(powers))
+        return np.stack(found, axis=1)

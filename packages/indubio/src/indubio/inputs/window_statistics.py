@@ -36,24 +36,29 @@ def statistics(
     """
     times = slope_weights(series.shape[-1])
     square = moved * moved
-    variance = folded_mean(square) + floor
+    average, second, third, fourth, slope = folded_mean(
+        np.stack([series, square, square * moved, square * square, moved * times])
+    )
     steps = series[..., 1:] - series[..., :-1]
     steps = steps - folded_mean(steps)[..., None]
+    variance = second + floor
+    spikes = (fourth + 3 * (floor * floor)) / (variance * variance)
+    logs = log_of(np.stack([variance, spikes, folded_mean(steps * steps) + floor]))
     return [
-        folded_mean(series),
-        0.5 * log_of(variance),
+        average,
+        0.5 * logs[0],
         series.min(axis=-1),
         series.max(axis=-1),
         np.median(series, axis=-1),
-        folded_sum(moved * times),
-        folded_mean(square * moved) / (variance * np.sqrt(variance)),
-        log_of((folded_mean(square * square) + 3 * (floor * floor)) / (variance * variance)),
-        0.5 * log_of(folded_mean(steps * steps) + floor),
+        slope,
+        third / (variance * np.sqrt(variance)),
+        logs[1],
+        0.5 * logs[2],
         series[..., -1] - series[..., 0],
     ]
 
 
 def slope_weights(length: int) -> Float[np.ndarray, " length"]:
-    """What the slope weighs every sample with: least squares, times the length."""
+    """What the slope, per window, weighs every sample with in a mean: least squares."""
     times = np.arange(length) - (length - 1) / 2
-    return np.asarray(times * (length / float(folded_sum(times * times))))
+    return np.asarray(times * (length * length / float(folded_sum(times * times))))
