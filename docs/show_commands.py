@@ -1,5 +1,6 @@
 """Put what the commands really print into docs/commands.md: `make commands`."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ frame.drop(index=good.index[:250]).to_csv("new.csv", index_label="case")
 COMMANDS = (
     "indubio fit good.csv --id case --label malignant --out model",
     "indubio assess new.csv --model model --out assessed.csv",
-    "head -n 3 assessed.csv",
+    "head -n 4 assessed.csv",
     "indubio evaluate assessed.csv --label malignant",
     "indubio report new.csv --model model --out report.html",
     "indubio export model --out model.onnx",
@@ -42,7 +43,7 @@ def shown() -> str:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 check=True,
-                env={"PATH": f"{BIN}:/usr/bin:/bin", "COLUMNS": "100", "HOME": folder},
+                env=os.environ | {"PATH": f"{BIN}:/usr/bin:/bin", "COLUMNS": "100", "HOME": folder},
             )
             lines = [line[:140].rstrip() for line in done.stdout.splitlines()]
             parts.append("\n".join([f"$ {command}", *lines]))

@@ -144,7 +144,7 @@ MISTAKES = [
     of("assess good.csv -m model -o empty_folder", "empty_folder"),
     of("assess good.csv -m model -o good.csv/out.csv", "good.csv"),
     of("assess good.csv -m model -o out.csv --per-run runs.csv", "--per-run", "rows"),
-    of("assess good.csv -m model --json", "--json", "--out", code=USAGE),
+    of("assess good.csv -m model --json -o -", "--json", "--out", code=USAGE),
     of("assess good.csv -m model -o out.csv --fdr 2", "--fdr", "2"),
     of("assess good.csv -m model -o - --workers 1", "--out", code=USAGE),
     of("report header.csv -m model -o page.html", "header.csv", "no rows"),

@@ -214,7 +214,7 @@ def run(*arguments: str | Path) -> None:
 @pytest.mark.parametrize("out", ["found.csv", "found.parquet", "found.jsonl"])
 def test_the_command_gives_the_same(case: Case, out: str) -> None:
     path = case.folder / out
-    more = ["--top", "0"] if out == "found.parquet" else []
+    more = ["--top", "0"] if out == "found.parquet" else ["--full"]
     run("assess", case.folder / "rows.csv", "--model", case.folder / "model", "--out", path, *more)
     readers: dict[str, Callable[[Path], Mapping[str, Any]]] = {
         ".csv": lambda path: columns(list(csv.DictReader(path.read_text().splitlines()))),

@@ -75,14 +75,23 @@ def test_a_verdict_per_run(folder):
 
 
 def test_a_score_per_time_step(folder):
-    run("assess", folder / "new.csv", "-m", folder / "model", "-o", folder / "found.csv", "--points", folder / "p.csv")
+    run(
+        "assess",
+        folder / "new.csv",
+        "-m",
+        folder / "model",
+        "-o",
+        folder / "found.parquet",
+        "--points",
+        folder / "p.csv",
+    )
     points = pd.read_csv(folder / "p.csv")
     assert len(points) == 4 * 640
     np.testing.assert_allclose(points["time"], points["sample"] / RATE)
     faulty = points[points["group"] == 2].set_index("sample")["score"]
     assert faulty[320 + LENGTH :].min() > faulty[: 320 - LENGTH].max()
-    found = pd.read_csv(folder / "found.csv")
-    first = found[(found["group"] == 0)]["nll"].to_numpy()
+    found = pd.read_parquet(folder / "found.parquet")
+    first = found[(found["group"] == "0")]["nll"].to_numpy()
     np.testing.assert_allclose(points["score"][:64], [*[first[0]] * 32, *[first[:2].mean()] * 32])
 
 

@@ -235,7 +235,7 @@ def test_sensors_of_windows():
     assert kinds(stuck, NAMES[:3]) == {"frozen": ("flow",)}
     assert kinds(clock, NAMES[:3]) == {"id": ("flow",)}
     for finding in found(constant, NAMES[:3]) + found(repeated, NAMES[:3]):
-        assert "--columns" in by_flags(finding.way_out)
+        assert "--exclude" in by_flags(finding.way_out)
 
 
 def test_of_few_rows_nothing_is_said_of_columns():

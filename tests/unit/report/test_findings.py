@@ -279,9 +279,9 @@ def test_counts_points_and_passed_values_in_words():
     ("epistemic", "aleatoric", "words"),
     [
         (0.001, 0.002, "hardly any doubt"),
-        (0.0, 0.08, "some doubt, mostly aleatoric: each draw is torn"),
-        (0.12, 0.01, "considerable doubt, mostly epistemic: the draws disagree on the verdict"),
-        (0.12, 0.12, "strong doubt, partly epistemic"),
+        (0.0, 0.08, "some doubt (32 of 100), mostly aleatoric: it lies on the border"),
+        (0.12, 0.01, "considerable doubt (52 of 100), mostly epistemic: more examples like this would settle it"),
+        (0.12, 0.12, "strong doubt (96 of 100), partly epistemic: more examples like this"),
     ],
 )
 def test_doubt_is_put_in_words(detector, epistemic, aleatoric, words):
@@ -295,8 +295,13 @@ def test_doubt_is_put_in_words(detector, epistemic, aleatoric, words):
     [
         ("INLIER", "", False, "accepted as normal"),
         ("ANOMALY", "", True, "accepted as an anomaly"),
-        ("REFER", "uncertain-aleatoric", True, "where good examples become rare; left alone, it would be an anomaly"),
-        ("REFER", "uncertain-epistemic", True, "too few examples tell it; left alone, it would be an anomaly"),
+        ("REFER", "uncertain-aleatoric", True, "between good and bad; left alone, it would be an anomaly"),
+        (
+            "REFER",
+            "uncertain-epistemic",
+            True,
+            "more examples like this would settle it; left alone, it would be an anomaly",
+        ),
         ("REFER", "unfamiliar", True, "seen in training (novelty 3.21); left alone, it would be an anomaly"),
         ("REFER", "out_of_range", True, "far outside the training range; the score alone says an anomaly"),
         ("REFER", "bad_input", False, "because its data are bad; the score alone says normal"),

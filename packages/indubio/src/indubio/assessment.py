@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 
 NO_COLUMNS = ("passed", "smallest_p", "promise", "why")
+TENS = np.array([float(f"1e{power}") for power in range(23)])  # those that a double holds exactly
+FULL_ONLY = ("epistemic", "aleatoric", "exceed", "var_nll", "disagreement")  # not in the short set of columns
+SORTED_BY = ("nll", "total")  # fewer digits would make neighbours equal, and `evaluate` find another order
+DIGITS, DIGITS_TO_SORT_BY = 3, 6  # significant ones of the short set
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,18 +151,22 @@ class Assessment:
         """The anomalies of this batch, of which at most this share are false, on average (Benjamini-Hochberg)."""
         return select_anomalies(self.p_value, fdr, smallest_p=self.smallest_p)
 
-    def to_arrow(self, *, top: int = 0, contributions: bool = False) -> "pa.Table":
+    def to_arrow(self, *, top: int = 0, contributions: bool = False, full: bool = True) -> "pa.Table":
         """An Arrow table, one row per example, the columns that are passed through first.
 
         Args:
             top: a last column of so many top features of each anomaly and referral; "" for inliers.
             contributions: also columns of what every feature adds to the score, and its spread; empty for inliers.
+            full: all columns with all digits; else the columns that people read, with three significant digits (of the
+                score and the total uncertainty, which examples are sorted by, six).
         """
         import pyarrow as pa
 
         columns = {} if self.passed is None else {name: self.passed.column(name) for name in self.passed.column_names}
         found = self.to_dict()
         taken = columns.keys() & found.keys()
+        if not full:
+            found = {name: _short(name, values) for name, values in found.items() if name not in FULL_ONLY}
         if taken:
             raise DataError(f"columns {quoted(sorted(taken))} of the input have names of the output. Rename them.")
         words = {"verdict": tuple(Verdict), "reason": ("", *Reason), "notes": ("",)}
@@ -173,7 +181,8 @@ class Assessment:
             texts[self.why.places] = self.why.top(top).texts()
             table = table.append_column("top_features", pa.array(texts, pa.string()))
         if contributions and self.why is not None:
-            for name, column in self.why.columns(len(self)).items():
+            for name, made_by in self.why.columns(len(self)).items():
+                column = made_by if full else significant(made_by, DIGITS)
                 table = table.append_column(name, pa.array(column, from_pandas=True))  # NaN: an empty cell
         return table
 
@@ -209,6 +218,27 @@ def _places(which: Any, count: int) -> Int[np.ndarray, "..."]:
         if chosen.dtype.kind not in "biu" or chosen.ndim > 1:
             raise ConfigError(f"examples are chosen by a mask, a slice or their places, got {which!r}.")
     return np.asarray(np.arange(count)[chosen])
+
+
+def significant(values: Float[np.ndarray, " examples"], digits: int) -> Float[np.ndarray, " examples"]:
+    """Numbers with so many significant digits; what is smaller than 1e-22 has fewer.
+
+    Example:
+        >>> significant(np.array([0.123456, -98765.4, 0.0, np.inf]), 3).tolist()
+        [0.123, -98800.0, 0.0, inf]
+    """
+    size = np.abs(values)
+    whole = np.isfinite(size) & (size > 0)
+    places = digits - 1 - np.floor(np.log10(size, where=whole, out=np.zeros_like(size))).astype(np.int64)
+    up, down = (TENS[np.clip(places * sign, 0, len(TENS) - 1)] for sign in (1, -1))
+    return np.where(whole, np.rint(values * up / down) / up * down, values)
+
+
+def _short(name: str, values: Shaped[np.ndarray, " examples"]) -> Shaped[np.ndarray, " examples"]:
+    """A column of the short set."""
+    if values.dtype.kind != "f":
+        return values
+    return significant(values, DIGITS_TO_SORT_BY if name in SORTED_BY else DIGITS)
 
 
 def _worded(texts: Shaped[np.ndarray, " examples"], known: tuple[str, ...]) -> "pa.Array":

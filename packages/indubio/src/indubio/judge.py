@@ -108,7 +108,7 @@ class Judge:
         return reading
 
     def assessed(
-        self, part: Examples, reading: Reading, *, top: int = 0, contributions: bool = False
+        self, part: Examples, reading: Reading, *, top: int = 0, contributions: bool = False, full: bool = True
     ) -> tuple[Assessment, pa.Table]:
         """What is found in a part of a file, and as the table to write.
 
@@ -117,9 +117,10 @@ class Judge:
             reading: how they were read.
             top: so many top features of each anomaly and referral.
             contributions: also what every feature adds to the score.
+            full: all columns and digits; else those that people read.
         """
         found = self.detector.assess(part, explain=top > 0 or contributions)
-        table = found.to_arrow(top=top, contributions=contributions)
+        table = found.to_arrow(top=top, contributions=contributions, full=full)
         labels = part.labels
         if labels is not None and reading.label is not None and reading.label not in table.column_names:
             table = table.append_column(reading.label, pa.array(labels.astype("int8"), mask=part.unlabelled))

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 from starlette.responses import Response
 
-from indubio.decision import Reason
+from indubio.decision import IN_SHORT, Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.report.words import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
 from indubio.texts import english, gettext, marked
@@ -35,13 +35,8 @@ from indubio_server.store.tables import claims
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")
 CONTROL = "control"  # in addresses, the reason of cases that were kept without being referred
-REASONS: dict[str, str] = {
-    Reason.EPISTEMIC: marked("uncertain: draws disagree"),
-    Reason.ALEATORIC: marked("uncertain: each draw is torn"),
-    Reason.UNFAMILIAR: marked("unfamiliar"),
-    Reason.OUT_OF_RANGE: marked("out of range"),
-    Reason.BAD_INPUT: marked("bad input"),
-    CONTROL: marked("kept for control"),
+REASONS: dict[str, str] = {reason.value: words for reason, words in IN_SHORT.items()} | {
+    CONTROL: marked("kept for control")
 }
 TRIES = 5  # to claim a case before somebody else does
 

@@ -34,6 +34,7 @@ OPTIONS = (
     "anomaly_values",
     "top",
     "contributions",
+    "full",
     "shard_rows",
 )  # that the files of results depend on
 DEADLY = Refused("every worker that took it died: it may need more memory than they have.")
@@ -55,6 +56,7 @@ class Batch(Settings):
         anomaly_values: its values that mean anomaly; None takes 1 and true.
         top: so many top features of each anomaly and referral.
         contributions: also a column per feature: what it adds to the score, and its spread.
+        full: all columns with all digits; else those that people read, see `Assessment.to_arrow`.
         shard_rows: rows of a Parquet file that are one piece of work, and one file of results.
         sha256: that the model must have, see `Judge.load`; None takes any.
         file_format: how the files are read; None finds it out.
@@ -69,6 +71,7 @@ class Batch(Settings):
     anomaly_values: tuple[str, ...] | None = None
     top: NotNegativeInt = 3
     contributions: bool = False
+    full: bool = True
     shard_rows: AtLeastOne = SHARD_ROWS
     sha256: str | None = None
     file_format: FileFormat | None = None
@@ -83,12 +86,14 @@ class BatchOutcome:
         before: shards that earlier runs did.
         verdicts: how many of each, in all of them.
         quarantined: reason by file or shard that could not be assessed.
+        results: the files of results, below the folder, in the order of the input.
     """
 
     shards: int
     before: int
     verdicts: dict[str, int]
     quarantined: dict[str, str]
+    results: tuple[str, ...]
 
     @property
     def examples(self) -> int:
@@ -137,6 +142,7 @@ def run_batch(
         passed=batch.passed,
         top=batch.top,
         contributions=batch.contributions,
+        full=batch.full,
         label=batch.label,
         anomaly_values=batch.anomaly_values,
     )
@@ -225,7 +231,11 @@ def _assessed(
         verdicts.update(one.verdicts)
     counts = {name.value: verdicts[name] for name in Verdict}
     return BatchOutcome(
-        shards=len(manifest.done), before=before, verdicts=counts, quarantined=dict(manifest.quarantined)
+        shards=len(manifest.done),
+        before=before,
+        verdicts=counts,
+        quarantined=dict(manifest.quarantined),
+        results=tuple(manifest.done[shard.name].out for shard in all_shards if manifest.has(shard)),
     )
 
 

@@ -35,6 +35,7 @@ class BatchOrder:
         passed: columns to pass through.
         top: so many top features of each anomaly and referral.
         contributions: also what every feature adds to the score.
+        full: all columns and digits.
         label: column of labels to pass on; None for the one the model knows.
         anomaly_values: its values that mean anomaly.
     """
@@ -46,6 +47,7 @@ class BatchOrder:
     passed: tuple[str, ...]
     top: int
     contributions: bool
+    full: bool
     label: str | None
     anomaly_values: tuple[str, ...] | None
 
@@ -130,7 +132,9 @@ def _tables(order: BatchOrder, shard: Shard) -> Iterator[tuple[pa.Table, dict[st
         sources = list(shard.sources)
         reading = judge.reading(sources, order.passed, order.label, order.anomaly_values)
         for part in reading.stream(sources, unlabelled=True):
-            found, table = judge.assessed(part, reading, top=order.top, contributions=order.contributions)
+            found, table = judge.assessed(
+                part, reading, top=order.top, contributions=order.contributions, full=order.full
+            )
             yield table, {name: int(np.count_nonzero(found.verdict == name)) for name in Verdict}
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{shard.file}: {error}") from None

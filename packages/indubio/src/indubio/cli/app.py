@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from indubio import __version__
-from indubio.cli import assess, config, demo, evaluate, export, fit, inspect, learn, report
+from indubio.cli import assess, check, config, demo, evaluate, export, fit, inspect, learn, report, update
 from indubio.cli.exit_codes import exit_codes
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.families import installed
@@ -26,22 +26,29 @@ app = typer.Typer(
     epilog=exit_codes(),
 )
 
-OWN: dict[str, Callable[..., Any]] = {
-    "demo": demo.demo,
-    "fit": fit.fit,
-    "assess": assess.assess,
-    "learn": learn.learn,
-    "evaluate": evaluate.evaluate,
-    "report": report.report,
-    "export": export.export,
-    "inspect": inspect.inspect,
-    "config": config.config,
+OWN: dict[str, dict[str, Callable[..., Any]]] = {  # by what they are for
+    "From a file to verdicts": {
+        "demo": demo.demo,
+        "check": check.check,
+        "fit": fit.fit,
+        "assess": assess.assess,
+        "report": report.report,
+        "evaluate": evaluate.evaluate,
+    },
+    "Models": {
+        "inspect": inspect.inspect,
+        "update": update.update,
+        "learn": learn.learn,
+        "config": config.config,
+        "export": export.export,
+    },
 }
 # Commands of packages that can be installed beside this one, by the extra that brings them.
 ELSEWHERE = {
     "server": ("serve", "live", "mcp", "keys", "audit"),
     "lab": ("tune", "benchmark", "reproduce", "datasets"),
 }
+PANELS = {"server": "In a plant", "lab": "Compare and reproduce"}
 
 
 def _missing(name: str, extra: str) -> Callable[..., None]:
@@ -56,26 +63,32 @@ def _missing(name: str, extra: str) -> Callable[..., None]:
 def _add_installed() -> None:
     """Add what other packages bring; in place of what is missing stands a command that says how to get it."""
     brought = {entry.name: entry for entry in installed("indubio.commands")}
-    if taken := sorted(OWN.keys() & brought.keys()):
+    own = {name for commands in OWN.values() for name in commands}
+    if taken := sorted(own & brought.keys()):
         raise ConfigError(
             f"an installed package brings commands that indubio has itself: {', '.join(taken)}. Remove it."
         )
     for extra, names in ELSEWHERE.items():
         for name in names:
-            if name not in brought:
-                ignored = {"allow_extra_args": True, "ignore_unknown_options": True}
-                app.command(name, hidden=True, context_settings=ignored, add_help_option=False)(_missing(name, extra))
-    known = [name for names in ELSEWHERE.values() for name in names if name in brought]
-    for name in [*known, *sorted(brought.keys() - set(known))]:
-        command = brought[name].load()
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+            if name in brought:
+                _add(name, brought.pop(name).load(), PANELS[extra])
+                continue
+            ignored = {"allow_extra_args": True, "ignore_unknown_options": True}
+            app.command(name, hidden=True, context_settings=ignored, add_help_option=False)(_missing(name, extra))
+    for name, entry in sorted(brought.items()):
+        _add(name, entry.load(), "Of other packages")
 
 
-for _name, _command in OWN.items():
-    app.command(_name)(_command)
+def _add(name: str, command: Any, panel: str) -> None:
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=panel)
+    else:
+        app.command(name, rich_help_panel=panel)(command)
+
+
+for _panel, _commands in OWN.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
 _add_installed()
 
 

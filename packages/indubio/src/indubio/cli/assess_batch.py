@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import typer
@@ -12,13 +13,17 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from indubio.batch import Batch, BatchAdvance, BatchOutcome, run_batch
+from indubio.batch import Batch, BatchAdvance, BatchOutcome, OneFile, run_batch
+from indubio.cli.assess_here import full_columns
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_words import tell_files
 from indubio.cli.terminal import terminal
 from indubio.cli.unused_columns import tell_unused
 from indubio.errors import DataError
 from indubio.io.json_text import json_text
+from indubio.io.remote import is_remote
+from indubio.io.sinks import FORMATS, format_of
+from indubio.io.source_base import ending
 from indubio.judge import Judge
 from indubio.workers import Workers
 
@@ -30,7 +35,7 @@ MOST_REASONS = 10  # shown; the manifest has all
 def assess_batch(
     source: str,
     model: Path,
-    out: str,
+    out: str | None,
     workers: Workers,
     *,
     refused: Sequence[str],
@@ -42,7 +47,7 @@ def assess_batch(
     Args:
         source: files.
         model: folder of the model.
-        out: folder.
+        out: folder, or a file that all results are put into.
         workers: where.
         refused: options that were given and do not go with workers.
         as_json: the summary for machines.
@@ -52,10 +57,11 @@ def assess_batch(
         raise typer.BadParameter(
             f"{', '.join(refused)} needs all examples in one place and in order: it does not go with workers."
         )
-    if "-" in (source, out):
-        raise typer.BadParameter("workers read files and write a folder: give a source and --out that are no stream.")
+    if out is None or "-" in (source, out):
+        raise typer.BadParameter("workers read files and write files: give a source and --out that are no stream.")
     given = {name: value for name, value in options.items() if value is not None}
-    batch = Batch(source=source, model=model, out=out, **given)
+    full = full_columns(given.get("format", "parquet"), options["full"])
+    batch, one = Batch(source=source, model=model, out=out, **given | {"full": full}), _one_file(out, given)
     _tell_first_file(batch)
     console = terminal(stderr=True)
     last: list[BatchAdvance] = []
@@ -66,17 +72,32 @@ def assess_batch(
             show(advance)
 
         try:
-            found = run_batch(batch, workers, tell=tell)
+            if one is None:
+                found = run_batch(batch, workers, tell=tell)
+            else:
+                batch = replace(batch, full=full_columns(one.format, options["full"]))
+                found = one.assessed(batch, lambda each: run_batch(each, workers, tell=tell))
         except KeyboardInterrupt:
             done = f"{last[0].done} of {last[0].total} shards are done and kept" if last else "nothing was begun"
             console.print(f"Stopped: {done}. Run the same command again to go on.")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
     if as_json:
-        typer.echo(json_text(asdict(found) | {"examples": found.examples, "out": out}))
+        told = {name: value for name, value in asdict(found).items() if name != "results"}
+        typer.echo(json_text(told | {"examples": found.examples, "out": out}))
     else:
-        for line in _words(found, out):
+        for line in _words(found, out, one):
             console.print(line, soft_wrap=True)
+        if batch.label is not None and one is not None:
+            console.print_next(f"indubio evaluate {quote(out)} --label {quote(batch.label)}")
     return found
+
+
+def _one_file(out: str, options: dict[str, Any]) -> OneFile | None:
+    """The file that all results go to; None where the target is a folder."""
+    path = Path(out)
+    if is_remote(out) or path.is_dir() or ending(path.name)[0] not in FORMATS:
+        return None
+    return OneFile(target=path, format=format_of(out, options.get("format")))
 
 
 def _tell_first_file(batch: Batch) -> None:
@@ -89,17 +110,23 @@ def _tell_first_file(batch: Batch) -> None:
         tell_unused(first, reading, known=True)
 
 
-def _words(found: BatchOutcome, out: str) -> Iterator[str]:
+def _words(found: BatchOutcome, out: str, one: OneFile | None) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
     earlier = f", {found.before} of them by earlier runs" if found.before else ""
     yield f"{found.examples:,} examples: {counts}."
-    yield f"{found.shards} shards in {out}{earlier}."
+    yield (
+        f"{found.shards} shards in {out}{earlier}."
+        if one is None
+        else f"Results of {found.shards} shards{earlier}: {out}."
+    )
     if found.quarantined:
         yield f"{len(found.quarantined)} could not be assessed and were put aside:"
         for name, reason in list(found.quarantined.items())[:MOST_REASONS]:
             yield f"  {name}: {reason}"
         if len(found.quarantined) > MOST_REASONS:
             yield f"  and {len(found.quarantined) - MOST_REASONS} more, in _indubio/manifest.json there."
+        if one is not None:
+            yield f"The others are in {one.shards}, so that the next run does these alone."
     yield "Drift: not tested over workers."
 
 

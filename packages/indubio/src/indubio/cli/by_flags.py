@@ -12,6 +12,7 @@ PHRASES = {  # what Python says in other words
     "colour='grey'": "--set images.colour=grey --set images.recolour=true",
     "suspects(detector, rows)": "--suspects 20",
     "trimming=Trimming()": "--set trimming=true",
+    "posterior=RandomFeatures(keep_sums=True)": "--set posterior.kind=random_features --set posterior.keep_sums=true",
 }
 
 

@@ -26,8 +26,11 @@ def demo(
 
     from indubio.cli.progress import fit_bar
     from indubio.cli.terminal import terminal
+    from indubio.cli.truth_words import truth_lines, truth_table
+    from indubio.decision import Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
+    from indubio.evaluation.verdict_errors import TruthByVerdict
     from indubio.fitting.defaults import DEFAULT_POSTERIOR
 
     console = terminal()
@@ -53,12 +56,11 @@ def demo(
         f"{len(test)} cases assessed in {1000 * (assessed - fitted):.0f} ms.\n"
     )
     evaluation = evaluate(labels, found.prediction, found.total, scores=found.nll)
-    tables = (
-        _metrics_table(evaluation),
-        _curve_table(evaluation),
-        _verdicts_table(found, labels),
-        _examples_table(found, labels),
-    )
+    truth = TruthByVerdict.of(labels.astype(bool), found.prediction, np.asarray(found.verdict == Verdict.REFER))
+    console.print(truth_table(truth, "benign", "malignant"))
+    console.print(truth_lines(truth))
+    console.print()
+    tables = (_examples_table(found, labels), _metrics_table(evaluation), _curve_table(evaluation))
     for table in tables:
         console.print(table)
         console.print()
@@ -99,21 +101,6 @@ def _curve_table(evaluation: "Evaluation") -> "Table":
     for rate, value in zip(rates, evaluation.gss.at(rates), strict=True):
         if np.isfinite(value):
             table.add_row(f"{100 * rate:3.0f} % rejected", "█" * round(40 * value), f"GSS {value:.3f}")
-    return table
-
-
-def _verdicts_table(found: "Assessment", labels: "np.ndarray") -> "Table":
-    import numpy as np
-    from rich.table import Table
-
-    from indubio.decision import Verdict
-
-    table = Table(title="Verdicts", title_justify="left")
-    for header in ("truth", *Verdict):
-        table.add_column(header, justify="left" if header == "truth" else "right")
-    for label, name in enumerate(("benign", "malignant")):
-        counts = [np.count_nonzero(found.verdict[labels == label] == verdict) for verdict in Verdict]
-        table.add_row(name, *map(str, counts))
     return table
 
 

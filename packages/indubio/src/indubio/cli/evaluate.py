@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import Json, set_option
+from indubio.cli.options import COLUMN, VALUE, Json, set_option
 from indubio.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
@@ -19,31 +19,45 @@ if TYPE_CHECKING:
     from indubio.evaluation.verdict_errors import VerdictErrors
     from indubio.io.file_format import FileFormat
 
+OTHER = "Columns of another tool"
+MEANINGS = (
+    "GSS: geometric mean of sensitivity (recall) and specificity. AUROC: of the score, by which rows are sorted.",
+    "W: the mean over the whole curve, from none to all rejected. Gain: W minus the value with nothing rejected.",
+)
 UNCERTAINTY_COLUMNS = ("total", "epistemic", "aleatoric", "exceed", "var_nll", "disagreement")
 
 
 def evaluate(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(help="CSV, Parquet or Excel with a row per example.")],
-    label: Annotated[str, typer.Option(help="Column of labels, 1 for an anomaly.")],
-    anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
-    prediction: Annotated[str, typer.Option(help="Column of predictions, 1 or true for an anomaly.")] = "prediction",
-    probability: Annotated[
-        str | None, typer.Option(help="Take predictions from this column of probabilities instead.")
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Probability of an anomaly, with --probability.")
-    ] = 0.5,
-    score: Annotated[str | None, typer.Option(help="Column of scores, high for anomalous; adds AUROC.")] = None,
-    uncertainty: Annotated[
-        list[str] | None, typer.Option(help="Column of uncertainties; may be repeated. Default: those of `assess`.")
-    ] = None,
+    label: Annotated[str, typer.Option(metavar=COLUMN, help="Column of labels, 1 for an anomaly.")],
+    anomaly: Annotated[list[str] | None, typer.Option(metavar=VALUE, help="Label that means anomaly.")] = None,
     costs: Annotated[
         tuple[float, float, float] | None,
+        typer.Option(help="Say what the verdicts cost, by what each of these does.", metavar="MISSED ALARM REVIEW"),
+    ] = None,
+    uncertainty: Annotated[
+        list[str] | None,
         typer.Option(
-            help="Say what the verdicts of `assess` cost, by what a missed anomaly, a false alarm and a review cost.",
-            metavar="MISSED ALARM REVIEW",
+            metavar=COLUMN, help="Uncertainty, repeatable. Default: those of `assess`.", rich_help_panel=OTHER
         ),
+    ] = None,
+    prediction: Annotated[
+        str, typer.Option(metavar=COLUMN, help="Predictions, 1 or true for an anomaly.", rich_help_panel=OTHER)
+    ] = "prediction",
+    probability: Annotated[
+        str | None,
+        typer.Option(metavar=COLUMN, help="Take predictions from these probabilities instead.", rich_help_panel=OTHER),
+    ] = None,
+    threshold: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, metavar="FROM", help="Probability of an anomaly, with --probability.", rich_help_panel=OTHER
+        ),
+    ] = 0.5,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar=COLUMN, help="Scores, high for anomalous; adds AUROC.", rich_help_panel=OTHER),
     ] = None,
     as_json: Json = False,
     changes: Annotated[
@@ -52,7 +66,7 @@ def evaluate(
         Configures("indubio.cli.command_settings:FileSettings"),
     ] = None,
 ) -> None:
-    """Judge predictions and uncertainties against labels: W, Base and Gain of the accuracy-rejection curve.
+    """Compare verdicts with labels: what is missed, false alarms, what referral bought, what the uncertainty is worth.
 
     Such as: indubio evaluate verdicts.csv --label bad
     """
@@ -61,6 +75,8 @@ def evaluate(
     from indubio.cli.label_words import known_labels
     from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
+    from indubio.cli.truth_words import truth_lines, truth_table
+    from indubio.evaluation.verdict_errors import TruthByVerdict
     from indubio.inputs.tables import Roles
     from indubio.io.json_text import json_text
 
@@ -86,47 +102,45 @@ def evaluate(
         for name in chosen
     }
     cost = {} if costs is None else _costs(table, labels, called, costs)
-    referral = _referral(table, labels, called)
+    predicted = called.astype(bool)
+    truth = TruthByVerdict.of(labels, predicted, _referred(table))
+    referral = _referral(table, labels, predicted)
     if as_json:
-        told = {name: result.to_dict() for name, result in results.items()}
+        told: dict[str, Any] = {name: result.to_dict() for name, result in results.items()}
         plain = {words: asdict(errors) for words, errors in referral.items()}
-        typer.echo(json_text(told | ({"cost": cost} if cost else {}) | ({"referral": plain} if plain else {})))
+        told |= {"truth": asdict(truth)} | ({"cost": cost} if cost else {}) | ({"referral": plain} if plain else {})
+        typer.echo(json_text(told))
         return
-    terminal().print(_table(results))
-    if referral:
-        terminal().print(_bought(**referral), soft_wrap=True)
+    console = terminal()
+    console.print(truth_table(truth))
+    console.print(truth_lines(truth, (referral["without"], referral["referring"]) if referral else None))
     if cost:
         amounts = ", ".join(f"{words} {amount:.4g}" for words, amount in cost.items())
-        terminal().print(f"Cost an example: {amounts}.", soft_wrap=True)
+        console.print(f"Cost an example: {amounts}.", soft_wrap=True)
+    console.print()
+    console.print(_table(results))
+    for line in MEANINGS:
+        console.print(line, soft_wrap=True, style="dim")
 
 
-def _referral(table: "pa.Table", labels: "np.ndarray", called: "np.ndarray") -> "dict[str, VerdictErrors]":
+def _referral(table: "pa.Table", labels: "np.ndarray", predicted: "np.ndarray") -> "dict[str, VerdictErrors]":
     """Errors without referral and with it; nothing where the table has no verdicts."""
     if "verdict" not in table.column_names:
         return {}
     from indubio.evaluation.verdict_errors import VerdictErrors
 
-    predicted = called.astype(bool)
     return {
         "without": VerdictErrors.of(labels, predicted),
         "referring": VerdictErrors.of(labels, predicted, ~_referred(table)),
     }
 
 
-def _bought(without: "VerdictErrors", referring: "VerdictErrors") -> str:
-    """What referral buys, in a sentence."""
-    looked_at, caught = without.verdicts - referring.verdicts, without.wrong - referring.wrong
-    return (
-        f"What referral buys: a person looks at {looked_at} of {without.verdicts} ({looked_at / without.verdicts:.1%}) "
-        f"and sees {caught} of the {without.wrong} errors. Wrong are {without.share:.1%} of all verdicts "
-        f"({without.missed} missed anomalies, {without.false_alarms} false alarms), and {referring.share:.1%} of those "
-        f"that are accepted ({referring.missed} and {referring.false_alarms})."
-    )
-
-
 def _referred(table: "pa.Table") -> "np.ndarray":
+    """Which examples are referred; none where the table has no verdicts."""
     import numpy as np
 
+    if "verdict" not in table.column_names:
+        return np.zeros(table.num_rows, dtype=bool)
     return np.asarray(np.array(table.column("verdict").to_pylist()) == "REFER")
 
 
@@ -185,8 +199,8 @@ def _table(results: "dict[str, Evaluation]") -> "Table":
     from rich.table import Table
 
     first = next(iter(results.values()))
-    table = Table(title=f"{first.examples} examples, {first.anomalies} anomalies; in %", title_justify="left")
-    table.add_column("rejecting by")
+    table = Table(title="What the uncertainty is worth, in %", title_justify="left", title_style="bold")
+    table.add_column("rejected by")
     for name in results:
         table.add_column(name, justify="right")
     rows = {name: _rows(result) for name, result in results.items()}

@@ -7,11 +7,16 @@ import typer
 
 from indubio.cli.flags import Configures, Gives
 from indubio.cli.options import (
+    COUNT,
     DATA,
+    FILE,
+    FOLDER,
+    SHARE,
     Anomaly,
     Categorical,
     Columns,
     ConfigFile,
+    Exclude,
     Group,
     Ids,
     Json,
@@ -44,8 +49,9 @@ def fit(
     source: Annotated[
         str, typer.Argument(help='Good examples: CSV, Parquet, Excel, PNG or JPEG; a file, folder, "pattern*", or -.')
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar=FOLDER, help="Folder for the model.")],
     columns: Columns = None,
+    exclude: Exclude = None,
     ids: Ids = None,
     time: Time = None,
     group: Group = None,
@@ -56,15 +62,20 @@ def fit(
     step: Step = None,
     rate: Rate = None,
     missing: Annotated[
-        str | None, typer.Option(help="What to do with missing values: error, median or refer.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            metavar="WHAT", help="What to do with missing values: error, median or refer.", rich_help_panel=DATA
+        ),
     ] = None,
     false_alarms: Annotated[
-        float | None, typer.Option(help="Share of good examples that may be called anomalies (default 0.1).")
+        float | None,
+        typer.Option(metavar=SHARE, help="Share of good examples that may be called anomalies (default 0.1)."),
     ] = None,
     suspects: Annotated[
         int | None,
         typer.Option(
             min=1,
+            metavar=COUNT,
             help="Write so many rows that look like anomalies to <out>-suspects.csv, for a person to label.",
             rich_help_panel=CONTAMINATED,
         ),
@@ -72,7 +83,7 @@ def fit(
     ] = None,
     labelled: Annotated[
         Path | None,
-        typer.Option(help="That file, labelled: what is bad is left out.", rich_help_panel=CONTAMINATED),
+        typer.Option(metavar=FILE, help="That file, labelled: what is bad is left out.", rich_help_panel=CONTAMINATED),
     ] = None,
     workers: WorkersOption = None,
     overwrite: Overwrite = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from indubio.cli.flags import Configures
-from indubio.cli.options import set_option
+from indubio.cli.options import COLUMN, FILE, FOLDER, VALUE, set_option
 
 
 class ReportLanguage(StrEnum):
@@ -23,14 +23,20 @@ def report(
     source: Annotated[
         str, typer.Argument(help='CSV, Parquet, Excel or images: a file, folder, "pattern*", or - for stdin.')
     ],
-    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of the model.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
-    label: Annotated[str | None, typer.Option(help='Column of labels, 1 for an anomaly; "" for none.')] = None,
-    anomaly: Annotated[list[str] | None, typer.Option(help="Value of the label column that means anomaly.")] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    model: Annotated[Path, typer.Option("--model", "-m", metavar=FOLDER, help="Folder of the model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar=FILE, help="HTML file to write.")],
+    label: Annotated[
+        str | None, typer.Option(metavar=COLUMN, help='Column of labels, 1 for an anomaly; "" for none.')
+    ] = None,
+    anomaly: Annotated[list[str] | None, typer.Option(metavar=VALUE, help="Label that means anomaly.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     language: Annotated[ReportLanguage, typer.Option(help="Of texts and numbers.")] = ReportLanguage.ENGLISH,
-    passed: Annotated[list[str] | None, typer.Option("--pass", help="Column to pass through; repeatable.")] = None,
-    remark: Annotated[list[str] | None, typer.Option(help="Sentence the reader must not miss; repeatable.")] = None,
+    passed: Annotated[
+        list[str] | None, typer.Option("--pass", metavar=COLUMN, help="Column to show of each case; repeatable.")
+    ] = None,
+    remark: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Sentence the reader must not miss; repeatable.")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         set_option("report", "file.separator=;"),

@@ -41,10 +41,11 @@ def _unused(file: "Source", reading: "Reading") -> list[str]:
 
     schema = file.schema
     if reading.table is not None:
-        return [name for name in schema.names if name not in reading.table.needed(schema.names)]
+        needed = {*reading.table.needed(schema.names), *reading.table.exclude}
+        return [name for name in schema.names if name not in needed]
     layout = reading.layout
     assert layout is not None
-    used = {layout.time, layout.group, layout.label, *layout.ids}
+    used = {layout.time, layout.group, layout.label, *layout.ids, *layout.exclude}
     if isinstance(layout, Long):
         used |= {layout.tag, layout.value, layout.quality}
     elif layout.sensors is not None:

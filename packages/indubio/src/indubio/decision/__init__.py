@@ -13,7 +13,7 @@ from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Referr
 from indubio.decision.rejex import RejEx
 from indubio.decision.target_risk import TargetRisk
 from indubio.decision.threshold import REFER_ALL, UncertaintyThreshold
-from indubio.decision.verdict import ANOMALY_THRESHOLD, Reason, Verdict, judged, predictions
+from indubio.decision.verdict import ANOMALY_THRESHOLD, IN_SHORT, Reason, Verdict, judged, predictions
 from indubio.families import Family
 
 REFERRALS = Family[Referral](
@@ -33,6 +33,7 @@ REFERRALS = Family[Referral](
 
 __all__ = [
     "ANOMALY_THRESHOLD",
+    "IN_SHORT",
     "REFERRALS",
     "REFER_ALL",
     "AtMost",

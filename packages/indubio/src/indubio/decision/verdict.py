@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.texts import marked
 from indubio.uncertainty import Uncertainty
 
 ANOMALY_THRESHOLD = 0.5  # paper, section 3.2 (ii)
@@ -34,6 +35,14 @@ class Reason(StrEnum):
     EPISTEMIC = "uncertain-epistemic"  # uncertain, mostly because the draws disagree on the verdict
     ALEATORIC = "uncertain-aleatoric"  # uncertain, mostly because every draw is torn: a score between good and bad
 
+
+IN_SHORT = {  # in the words of whoever looks at the example
+    Reason.BAD_INPUT: marked("its data are bad"),
+    Reason.OUT_OF_RANGE: marked("far outside the training range"),
+    Reason.UNFAMILIAR: marked("never seen"),
+    Reason.EPISTEMIC: marked("more examples like this would settle it"),
+    Reason.ALEATORIC: marked("it lies on the border"),
+}
 
 # Looked up by number: comparing and choosing among strings takes longer, for one example as for a million.
 _VERDICTS = np.array([Verdict.INLIER.value, Verdict.ANOMALY.value, Verdict.REFER.value])

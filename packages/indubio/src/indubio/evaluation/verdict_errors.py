@@ -1,4 +1,4 @@
-"""How wrong verdicts are, with and without referral."""
+"""How wrong verdicts are, with and without referral, and truth by verdict."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class VerdictErrors:
     @property
     def share(self) -> float:
         """The share of the verdicts that is wrong; NaN where there are none."""
-        return self.wrong / self.verdicts if self.verdicts else float("nan")
+        return _ratio(self.wrong, self.verdicts)
 
     @classmethod
     def of(
@@ -44,3 +44,66 @@ class VerdictErrors:
             missed=int(np.count_nonzero(kept & labels & ~predictions)),
             false_alarms=int(np.count_nonzero(kept & ~labels & predictions)),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruthByVerdict:
+    """How many good examples and anomalies have which verdict.
+
+    Args:
+        good: good examples that pass as inliers, are called anomalies, and are referred.
+        anomalies: the same of anomalies.
+    """
+
+    good: tuple[int, int, int]
+    anomalies: tuple[int, int, int]
+
+    @classmethod
+    def of(
+        cls,
+        labels: Bool[np.ndarray, " examples"],
+        predictions: Bool[np.ndarray, " examples"],
+        referred: Bool[np.ndarray, " examples"],
+    ) -> "TruthByVerdict":
+        """Count them."""
+
+        def counts(truth: Bool[np.ndarray, " examples"]) -> tuple[int, int, int]:
+            kinds = (~predictions & ~referred, predictions & ~referred, referred)
+            inliers, anomalies, unsaid = (int(np.count_nonzero(kind & truth)) for kind in kinds)
+            return inliers, anomalies, unsaid
+
+        return cls(good=counts(~labels), anomalies=counts(labels))
+
+    @property
+    def missed(self) -> int:
+        """Anomalies that pass as inliers."""
+        return self.anomalies[0]
+
+    @property
+    def false_alarms(self) -> int:
+        """Good examples that are called anomalies."""
+        return self.good[1]
+
+    @property
+    def false_alarms_in_1000(self) -> float:
+        """False alarms among a thousand good examples; NaN where there are none."""
+        return _ratio(1000 * self.false_alarms, sum(self.good))
+
+    @property
+    def precision(self) -> float:
+        """The share of what is called an anomaly that is one; NaN where nothing is."""
+        return _ratio(self.anomalies[1], self.good[1] + self.anomalies[1])
+
+    @property
+    def recall(self) -> float:
+        """The share of the anomalies that are called so; NaN where there are none."""
+        return _ratio(self.anomalies[1], sum(self.anomalies))
+
+    @property
+    def found_or_referred(self) -> float:
+        """The share of the anomalies that are called so or referred; NaN where there are none."""
+        return _ratio(self.anomalies[1] + self.anomalies[2], sum(self.anomalies))
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")

@@ -221,9 +221,9 @@ def _left_out(seen: SeenExamples, columns: list[str]) -> Message:
     """How to leave columns out."""
     if seen.images:
         return Message("`colour='grey'`")
-    if seen.windows:
-        return Message("name the other sensors in `sensors`")
     more = " ..." if len(columns) > LISTED else ""
+    if seen.windows:
+        return Message("`exclude={names}`{more}", names=columns[:LISTED], more=more)
     return Message("`ids={names}`{more}", names=columns[:LISTED], more=more)
 
 

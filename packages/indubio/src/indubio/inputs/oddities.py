@@ -111,7 +111,7 @@ class SeenExamples:
     @cached_property
     def ids(self) -> list[str]:
         """Columns that rise or fall from row to row by whole numbers or even steps, or number them in another order."""
-        return [column.name for column, at in self._numbers if self._counts(at, _words(column.name))]
+        return [column.name for column, at in self._numbers if self._counts(at, words_of(column.name))]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -240,10 +240,10 @@ class SeenExamples:
         return all(len(np.unique(values)) == len(values) for values in (sampled, every))
 
     def _labels(self, column: Column, at: int) -> bool:
-        words = _words(column.name)
+        words = words_of(column.name)
         several = CLASS.fullmatch(" ".join(words)) is not None
         if column.kind == "category":
-            said = ["".join(_words(category)) for category in column.categories]
+            said = ["".join(words_of(category)) for category in column.categories]
             bad = [BAD.fullmatch(word) is not None for word in said]
             judged = all(is_bad or GOOD.fullmatch(word) for is_bad, word in zip(bad, said, strict=True))
             return (several and len(said) <= MOST_CLASSES) or (any(bad) and judged)
@@ -272,6 +272,6 @@ def _whole(values: Float[np.ndarray, "..."]) -> bool:
     return bool((values % 1 == 0).all())
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
     """The words of a name: "isFaulty" is "is", "faulty"."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]

@@ -210,8 +210,8 @@ def _refuse_text(table: pa.Table, categorical: Categories) -> None:
     if text:
         raise DataError(
             english(
-                "columns {names} do not hold numbers. Leave them out, name them in `categorical`, or pass them through "
-                "as `ids` or `time`.",
+                "columns {names} do not hold numbers. Leave them out by `exclude`, name them in `categorical`, or pass "
+                "them through as `ids` or `time`.",
                 names=quoted(text),
             )
         )

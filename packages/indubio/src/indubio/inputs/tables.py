@@ -145,6 +145,7 @@ class Roles(Settings):
 
     Args:
         columns: features, in this order; None takes every column that has no other role.
+        exclude: of every column, those that are neither features nor passed through.
         ids: columns passed through, such as serial numbers.
         time: a time column, passed through.
         group: a column that names the machine, product or other group within which p-values hold; passed through.
@@ -154,6 +155,7 @@ class Roles(Settings):
     """
 
     columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     time: str | None = None
     group: str | None = None
@@ -170,7 +172,7 @@ class Roles(Settings):
     def needed(self, there: Sequence[str]) -> list[str]:
         """Every column to read, of those that are there."""
         if self.columns is None:
-            return list(there)
+            return [name for name in there if name not in self.exclude]
         return list(dict.fromkeys([*self.columns, *self.passed, *([self.label] if self.label else [])]))
 
     def read_as(self, name: str, looks_like: pa.DataType) -> pa.DataType | None:
@@ -205,7 +207,7 @@ class Roles(Settings):
         unknown = [name for name in dict.fromkeys(asked) if name not in names]
         if unknown:
             raise DataError(f"{where} has no column {quoted(unknown)}; it has {quoted(names)}.")
-        taken = {*self.passed, self.label}
+        taken = {*self.passed, *self.exclude, self.label}
         features = list(self.columns) if self.columns is not None else [name for name in names if name not in taken]
         if not features:
             raise ConfigError(f"no feature columns are left in {where}: it has {quoted(names)}.")
@@ -297,6 +299,8 @@ def stream_file(file: Source, roles: Roles, *, rows_at_once: int, unlabelled: bo
     """One file, so many rows at a time."""
     wanted = roles.needed(file.schema.names)
     file.require(wanted)
+    if roles.columns is None and (unknown := [name for name in roles.exclude if name not in file.schema.names]):
+        file.require(unknown)
     if "" in wanted and pa.types.is_null(file.schema.field("").type):
         raise DataError(
             "{name}: a column has no name and no values: lines end with a separator. Remove it, or name the "
@@ -327,7 +331,7 @@ def _refuse_other_columns(first: Source, file: Source, roles: Roles) -> None:
     """Refuse a file that lacks columns of the first one, or has text for its numbers."""
     if file is first or roles.columns is not None:
         return
-    there, others = file.schema, {*roles.passed, roles.label, *roles.categorical}
+    there, others = file.schema, {*roles.passed, *roles.exclude, roles.label, *roles.categorical}
     for known in first.schema:
         if known.name in others:
             continue

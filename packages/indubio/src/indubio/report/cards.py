@@ -13,7 +13,7 @@ from indubio.inputs import Column
 from indubio.report.contributions import plot_contributions
 from indubio.report.figures import ROW, WIDTH, Drawing
 from indubio.report.subject import Subject
-from indubio.report.words import count, doubt_in_words, novelty_in_words, number, percent, verdict_in_words
+from indubio.report.words import count, doubt_in_words, novelty_in_words, number, of_hundred, percent, verdict_in_words
 from indubio.texts import _, marked
 
 SHOWN = 6  # examples of each kind
@@ -73,7 +73,8 @@ class Card:
     figures: tuple[Markup, ...]
 
 
-CALLED = {"nll": marked("score"), "p_value": marked("p-value"), "novelty": marked("novelty")}
+DOUBTS = {"total": marked("doubt"), "epistemic": marked("epistemic"), "aleatoric": marked("aleatoric")}
+CALLED = {"nll": marked("score"), "p_value": marked("p-value"), "novelty": marked("novelty")} | DOUBTS
 
 
 def most_anomalous(subject: Subject) -> Int[np.ndarray, " chosen"]:
@@ -130,12 +131,16 @@ def _card(subject: Subject, place: int, values: tuple[Value, ...], figures: tupl
         probability=percent(float(found.probability[place])),
         doubt=doubt_in_words(found, place),
         novelty="" if told else novelty_in_words(found, place),
-        numbers={CALLED.get(name, name): number(float(getattr(found, name)[place])) for name in shown},
+        numbers={CALLED[name]: _number(name, float(getattr(found, name)[place])) for name in shown},
         label=label,
         notes=str(found.notes[place]),
         values=values,
         figures=figures,
     )
+
+
+def _number(name: str, value: float) -> str:
+    return of_hundred(value) if name in DOUBTS else number(value)
 
 
 def _largest(found: Contributions, index: int, most: int) -> list[int]:

@@ -15,10 +15,8 @@ REASONS = {
     Reason.BAD_INPUT: marked("its data are bad"),
     Reason.OUT_OF_RANGE: marked("a value is far outside the training range"),
     Reason.UNFAMILIAR: marked("nothing like it was seen in training"),
-    Reason.EPISTEMIC: marked(
-        "the verdict is uncertain, mostly because the draws disagree on it or too few examples tell it"
-    ),
-    Reason.ALEATORIC: marked("the verdict is uncertain, mostly because its score lies where good examples become rare"),
+    Reason.EPISTEMIC: marked("the verdict is uncertain, and more examples like this would settle it"),
+    Reason.ALEATORIC: marked("it lies on the border between good and bad"),
 }
 VERDICTS = (marked("INLIER"), marked("ANOMALY"), marked("REFER"))  # as badges show them
 ONE_SIDED = 0.6  # from this share of the total on, one kind of uncertainty is called the reason
@@ -106,18 +104,21 @@ def doubt_in_words(found: Assessment, example: int) -> str:
     level = level_in_words(total)
     if level == gettext(LEVELS[0][1]):
         return level
-    share = epistemic / total
+    share, level = epistemic / total, _("{level} ({doubt})", level=level, doubt=of_hundred(total))
     if share >= ONE_SIDED:
-        return _(
-            "{level}, mostly epistemic: the draws disagree on the verdict, or too few reference examples tell it",
-            level=level,
-        )
+        return _("{level}, mostly epistemic: more examples like this would settle it", level=level)
     if share <= 1 - ONE_SIDED:
-        return _(
-            "{level}, mostly aleatoric: each draw is torn, for the score lies where good examples become rare",
-            level=level,
-        )
-    return _("{level}, partly epistemic (the draws disagree), partly aleatoric (each of them is torn)", level=level)
+        return _("{level}, mostly aleatoric: it lies on the border between good and bad", level=level)
+    return _(
+        "{level}, partly epistemic: more examples like this would settle some of it; partly aleatoric: it lies on the "
+        "border between good and bad",
+        level=level,
+    )
+
+
+def of_hundred(uncertainty: float) -> str:
+    """A total uncertainty, or one of its two parts, from 0 to 100."""
+    return _("{share} of 100", share=f"{100 * uncertainty / LARGEST_TOTAL:.0f}")
 
 
 def novelty_in_words(found: Assessment, example: int) -> str:

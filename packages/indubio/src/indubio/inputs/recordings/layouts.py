@@ -26,6 +26,7 @@ class Wide(Settings):
     Args:
         time: column of time stamps; None where there is none.
         sensors: columns of the sensors, in this order; None takes all other columns that hold numbers.
+        exclude: of all other columns, those that are no sensors.
         group: column of the group id (a part, a cycle, a run); None makes each file one group.
         time_format: of times in text, as for `strptime`: "%d.%m.%Y %H:%M:%S"; a fraction of a second is "%f" at the
             end. None is ISO 8601.
@@ -38,6 +39,7 @@ class Wide(Settings):
 
     time: str | None = None
     sensors: Names | None = None
+    exclude: tuple[str, ...] = ()
     group: str | None = None
     time_format: TimeFormat | None = None
     ordered: bool = True
@@ -64,6 +66,7 @@ class Long(Settings):
             The good of OPC UA is 0, which is bad in OPC DA, so it has to be asked for: `good=(0,)`.
         sensors: tags to take, in this order; None takes all, sorted by name, and goes through the tags once to see
             which there are.
+        exclude: of all tags, those that are left out.
         group: column of the group id (a part, a cycle, a run); None makes each file one group.
         time_format: of times in text, as for `Wide`.
         ordered: the rows are in order of group, then time, whatever the tag; False for an export tag by tag.
@@ -78,6 +81,7 @@ class Long(Settings):
     quality: str | None = None
     good: Annotated[tuple[str | int, ...], Field(min_length=1)] = ("good", 192)
     sensors: Names | None = None
+    exclude: tuple[str, ...] = ()
     group: str | None = None
     time_format: TimeFormat | None = None
     ordered: bool = True

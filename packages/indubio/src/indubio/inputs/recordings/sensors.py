@@ -24,11 +24,10 @@ def sensor_names(sources: Sequence[Source], layout: Wide | Long) -> tuple[str, .
 def _number_columns(sources: Sequence[Source], layout: Wide) -> tuple[str, ...]:
     first, *others = sources
     named = [name for name in (layout.time, layout.group, layout.label, *layout.ids) if name is not None]
-    first.require(named)
+    first.require([*named, *(name for name in layout.exclude if name not in first.schema.names)])
+    named += layout.exclude
     found = _numeric(first, named)
-    refuse_spoilt(
-        first, [name for name in first.schema.names if name not in named], english("say which columns are `sensors`")
-    )
+    refuse_spoilt(first, [name for name in first.schema.names if name not in named], english("name it in `exclude`"))
     if not found:
         raise DataError(f"{first.name}: no column holds numbers; there are {quoted(first.schema.names) or 'none'}.")
     for other in others:
@@ -57,7 +56,7 @@ def _tags(sources: Sequence[Source], layout: Long) -> tuple[str, ...]:
             if wanted and wanted <= found:
                 assert layout.sensors is not None
                 return layout.sensors
-    names = sorted(found, key=natural_order)
+    names = sorted(found.difference(layout.exclude), key=natural_order)
     if layout.sensors is not None and names:
         missing = [name for name in layout.sensors if name not in found]
         raise DataError(
