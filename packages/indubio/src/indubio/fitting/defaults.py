@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.decision import Budget
 from indubio.inputs.spectra import SHORTEST
-from indubio.networks import Architecture, Dense
+from indubio.networks import Architecture, Dense, LinearViews
 from indubio.posteriors import NormalWishart, Posterior, Prototypes, Training
 from indubio.probability import Odds
 from indubio.scores import DrawScore
@@ -64,7 +64,9 @@ def usual_architecture(
         views: features of a sensor that belong together, where it gets features of windows; else none.
         unit_interval: whether values are scaled to [0, 1].
     """
-    usual = posterior.architecture_for(value_shape, rows, views)
+    usual = posterior.architecture_for(value_shape, rows)
+    if isinstance(usual, LinearViews) and views:
+        usual = usual.replaced(views=tuple(views))
     if isinstance(usual, Dense) and views:
         usual = usual.replaced(widths=tuple(min(int(factor * value_shape[0]), WIDEST) for factor in usual.expansions))
     return usual if unit_interval else usual.unbounded

@@ -96,10 +96,10 @@ class NormalWishart(ClosedFormPosterior):
         """As many draws as the settings say."""
         return self.draws
 
-    def architecture_for(self, input_shape: Shape, rows: int, views: Sequence[int] = ()) -> LinearViews:
-        """A linear autoencoder for each view."""
+    def architecture_for(self, input_shape: Shape, rows: int) -> LinearViews:
+        """One view of all values; those of windows are put in where the features are known."""
         del input_shape, rows
-        return LinearViews(views=tuple(views))
+        return LinearViews()
 
     def check_likelihood(self, likelihood: Likelihood) -> None:
         """Refuse any but its own: the noise of the features is part of what it finds."""

@@ -1,7 +1,6 @@
 """Posterior: the settings of a method that turns training rows into M draws."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -46,15 +45,14 @@ class Posterior(Settings, ABC):
         """This posterior with another number of draws."""
         return self if draws == self.count or self.COUNT is None else self.replaced(**{self.COUNT: draws})
 
-    def architecture_for(self, input_shape: Shape, rows: int, views: Sequence[int] = ()) -> Architecture:
+    def architecture_for(self, input_shape: Shape, rows: int) -> Architecture:
         """The network that suits it, where no other is asked for.
 
         Args:
             input_shape: of one example.
             rows: that a draw is fitted on.
-            views: features of a sensor that belong together, where these are features of windows.
         """
-        del rows, views
+        del rows
         if len(input_shape) == 1:
             return Dense()
         return Conv1d() if len(input_shape) == 2 else Conv2d()

@@ -12,7 +12,7 @@ tell (whose error stays small when a row is taken for the mean of a wide neighbo
 by one over that error. docs/default.md has what was tried.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -77,9 +77,9 @@ class Prototypes(ClosedFormPosterior):
         """As many draws as the settings say."""
         return self.draws
 
-    def architecture_for(self, input_shape: Shape, rows: int, views: Sequence[int] = ()) -> Attention:
+    def architecture_for(self, input_shape: Shape, rows: int) -> Attention:
         """A unit for each row that is remembered."""
-        del input_shape, views
+        del input_shape
         return Attention(units=min(self.most, max(1, int(self.share * rows))))
 
     def some_draws(self, context: FitContext, which: range) -> Draws:

@@ -97,9 +97,9 @@ class RandomFeatures(ClosedFormPosterior):
         """As many draws as the settings say."""
         return self.draws
 
-    def architecture_for(self, input_shape: Shape, rows: int, views: Sequence[int] = ()) -> Cosines:
+    def architecture_for(self, input_shape: Shape, rows: int) -> Cosines:
         """An architecture with as many units as the settings say."""
-        del input_shape, rows, views
+        del input_shape, rows
         return Cosines(units=self.units)
 
     def some_draws(self, context: FitContext, which: range) -> Draws:
