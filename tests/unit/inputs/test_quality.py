@@ -109,3 +109,32 @@ def test_flags_agree_with_a_plain_loop(windows):
         there = [value for value in row if value == value]
         assert stuck == (len(there) > 1 and len(set(there)) == 1)
         assert limited == any(there.count(end) > len(there) / 2 for end in (0.0, 2.0))
+
+
+def plainly_frozen(series):
+    there = series[~np.isnan(series)]
+    return len(there) > 1 and bool((there == there[0]).all())
+
+
+def plainly_saturated(series, smallest, largest):
+    there = series[~np.isnan(series)]
+    if not len(there) or np.isnan(smallest):
+        return False
+    low, high = there.min(), there.max()
+    below = low <= smallest and (there == low).mean() > 0.5 and (high >= smallest or low == high)
+    above = high >= largest and (there == high).mean() > 0.5 and (low <= largest or low == high)
+    return bool(below or above)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3, 0.95]))
+def test_flags_are_those_of_a_plain_loop(seed, gaps):
+    random = np.random.default_rng(seed)
+    values = random.integers(-2, 3, size=(6, 5, 2)).astype(float) * random.choice([0.0, 1.0], size=(6, 1, 2))
+    values[random.random(values.shape) < gaps] = np.nan
+    smallest, largest = np.array([-1.0, np.nan]), np.array([1.0, np.nan])
+    series = values.transpose(0, 2, 1)
+    assert frozen(values).tolist() == [[plainly_frozen(one) for one in window] for window in series]
+    ranges = list(zip(smallest, largest, strict=True))
+    assert saturated(values, smallest, largest).tolist() == [
+        [plainly_saturated(one, *ends) for one, ends in zip(window, ranges, strict=True)] for window in series
+    ]

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from indubio.errors import ConfigError
 from indubio.inputs import Spectra
-from indubio.inputs.spectra import FLOOR, log_of
+from indubio.inputs.series import log_of
+from indubio.inputs.spectra import FLOOR
 
 RNG = np.random.default_rng(0)
+BARE = Spectra(statistics=False, patterns=0)  # levels, spread, bands and envelope
 WINDOWS = RNG.normal(size=(37, 128, 3)).cumsum(axis=1) * [0.1, 1, 30] + RNG.normal(size=(37, 1, 3))
 
 
@@ -28,7 +30,7 @@ def energies(series: np.ndarray, edges: np.ndarray, floor: float) -> list[float]
 @pytest.mark.parametrize("spacing", ["linear", "log"])
 def test_features_are_what_scipy_finds(length, spacing):
     windows = WINDOWS[:, :length]
-    fitted = Spectra(spacing=spacing).fit(windows)
+    fitted = BARE.replaced(spacing=spacing).fit(windows)
     found = fitted.features(windows).reshape(len(windows), 3, -1)
     blocks = len(fitted.block_edges) - 1
     bands = len(fitted.band_edges) - 1
@@ -50,6 +52,80 @@ def test_features_are_what_scipy_finds(length, spacing):
             np.testing.assert_allclose(row[blocks + 2 : blocks + 2 + bands], expected[blocks + 2 :][:bands], atol=1e-6)
 
 
+def view_of(fitted, windows, name):
+    """The features of one view, (windows, sensors, features)."""
+    start = 0
+    for view, count in fitted.views.items():
+        if view == name:
+            return fitted.features(windows).reshape(len(windows), fitted.sensors, -1)[:, :, start : start + count]
+        start += count
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("length", [8, 31, 128])
+def test_statistics_are_what_scipy_finds(length):
+    windows = WINDOWS[:5, :length]
+    fitted = Spectra().fit(WINDOWS[:, :length])
+    for window, found in zip(windows, view_of(fitted, windows, "statistics"), strict=True):
+        for series, row, floor in zip(window.T, found, fitted.floor, strict=True):
+            expected = [
+                series.mean(),
+                0.5 * np.log(series.var() + floor),
+                series.min(),
+                series.max(),
+                np.median(series),
+                length * np.polyfit(np.arange(length), series, 1)[0],
+                scipy.stats.skew(series),
+                np.log(scipy.stats.kurtosis(series, fisher=False)),
+                0.5 * np.log(np.diff(series).var() + floor),
+                series[-1] - series[0],
+            ]
+            np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-4)  # the floor's share
+
+
+@pytest.mark.parametrize("length", [16, 61, 128])
+def test_shapes_are_moments_of_what_a_plain_filter_gives(length):
+    windows = WINDOWS[:4, :length]
+    fitted = Spectra(patterns=60).fit(WINDOWS[:, :length])
+    found = view_of(fitted, windows, "shape").reshape(4, 3, -1, 3)
+    assert len(fitted.shapes.chosen) == 20
+    for place, pattern in enumerate(fitted.shapes.chosen):
+        weights = np.full(9, -1.0)
+        weights[list(pattern.high)] = 2.0
+        spread_out = np.zeros(8 * pattern.apart + 1)
+        spread_out[:: pattern.apart] = weights / np.linalg.norm(weights)
+        for window, row in zip(windows, found[:, :, place], strict=True):
+            for series, features, floor in zip(window.T, row, fitted.floor, strict=True):
+                followed = np.correlate(series, spread_out, mode="valid")
+                energy = (followed**2).mean() + floor
+                np.testing.assert_allclose(
+                    features,
+                    [
+                        0.5 * np.log(energy),
+                        (followed**3).mean() / energy**1.5,
+                        np.log(((followed**4).mean() + 3 * floor**2) / energy**2),
+                    ],
+                    rtol=1e-8,
+                    atol=1e-8,
+                )
+
+
+def test_patterns_are_of_all_widths_and_short_windows_have_none():
+    apart = [pattern.apart for pattern in Spectra().of_shape(1024, 1).shapes.chosen]
+    assert len(apart) == 40
+    assert sorted(set(apart)) == [1, 2, 4, 8, 16, 32, 64]
+    assert "shape" not in Spectra().of_shape(15, 1).views
+    assert len(Spectra().of_shape(64, 50).shapes.chosen) == 4  # of each of many sensors
+
+
+def test_views_have_all_features_in_their_order():
+    fitted = Spectra().of_shape(64, 2, rate=10.0)
+    assert list(fitted.views) == ["levels", "spectrum", "statistics", "shape"]
+    assert sum(fitted.views.values()) == fitted.per_sensor
+    assert len(set(fitted.names(("a", "b")))) == fitted.count
+    assert fitted.names(("a", "b"))[fitted.per_sensor - 1].startswith("a: shape 20 (")
+
+
 def test_the_floor_is_the_stated_share_of_the_mean_variance():
     np.testing.assert_allclose(Spectra().fit(WINDOWS).floor, FLOOR * WINDOWS.var(axis=1).mean(axis=0), rtol=1e-12)
 
@@ -62,7 +138,8 @@ def test_the_logarithm_is_the_logarithm(x):
 @pytest.mark.parametrize("length", [8, 30, 60, 61, 64, 127])
 def test_a_row_does_not_depend_on_its_neighbours(length):
     windows = WINDOWS[:, :length]
-    fitted = Spectra().fit(windows)
+    settings = Spectra(patterns=12)  # four a sensor, of three or of six
+    fitted = settings.fit(windows)
     whole = fitted.features(windows)
     for size in (1, 2, 3, 5, 8):
         parts = [fitted.features(windows[start : start + size]) for start in range(0, len(windows), size)]
@@ -70,7 +147,7 @@ def test_a_row_does_not_depend_on_its_neighbours(length):
     order = RNG.permutation(len(windows))
     np.testing.assert_array_equal(fitted.features(windows[order]), whole[order])
     np.testing.assert_array_equal(fitted.features(np.asfortranarray(windows)), whole)
-    doubled = Spectra().fit(np.concatenate([windows, windows], axis=2))
+    doubled = settings.fit(np.concatenate([windows, windows], axis=2))
     np.testing.assert_array_equal(
         doubled.features(np.concatenate([windows, windows], axis=2)), np.concatenate([whole, whole], axis=1)
     )
@@ -85,7 +162,7 @@ def test_many_windows_are_done_in_blocks_without_a_difference(monkeypatch):
 
 
 def test_a_window_that_stands_still_has_the_floor_for_its_energies():
-    fitted = Spectra(blocks=1).fit(WINDOWS)
+    fitted = BARE.replaced(blocks=1).fit(WINDOWS)
     still = fitted.features(np.full((1, 128, 3), 0.1)).reshape(3, -1)
     for row, floor in zip(still, fitted.floor, strict=True):
         np.testing.assert_allclose(row[0], 0.1)
@@ -113,7 +190,7 @@ def test_values_near_the_end_of_the_range_have_finite_features():
 
 
 def test_names_are_in_hertz_where_the_rate_is_known():
-    settings = Spectra(bands=4, envelope=1, blocks=2)
+    settings = BARE.replaced(bands=4, envelope=1, blocks=2)
     windows = np.zeros((2, 1024, 1))
     ends = ("0-1500", "1500-3000", "3000-4500", "4500-6000")
     levels = ("vibration: mean 1/2", "vibration: mean 2/2", "vibration: RMS", "vibration: kurtosis")
@@ -126,7 +203,7 @@ def test_names_are_in_hertz_where_the_rate_is_known():
 
 def test_a_tone_is_in_the_band_that_is_named_after_its_frequency():
     time = np.arange(1024) / 12000.0
-    fitted = Spectra(blocks=1, envelope=0).fit(np.random.default_rng(1).normal(size=(5, 1024, 1)), rate=12000.0)
+    fitted = BARE.replaced(blocks=1, envelope=0).fit(np.random.default_rng(1).normal(size=(5, 1024, 1)), rate=12000.0)
     for frequency in (100.0, 1700.0, 5900.0):
         features = fitted.features(np.sin(2 * np.pi * frequency * time)[None, :, None])[0]
         name = fitted.names(("v",))[3 + int(features[3:].argmax())]

@@ -20,7 +20,7 @@ from indubio.calibration import CALIBRATIONS, Calibration
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
-from indubio.fitting.defaults import DEFAULT_POSTERIOR, default_of
+from indubio.fitting.defaults import default_of, default_posterior
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
 from indubio.inputs.reading import Reading
@@ -276,9 +276,12 @@ def _usual_kind(family: str, said: Mapping[str, Any]) -> str | None:
         return "long" if "tag" in said[family] else "wide"
     posterior = said.get("posterior")
     kind = posterior.get(KIND) if isinstance(posterior, Mapping) else posterior
-    usual = default_of(
-        family, POSTERIORS[kind]() if isinstance(kind, str) and kind in POSTERIORS else DEFAULT_POSTERIOR
-    )
+    known = isinstance(kind, str) and kind in POSTERIORS
+    window = said.get("windowing")
+    length = window.get("length") if isinstance(window, Mapping) else None
+    shape = (length, 1) if isinstance(length, int) else None
+    chosen = POSTERIORS[str(kind)]() if known else default_posterior(said.get("spectra"), shape)
+    usual = chosen if family == "posterior" else default_of(family, chosen)
     return None if usual is None else _kinds().get(type(usual))
 
 

@@ -13,13 +13,14 @@ from jaxtyping import Float
 from indubio.calibration import Calibration
 from indubio.decision import ANOMALY_THRESHOLD, Referral
 from indubio.errors import ConfigError
-from indubio.fitting.defaults import DEFAULTS, default_of
+from indubio.fitting.defaults import DEFAULTS, default_of, default_posterior
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.fitted_chain import fit_chain, suspicion
 from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.trimming import Trimming
 from indubio.fitting.updates import autoencoder_scorer, updated_chain
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
+from indubio.inputs.arrays import examples_of
 from indubio.inputs.example_streams import ExampleStream
 from indubio.inputs.known_labels import good_ones
 from indubio.inputs.training_examples import TrainingExamples
@@ -40,13 +41,14 @@ class Detector(ChainEstimator):
     Fit on good examples only: rows of a table (N, D), windows of sensor signals (N, L, K) or images (N, H, W, C).
 
     Args:
-        posterior: how the draws are made; None is `Prototypes()`, which measured best (docs/default.md). The paper's
-            are `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
+        posterior: how the draws are made; None is what measured best: `Prototypes()` (docs/default.md), and for windows
+            of at least 8 samples that become features `NormalWishart()` (docs/windows.md). The paper's are
+            `AnchoredEnsemble()`, `MCDropout()`, `BayesByBackprop()`, `VAE()`, `SGHMC()`, `Deterministic()`.
         architecture: the network; None is the one that suits the posterior. Of those that are trained it is `Dense()`
             for tables and spectra, `Conv1d()` for windows as they are and `Conv2d()` for images, with an output that
             suits the scaling. `Coalition()` is one network for each sensor.
-        likelihood: None is the one that suits the posterior: Student's t, or for those that are trained Gaussian with
-            sigma = 1.
+        likelihood: None is the one that suits the posterior: Student's t, or Gaussian with sigma = 1 for those that are
+            trained; `NormalWishart()` has its own.
         training: epochs, batches, learning rate, of posteriors that are trained; None is `Training()`. It is refused
             for those that are computed.
         anomaly_score: what makes an example suspect; None is "nll", the negative log-likelihood under every draw.
@@ -56,10 +58,12 @@ class Detector(ChainEstimator):
             `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
             or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
-        scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `RandomFeatures()`.
+        scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `NormalWishart()` and
+            `RandomFeatures()`.
         spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
-            bands and of the envelope, per sensor; False takes windows as they are. None is what suits the posterior:
-            `Spectra()`, or False for those that are trained.
+            bands and of the envelope, statistics and shapes, per sensor; False takes windows as they are. None is what
+            suits the posterior: `Spectra()`, without the last two for `Prototypes()` and `RandomFeatures()`, or False
+            for those that are trained.
         missing: "error" refuses missing values; "median" fills in the training median and notes it; "refer" fills it in
             too, and refers every such example with the reason `bad_input`.
         unseen: what happens to categories that the training data did not have: "refer" (with `bad_input`) or "error".
@@ -93,7 +97,7 @@ class Detector(ChainEstimator):
         typical_nll_: mean NLL of every value over the training examples, per draw: what explanations start from.
         drift_reference_: the distributions of the training data, which new data is compared with.
         reference_uncertainty_: probability and uncertainties of the reference examples.
-        kept_rows_: rows, scaled, that `update` calibrates again with; with `RandomFeatures(keep_sums=True)`.
+        kept_rows_: rows, scaled, that `update` calibrates again with, where the posterior has `keep_sums`.
         n_training_: how many examples `fit` was given.
         training_scores_: mean score of every training example, by the draws that have not seen it; not saved.
         labels_: +1 for inliers among the training examples and -1 for anomalies, by the same draws; not saved.
@@ -198,8 +202,10 @@ class Detector(ChainEstimator):
                 here.
         """
         X, groups = good_ones(X, y, groups, type(self).__name__)
-        method = PosteriorFit(settings=self.settings_in_use(), report=progress, workers=workers)
-        return self._keep(fit_chain(method, X, groups, type(self).__name__, report=progress))._with_warning()
+        examples = X if isinstance(X, ExampleStream) else examples_of(X, type(self).__name__)
+        settings = self.settings_for(examples.window_shape)
+        method = PosteriorFit(settings=settings, report=progress, workers=workers)
+        return self._keep(fit_chain(method, examples, groups, type(self).__name__, report=progress))._with_warning()
 
     def update(
         self,
@@ -221,8 +227,9 @@ class Detector(ChainEstimator):
         p-values; so does `BayesByBackprop`, whose draws do not tell where its training ended, and a table with new
         categories. All else is learned again; a rule that was fitted on examples of its own by `refer_by` must be too.
 
-        With `RandomFeatures(keep_sums=True)` no training data is needed: the examples are added to the sums that the
-        draws follow from, which gives what one fit of all examples would, with the scaling of the first.
+        With `NormalWishart(keep_sums=True)` or `RandomFeatures(keep_sums=True)` no training data is needed: the
+        examples are added to the sums that the draws follow from, which gives what one fit of all examples would, with
+        the scaling of the first.
 
         Args:
             confirmed: good examples, in the form of the training data: all that were confirmed since `fit`; without
@@ -250,7 +257,9 @@ class Detector(ChainEstimator):
         """
         if isinstance(X, ExampleStream):
             raise ConfigError("examples that are streamed are too many to be compared with each other.")
-        return suspicion(self.settings_in_use(), TrainingExamples.of(X, type(self).__name__))
+        examples = examples_of(X, type(self).__name__)
+        settings = self.settings_for(examples.window_shape)
+        return suspicion(settings, TrainingExamples.of(examples, type(self).__name__))
 
     @property
     def calibration_(self) -> Calibration:
@@ -277,7 +286,7 @@ class Detector(ChainEstimator):
 
     @property
     def kept_rows_(self) -> KeptRows | None:
-        """Rows to calibrate again with, with `RandomFeatures(keep_sums=True)`; None otherwise."""
+        """Rows to calibrate again with, where the posterior has `keep_sums`; None otherwise."""
         return autoencoder_scorer(self.fitted_chain).kept
 
     def nll_per_feature(self, X: Any) -> Float[np.ndarray, "draws examples ..."]:
@@ -293,8 +302,18 @@ class Detector(ChainEstimator):
         return default_of(name, self.posterior)
 
     def settings_in_use(self) -> DetectorSettings:
-        """The settings with the defaults put in, checked."""
-        settings = self._settings(DetectorSettings)
+        """The settings with the defaults put in, checked: for what it was fitted on; for a table before that."""
+        return self.settings_for(self.input_shape_ if hasattr(self, "chain_") else None)
+
+    def settings_for(self, input_shape: tuple[int, ...] | None) -> DetectorSettings:
+        """The settings with the defaults put in that suit examples of this shape, checked.
+
+        Args:
+            input_shape: of one example; None is for a table.
+        """
+        posterior = self.posterior or default_posterior(self.spectra, input_shape)
+        chosen = Detector(**(self.get_params(deep=False) | {"posterior": posterior}))
+        settings = chosen._settings(DetectorSettings)
         settings.check_training(self.training)
         settings.check()
         return settings

@@ -21,7 +21,7 @@ from pydantic import Field
 from indubio.configuration import Configuration, detector_from_plain, detector_to_plain
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError, TrainingError, WorkersError
-from indubio.fitting.defaults import DEFAULT_POSTERIOR
+from indubio.fitting.defaults import default_posterior
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
 from indubio.workers import Workers
 from indubio_lab.tuning.criterion import By, SettingsQuality, described, judged, value_of
@@ -163,14 +163,14 @@ class _Run:
 
     def _of(self, trial: Any) -> Detector:
         settings = self._usual if _is_usual(trial) else self._suggested(trial)
-        posterior = settings.settings_in_use().posterior
+        posterior = settings.settings_for(self._shape).posterior
         few = posterior.with_count(min(self._wanted.draws, posterior.count))
         return Detector(**(settings.get_params(deep=False) | {"posterior": few}))
 
     @property
     def _usual(self) -> Detector:
         """The settings that were given; what they say of training is for the trials where the posterior is computed."""
-        posterior = self._detector.posterior or DEFAULT_POSTERIOR
+        posterior = self._detector.posterior or default_posterior(self._detector.spectra, self._shape)
         without = {} if posterior.TRAINED else {"training": None}
         return Detector(**(self._detector.get_params(deep=False) | without))
 

@@ -33,7 +33,7 @@ def suggested(detector: Detector, shape: tuple[int, ...], trial: Trial, by: By) 
     """
     if detector.posterior is None:
         detector = Detector(**(detector.get_params(deep=False) | {"posterior": AnchoredEnsemble()}))
-    chosen = detector.settings_in_use()
+    chosen = detector.settings_for(shape)
     architecture = _architecture(chosen.architecture_for(shape, rows=1), chosen.value_shape_for(shape), trial, by)
     rate = trial.suggest_float("learning_rate", 1e-4, 3e-2, log=True)
     changed = {"architecture": architecture, "training": chosen.training.replaced(learning_rate=rate)}

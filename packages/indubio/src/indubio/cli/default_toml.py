@@ -2,7 +2,7 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tomlkit
@@ -12,15 +12,25 @@ from indubio.configuration import FAMILIES, PARAMETERS, Configuration, to_plain
 from indubio.detector import Detector
 from indubio.fitting.defaults import DEFAULTS
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import Roles, Spectra, Wide, Windowing
+from indubio.inputs import Roles, Spectra, Wide, Windowing, ZScore
 from indubio.inputs.images import ImageFiles
-from indubio.networks import Dense
-from indubio.posteriors import POSTERIORS, Training
+from indubio.networks import Dense, StudentLikelihood
+from indubio.posteriors import POSTERIORS, Posterior, Training
 from indubio.settings import KIND, Settings, argument_notes
 from indubio.workers import Workers
 
 WIDTH = 118
-COMPUTED = " and ".join(f"`{kind}`" for kind, posterior in POSTERIORS.items() if not posterior.TRAINED)
+
+
+def _those(chosen: Callable[[type[Posterior]], bool]) -> str:
+    """The posteriors for which something holds: "`a`, `b` and `c`"."""
+    names = [f"`{kind}`" for kind, posterior in POSTERIORS.items() if chosen(posterior)]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+COMPUTED = _those(lambda posterior: not posterior.TRAINED)
+REMEMBERING = _those(lambda posterior: isinstance(posterior.LIKELIHOOD, StudentLikelihood))
+BY_MOMENTS = _those(lambda posterior: isinstance(posterior.SCALING, ZScore))
 EXAMPLES = {
     "architecture": Dense(),
     "calibration": HoldOut(),
@@ -33,9 +43,9 @@ EXAMPLES = {
     "workers": Workers(),
 }
 LEFT_OUT = {
-    "likelihood": f"# Left out, it suits the posterior: this one for {COMPUTED}, `gaussian` for the others.",
+    "likelihood": f"# Left out, it suits the posterior: this one for {REMEMBERING}, `gaussian` for the others.",
     "training": f"# For posteriors that are trained, as {COMPUTED} are not. Left out, it is this.",
-    "scaling": f"# Left out, it suits the posterior: this one for {COMPUTED}, `min_max` for the others.",
+    "scaling": f"# Left out, it suits the posterior: `z_score` for {BY_MOMENTS}, `min_max` for the others.",
     "architecture": f"# Left out, {COMPUTED} have a network of their own; that of the others is `dense` for\n"
     "#   tables and spectra, `conv1d` for windows as they are, and `conv2d` for images; `coalition` is one network\n"
     "#   for each sensor.",

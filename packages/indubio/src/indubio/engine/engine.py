@@ -17,6 +17,7 @@ from indubio.engine.random import Stream
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
+from indubio.networks.linear_views import LinearViewsNetwork
 
 Rows = Float[np.ndarray, "n ..."]
 
@@ -147,6 +148,10 @@ def engine_for(autoencoder: Autoencoder) -> Engine:
         from indubio.engine.coalition_engine import CoalitionEngine
 
         return CoalitionEngine(autoencoder, engine_for)
+    if isinstance(autoencoder.network, LinearViewsNetwork):
+        from indubio.engine.views_engine import ViewsEngine
+
+        return ViewsEngine(autoencoder)
     compiled = compiled_engine(autoencoder)
     if compiled is not None:
         return compiled

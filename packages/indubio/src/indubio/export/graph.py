@@ -44,6 +44,13 @@ class Graph:
         self._nodes.append(helper.make_node(operation, list(inputs), [name], **attributes))
         return name
 
+    def largest(self, values: str, count: int) -> str:
+        """So many of the largest along the last axis, the largest first."""
+        name = f"topk_{len(self._nodes)}"
+        inputs = [values, self.constant([count], np.int64)]
+        self._nodes.append(helper.make_node("TopK", inputs, [name, f"{name}_places"], axis=-1, largest=1, sorted=1))
+        return name
+
     def cast(self, value: str, kind: int) -> str:
         """The value in another precision."""
         return self.add("Cast", value, to=kind)

@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
+from indubio.export.linear_views_nodes import views_nll
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
 from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
@@ -24,6 +25,7 @@ from indubio.networks.likelihoods import (
     StudentLikelihood,
     TruncatedGaussianLikelihood,
 )
+from indubio.networks.linear_views import LinearViewsNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors import Draws
 
@@ -34,6 +36,8 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 def nll_nodes(graph: Graph, draws: Draws, rows: str) -> str:
     """Scores (draws, examples) of scaled float32 rows (examples, ...): of a coalition, the mean over the sensors."""
     network = draws.autoencoder.network
+    if isinstance(network, LinearViewsNetwork):
+        return views_nll(graph, draws, network, rows)
     if not isinstance(network, CoalitionNetwork):
         return NetworkNodes(graph, draws).nll(rows)
     each = [

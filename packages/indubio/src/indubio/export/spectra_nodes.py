@@ -1,12 +1,14 @@
 """Windows to the features of their spectra, as ONNX nodes; `inputs.spectra` says what they are."""
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.export.graph import Graph
 from indubio.inputs.spectra import FARTHEST, FittedSpectra
+from indubio.inputs.window_shapes import PLACES, SCALE
+from indubio.inputs.window_statistics import slope_weights
 
 
 def features(graph: Graph, spectra: FittedSpectra, windows: str) -> str:
@@ -28,6 +30,10 @@ def features(graph: Graph, spectra: FittedSpectra, windows: str) -> str:
     ]
     if spectra.spectra.envelope:
         parts.append(nodes.energies(nodes.centred(nodes.envelope(centred)), spectra.envelope_edges))
+    if spectra.spectra.statistics:
+        parts += nodes.statistics(near, centred)
+    if spectra.shapes.chosen:
+        parts.append(nodes.shapes(centred))
     return graph.reshape(graph.add("Concat", *parts, axis=2), [-1, spectra.count])
 
 
@@ -44,8 +50,7 @@ class _SeriesNodes:
 
     def centred(self, series: str) -> str:
         """The series less its mean; exactly 0 for one that stands still."""
-        ends = [self._graph.constant([end], np.int64) for end in (0, 1)]
-        moved = self._graph.add("Sub", series, self._graph.add("Slice", series, *ends, self._last))
+        moved = self._graph.add("Sub", series, self._part(series, 0, 1))
         return self._graph.add("Sub", moved, self.mean(moved))
 
     def energies(self, centred: str, edges: Int[np.ndarray, " edges"]) -> str:
@@ -56,6 +61,79 @@ class _SeriesNodes:
         weights = spectra.weights[:, None] * _members(edges, spectra.length // 2)
         bands = graph.add("MatMul", squares, graph.constant(np.concatenate([np.zeros_like(weights[:1]), weights])))
         return graph.add("Log", graph.add("Add", bands, graph.constant(spectra.floor[:, None])))
+
+    def statistics(self, series: str, centred: str) -> list[str]:
+        """Ten statistics, each (examples, sensors, 1), in the order of `STATISTICS`."""
+        graph, length = self._graph, self._spectra.length
+        steps = graph.add("Sub", self._part(series, 1, length), self._part(series, 0, length - 1))
+        steps = graph.add("Sub", steps, self.mean(steps))
+        second, third, fourth = self._moments(centred)
+        roughness = graph.add("Add", self.mean(graph.add("Mul", steps, steps)), self._floor(2))
+        slope = graph.add("Mul", centred, graph.constant(slope_weights(length)))
+        spread, skewness, spikiness = self._from_moments(second, third, fourth, 2)
+        last, first = self._part(series, length - 1, length), self._part(series, 0, 1)
+        return [
+            self.mean(series),
+            spread,
+            graph.add("ReduceMin", series, self._last, keepdims=1),
+            graph.add("ReduceMax", series, self._last, keepdims=1),
+            self._median(series),
+            self.mean(slope),
+            skewness,
+            spikiness,
+            self._half_log(roughness),
+            graph.add("Sub", last, first),
+        ]
+
+    def shapes(self, centred: str) -> str:
+        """Energy, skewness and spikiness along every pattern, (examples, sensors, features)."""
+        graph, spectra = self._graph, self._spectra
+        found: list[list[str]] = []
+        axis = graph.constant([2], np.int64)
+        for apart, patterns in groupby(spectra.shapes.chosen, key=lambda pattern: pattern.apart):
+            count = spectra.length - (PLACES - 1) * apart
+            starts = [place * apart for place in range(PLACES)]
+            shifted = [graph.add("Unsqueeze", self._part(centred, start, start + count), axis) for start in starts]
+            weights = np.stack([SCALE * (3.0 * np.isin(range(PLACES), one.high) - 1) for one in patterns])
+            followed = graph.add("MatMul", graph.constant(weights), graph.add("Concat", *shifted, axis=2))
+            found.append(self._moments(followed))
+        second, third, fourth = (graph.add("Concat", *parts, axis=2) for parts in zip(*found, strict=True))
+        each = self._from_moments(second, third, fourth, 3)
+        patterns_of_sensor = len(spectra.shapes.chosen)
+        joined = graph.add("Concat", *each, axis=3)
+        return graph.reshape(joined, [-1, spectra.sensors, len(each) * patterns_of_sensor])
+
+    def _moments(self, values: str) -> list[str]:
+        """Mean square, cube and fourth power along the last axis, which stays."""
+        graph = self._graph
+        square = graph.add("Mul", values, values)
+        return [self.mean(one) for one in (square, graph.add("Mul", square, values), graph.add("Mul", square, square))]
+
+    def _from_moments(self, second: str, third: str, fourth: str, axes: int) -> list[str]:
+        """Log of the spread, skewness, log of the kurtosis."""
+        graph, floor = self._graph, self._spectra.floor
+        energy = graph.add("Add", second, self._floor(axes))
+        skewness = graph.add("Div", third, graph.add("Mul", energy, graph.add("Sqrt", energy)))
+        least = graph.constant((3 * floor * floor).reshape(-1, *[1] * (axes - 1)))
+        spikes = graph.add("Div", graph.add("Add", fourth, least), graph.add("Mul", energy, energy))
+        return [self._half_log(energy), skewness, graph.add("Log", spikes)]
+
+    def _half_log(self, energy: str) -> str:
+        return self._graph.add("Mul", self._graph.add("Log", energy), self._graph.constant(0.5))
+
+    def _floor(self, axes: int) -> str:
+        return self._graph.constant(self._spectra.floor.reshape(-1, *[1] * (axes - 1)))
+
+    def _median(self, series: str) -> str:
+        """The middle value of an odd number, the mean of both middle ones of an even number."""
+        length = self._spectra.length
+        count = length // 2 + 1
+        return self.mean(self._part(self._graph.largest(series, count), count - (2 - length % 2), count))
+
+    def _part(self, series: str, start: int, stop: int) -> str:
+        """Some samples of series."""
+        ends = [self._graph.constant([end], np.int64) for end in (start, stop)]
+        return self._graph.add("Slice", series, *ends, self._last)
 
     def envelope(self, centred: str) -> str:
         """The size of the analytic signal."""

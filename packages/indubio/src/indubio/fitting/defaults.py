@@ -1,6 +1,7 @@
 """What suits what: the choices that a detector makes where its settings leave them open.
 
-posterior       `Prototypes()`, which measured best (docs/default.md)
+posterior       `Prototypes()`, which measured best on tables (docs/default.md); `NormalWishart()` for features of
+                windows (docs/windows.md)
 scaling,
 likelihood,
 spectra         those that the posterior names
@@ -8,10 +9,13 @@ architecture    the posterior's own for such examples; layers of spectra are as 
 calibration     by the number of examples: see `usual_calibration`
 """
 
+from collections.abc import Sequence
+
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.decision import Budget
-from indubio.networks import Architecture, Dense
-from indubio.posteriors import Posterior, Prototypes, Training
+from indubio.inputs.spectra import SHORTEST
+from indubio.networks import Architecture, Dense, LinearViews
+from indubio.posteriors import NormalWishart, Posterior, Prototypes, Training
 from indubio.probability import Odds
 from indubio.scores import DrawScore
 from indubio.settings import Settings
@@ -19,6 +23,7 @@ from indubio.settings import Settings
 WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together
 
 DEFAULT_POSTERIOR: Posterior = Prototypes()
+DEFAULT_FOR_WINDOWS: Posterior = NormalWishart()
 DEFAULTS: dict[str, Settings] = {
     "posterior": DEFAULT_POSTERIOR,
     "likelihood": DEFAULT_POSTERIOR.LIKELIHOOD,
@@ -29,6 +34,17 @@ DEFAULTS: dict[str, Settings] = {
 }  # what None stands for
 
 
+def default_posterior(spectra: object, input_shape: tuple[int, ...] | None) -> Posterior:
+    """The posterior that suits examples of this shape; None is a table.
+
+    Args:
+        spectra: False takes windows as they are.
+        input_shape: of one example.
+    """
+    windows = input_shape is not None and len(input_shape) == 2 and input_shape[0] >= SHORTEST
+    return DEFAULT_FOR_WINDOWS if windows and spectra is not False else DEFAULT_POSTERIOR
+
+
 def default_of(name: str, posterior: object) -> Settings | None:
     """What None stands for, of this parameter, beside this posterior; None where it stands for nothing."""
     if isinstance(posterior, Posterior) and name in ("scaling", "likelihood"):
@@ -37,7 +53,7 @@ def default_of(name: str, posterior: object) -> Settings | None:
 
 
 def usual_architecture(
-    posterior: Posterior, value_shape: tuple[int, ...], rows: int, *, spectra: bool, unit_interval: bool
+    posterior: Posterior, value_shape: tuple[int, ...], rows: int, *, views: Sequence[int], unit_interval: bool
 ) -> Architecture:
     """The network that suits a posterior.
 
@@ -45,11 +61,13 @@ def usual_architecture(
         posterior: of its weights.
         value_shape: of what it gets of one example.
         rows: that a draw is fitted on.
-        spectra: whether it gets features of windows.
+        views: features of a sensor that belong together, where it gets features of windows; else none.
         unit_interval: whether values are scaled to [0, 1].
     """
     usual = posterior.architecture_for(value_shape, rows)
-    if isinstance(usual, Dense) and spectra:
+    if isinstance(usual, LinearViews) and views:
+        usual = usual.replaced(views=tuple(views))
+    if isinstance(usual, Dense) and views:
         usual = usual.replaced(widths=tuple(min(int(factor * value_shape[0]), WIDEST) for factor in usual.expansions))
     return usual if unit_interval else usual.unbounded
 

@@ -115,10 +115,10 @@ class DetectorSettings(FitSettings):
         """The architecture asked for, or the one that suits the posterior, examples of this shape and so many rows."""
         if self.architecture is not None:
             return self.architecture
+        spectra = self.spectra_for(input_shape)
+        views = () if spectra is None else tuple(spectra.of_shape(*input_shape).views.values())
         shape = self.value_shape_for(input_shape)
-        return usual_architecture(
-            self.posterior, shape, rows, spectra=shape != input_shape, unit_interval=self.scaling.unit_interval
-        )
+        return usual_architecture(self.posterior, shape, rows, views=views, unit_interval=self.scaling.unit_interval)
 
     def autoencoder_for(self, input_shape: tuple[int, ...], rows: int) -> Autoencoder:
         """What is fitted on so many examples of this shape, and where."""

@@ -22,6 +22,7 @@ from indubio.errors import ConfigError, WorkersError
 from indubio.message import Message
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.coalition import CoalitionNetwork
+from indubio.networks.linear_views import LinearViewsNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.posteriors.adds_up import AddsUp
 from indubio.posteriors.draws import Draws
@@ -29,7 +30,6 @@ from indubio.posteriors.posterior import Posterior, SeparateDraws
 from indubio.training.loop import Progress, Report, Training
 from indubio.training.mixing import Mixing
 from indubio.training.network_fits import FitContext
-from indubio.training.normal_equations import KeptSums
 from indubio.training.rows import TrainingRows
 from indubio.workers import Workers
 
@@ -75,7 +75,10 @@ def fit_spread(
         workers: where.
         report: told when a task is done.
     """
-    if not isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork) or autoencoder.device != "cpu":
+    if (
+        not isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork | LinearViewsNetwork)
+        or autoencoder.device != "cpu"
+    ):
         raise ConfigError(Message("workers train the built-in networks, on CPUs. Leave `workers` out."))
     key = uuid.uuid4().hex
     with workers.executor(_start, (key, autoencoder, rows, training)) as executor:
@@ -97,7 +100,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
     first = parts[0]
     masks = [part.masks for part in parts if part.masks is not None]
     noise = [part.noise for part in parts if part.noise is not None]
-    sums = [part.sums for part in parts if part.sums is not None]
+    sums: list[Any] = [part.sums for part in parts if part.sums is not None]
     mixing = [part.mixing for part in parts if part.mixing is not None]
     facts = [part.facts for part in parts if part.facts is not None]
     count, flat = sum(part.count for part in parts), [_weights(part) for part in parts]
@@ -108,7 +111,7 @@ def joined(parts: Sequence[Draws]) -> Draws:
         first.autoencoder.named(weights),
         masks=tuple(np.concatenate(place) for place in zip(*masks, strict=True)) if masks else None,
         noise=np.concatenate(noise) if noise else None,
-        sums=KeptSums.joined(sums) if sums else None,
+        sums=type(sums[0]).joined(sums) if sums else None,
         mixing=Mixing.joined(mixing) if mixing else None,
         facts={name: sum(one[name] for one in facts) / len(facts) for name in facts[0]} if facts else None,
     )

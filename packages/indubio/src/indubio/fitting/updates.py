@@ -95,7 +95,7 @@ def _with_added(settings: DetectorSettings, chain: Chain, confirmed: Any, groups
         raise ConfigError(
             Message(
                 "this detector keeps nothing that examples could be added to: pass `training_data`, or fit with "
-                "`posterior=RandomFeatures(keep_sums=True)`."
+                "`posterior=NormalWishart(keep_sums=True)` or `posterior=RandomFeatures(keep_sums=True)`."
             )
         )
     if isinstance(confirmed, ExampleStream):

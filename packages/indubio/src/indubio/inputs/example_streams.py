@@ -93,6 +93,11 @@ class ExampleStream:
         if self.buffer is not None and self.buffer < 1:
             raise ConfigError("`buffer` must be at least 1, got {buffer}.", buffer=self.buffer)
 
+    @property
+    def window_shape(self) -> tuple[int, ...] | None:
+        """Shape of a window, (L, K); None where these are rows of a table."""
+        return None if self.reading.windowing is None else self.outline.shape
+
     def buffered(self, shape: tuple[int, ...]) -> int:
         """How many examples of this shape are mixed at a time."""
         return self.buffer or max(1, BUFFER_VALUES // prod(shape))

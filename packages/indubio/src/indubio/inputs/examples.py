@@ -93,6 +93,11 @@ class Examples(ABC):
         return None
 
     @property
+    def window_shape(self) -> tuple[int, ...] | None:
+        """Shape of a window, (L, K); None where these are no windows."""
+        return None
+
+    @property
     def rate(self) -> float | None:
         """Samples per second; None where there is none or it is not known."""
         return None

@@ -39,6 +39,11 @@ class Rows(Examples):
         return len(self.values)
 
     @property
+    def window_shape(self) -> tuple[int, ...] | None:
+        """Shape of a window, (L, K); None where these are no windows."""
+        return self.values.shape[1:] if self.values.ndim == 3 else None
+
+    @property
     def columns(self) -> pa.Table | None:
         """The values as a table, where an example is a row of one."""
         if self.values.ndim != 2:

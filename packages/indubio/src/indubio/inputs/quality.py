@@ -6,8 +6,9 @@ A sensor that did so in more than 1 % of the training windows is made that way, 
 flagged for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -18,6 +19,7 @@ from indubio.texts import english
 
 USUAL = 0.01  # share of the training windows
 MOST = 0.5  # share of a window's samples
+VALUES_AT_ONCE = 2**18  # they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,9 @@ class QualityLimits:
 
 def fit_quality(values: Float[np.ndarray, "windows length sensors"]) -> QualityLimits:
     """The limits, from training windows."""
-    smallest, largest = np.fmin.reduce(values, axis=(0, 1)), np.fmax.reduce(values, axis=(0, 1))
+    ends = [block.ends for block in _blocks(values)]
+    low, high = (np.concatenate([block[place] for block in ends]) for place in (0, 1))
+    smallest, largest = np.fmin.reduce(low, axis=0), np.fmax.reduce(high, axis=0)
     return QualityLimits(
         smallest=smallest,
         largest=largest,
@@ -57,19 +61,17 @@ def quality_flags(
             f"the limits are of {len(limits.smallest)} sensors, but the windows have {values.shape[2]}, "
             f"and there are {len(sensors)} names."
         )
-    stuck = frozen(values) & (limits.frozen_share <= USUAL)
-    at_limit = saturated(values, limits.smallest, limits.largest) & (limits.saturated_share <= USUAL)
+    found = [(block.frozen, block.saturated(limits.smallest, limits.largest)) for block in _blocks(values)]
+    stuck, at_limit = (np.concatenate([flags[place] for flags in found]) for place in (0, 1))
     return joined_notes(
-        named_flags(stuck, sensors, english("frozen: {names}")),
-        named_flags(at_limit, sensors, english("saturated: {names}")),
+        named_flags(stuck & (limits.frozen_share <= USUAL), sensors, english("frozen: {names}")),
+        named_flags(at_limit & (limits.saturated_share <= USUAL), sensors, english("saturated: {names}")),
     )
 
 
 def frozen(values: Float[np.ndarray, "windows length sensors"]) -> Bool[np.ndarray, "windows sensors"]:
     """No change over the window, among at least two values that are there."""
-    there = np.count_nonzero(~np.isnan(values), axis=1)
-    unchanged = np.fmin.reduce(values, axis=1) == np.fmax.reduce(values, axis=1)
-    return np.asarray(unchanged & (there > 1))
+    return np.concatenate([block.frozen for block in _blocks(values)])
 
 
 def saturated(
@@ -78,10 +80,51 @@ def saturated(
     largest: Float[np.ndarray, " sensors"],
 ) -> Bool[np.ndarray, "windows sensors"]:
     """At one end, at or beyond that of the range, for most values that are there; not those that only move outside."""
-    needed = MOST * np.count_nonzero(~np.isnan(values), axis=1)
-    low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
-    at_low, at_high = (np.count_nonzero(values == end[:, None], axis=1) for end in (low, high))
-    at_rest = low == high
-    below = (low <= smallest) & (at_low > needed) & ((high >= smallest) | at_rest)
-    above = (high >= largest) & (at_high > needed) & ((low <= largest) | at_rest)
-    return np.asarray(below | above)
+    return np.concatenate([block.saturated(smallest, largest) for block in _blocks(values)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some windows, sensor by sensor: along the last axis, numpy looks for ends many times as fast."""
+
+    series: Float[np.ndarray, "windows sensors length"]
+
+    @cached_property
+    def ends(self) -> tuple[Float[np.ndarray, "windows sensors"], Float[np.ndarray, "windows sensors"]]:
+        """Smallest and largest of the values that are there; NaN where none is."""
+        low, high = self.series.min(axis=2), self.series.max(axis=2)
+        gaps = np.isnan(low)
+        if gaps.any():
+            low[gaps], high[gaps] = np.fmin.reduce(self.series[gaps], axis=1), np.fmax.reduce(self.series[gaps], axis=1)
+        return low, high
+
+    @property
+    def frozen(self) -> Bool[np.ndarray, "windows sensors"]:
+        low, high = self.ends
+        flags = low == high
+        flags[flags] = np.count_nonzero(~np.isnan(self.series[flags]), axis=1) > 1
+        return np.asarray(flags)
+
+    def saturated(
+        self, smallest: Float[np.ndarray, " sensors"], largest: Float[np.ndarray, " sensors"]
+    ) -> Bool[np.ndarray, "windows sensors"]:
+        low, high = self.ends
+        at_rest = low == high
+        below = (low <= smallest) & ((high >= smallest) | at_rest)
+        above = (high >= largest) & ((low <= largest) | at_rest)
+        below[below] = self._mostly_at(low, below)  # few are looked at value by value
+        above[above] = self._mostly_at(high, above)
+        return np.asarray(below | above)
+
+    def _mostly_at(
+        self, end: Float[np.ndarray, "windows sensors"], where: Bool[np.ndarray, "windows sensors"]
+    ) -> Bool[np.ndarray, " chosen"]:
+        series = self.series[where]
+        there = np.count_nonzero(~np.isnan(series), axis=1)
+        return np.asarray(np.count_nonzero(series == end[where][:, None], axis=1) > MOST * there)
+
+
+def _blocks(values: Float[np.ndarray, "windows length sensors"]) -> Iterator[_Block]:
+    size = max(1, VALUES_AT_ONCE // max(1, values.shape[1] * values.shape[2]))
+    for start in range(0, max(1, len(values)), size):
+        yield _Block(np.ascontiguousarray(values[start : start + size].transpose(0, 2, 1)))

@@ -4,9 +4,12 @@ r"""Spectra: windows (N, L, K) as a table of features, a row of them per sensor.
     spread        log RMS of x - mean, and log kurtosis
     bands         log energies of the frequencies of x - mean, from 0 to half of the sampling rate
     envelope      the same of the amplitude |z|, where z is the analytic signal of x - mean: what modulates a vibration
+    statistics    ten of them: window_statistics.py
+    shape         energy, skewness and spikiness along small patterns: window_shapes.py
 
-Vibrations are told apart by bands and envelope, slow sensors by their levels; what says nothing of one kind of sensor
-hardly moves, and costs little. Energies are those of a Hann window, one-sided, and add up to about the variance.
+Vibrations are told apart by bands, envelope and shape, slow sensors by levels and statistics. These are *views* of the
+same window: levels; spread, bands and envelope; statistics; shape. Energies are those of a Hann window, one-sided, and
+add up to about the variance.
 
 A signal that stands still has no energy, and no logarithm: a floor is added to every energy, `FLOOR` times the mean
 variance of the sensor's training windows. So what is 60 dB below the usual signal counts as nothing.
@@ -26,6 +29,9 @@ from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError
 from indubio.inputs.schema import Column, Schema
+from indubio.inputs.series import Series, centred, log_of, mean_of, sum_of
+from indubio.inputs.window_shapes import Shapes
+from indubio.inputs.window_statistics import STATISTICS, statistics
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Settings
 
 FLOOR = 1e-6  # of the mean variance of the training windows
@@ -34,10 +40,6 @@ SMALLEST = 1e-100  # the floor of a sensor that was 0 throughout; its square is 
 FARTHEST = 1e45  # beyond it a value is simply far away, and its fourth power still fits
 SHORTEST, BLOCK = 8, 4  # samples of a window, and of a block
 VALUES_AT_ONCE = 2**19  # bounds the memory; several arrays of this size are there at a time
-LOG_2_HIGH, LOG_2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # log 2 in two parts: the first times n is exact
-LOG_TERMS = 11  # of the series; the next is below 2^-56
-
-Series = Float[np.ndarray, "... length"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,9 @@ class Spectra(Settings):
         envelope: bands of the envelope, which widen with the frequency; 0 for none.
         blocks: parts of the window whose means are features: the level, and how it moves; fewer where a part would have
             fewer than four samples.
+        statistics: ten statistics of every sensor: `inputs/window_statistics.py`.
+        patterns: how many shapes are looked for, over all sensors: `inputs/window_shapes.py`; at least four a sensor,
+            none in windows shorter than 16 samples. 0 for none.
         rate: samples per second, for the names of the bands; None takes the rate of windows that were resampled, and
             without one the names are in cycles per sample.
 
@@ -57,7 +62,7 @@ class Spectra(Settings):
         >>> import numpy as np
         >>> time = np.arange(1024) / 12000
         >>> hum = np.sin(2 * np.pi * 1000 * time)[None, :, None]
-        >>> fitted = Spectra(bands=4, envelope=0, blocks=1).fit(hum, rate=12000.0)
+        >>> fitted = Spectra(bands=4, envelope=0, blocks=1, statistics=False, patterns=0).fit(hum, rate=12000.0)
         >>> fitted.names(("vibration",))[3:]
         ('vibration: 0-1500 Hz', 'vibration: 1500-3000 Hz', 'vibration: 3000-4500 Hz', 'vibration: 4500-6000 Hz')
         >>> int(fitted.features(hum)[0, 3:].argmax())
@@ -68,6 +73,8 @@ class Spectra(Settings):
     spacing: Literal["linear", "log"] = "linear"
     envelope: NotNegativeInt = 8
     blocks: AtLeastOne = 16
+    statistics: bool = True
+    patterns: NotNegativeInt = 40
     rate: Positive | None = None
 
     def of_shape(self, length: int, sensors: int, rate: float | None = None) -> "FittedSpectra":
@@ -92,9 +99,9 @@ class Spectra(Settings):
         fitted = self.of_shape(length, sensors, rate)
         variance, square = np.zeros(sensors), np.zeros(sensors)
         for block in fitted.blocks(windows):
-            centred, mean = _centred(block)
-            variance += _sum(_mean(centred * centred).T)
-            square += _sum((mean * mean).T)
+            moved, mean = centred(block)
+            variance += sum_of(mean_of(moved * moved).T)
+            square += sum_of((mean * mean).T)
         floor = np.maximum(FLOOR * variance, ROUNDING * ROUNDING * square) / len(windows)
         return replace(fitted, floor=np.maximum(floor, SMALLEST))
 
@@ -198,7 +205,7 @@ class FittedSpectra:
         weights = np.full(self.length // 2, 2.0)
         if self.length % 2 == 0:
             weights[-1] = 1.0
-        return weights / (self.length * float(_sum(self.taper * self.taper)))
+        return weights / (self.length * float(sum_of(self.taper * self.taper)))
 
     @cached_property
     def analytic(self) -> Float[np.ndarray, " frequencies"]:
@@ -211,11 +218,30 @@ class FittedSpectra:
         return keep
 
     @cached_property
+    def shapes(self) -> Shapes:
+        """The patterns that windows are compared with."""
+        return Shapes(self.length, self.spectra.patterns, self.sensors)
+
+    @property
+    def views(self) -> dict[str, int]:
+        """How many features of each sensor belong together, in their order: what says the same in its own way."""
+        return {name: len(features) for name, features in self._views.items()}
+
+    @property
     def _feature_names(self) -> tuple[str, ...]:
+        return tuple(name for features in self._views.values() for name in features)
+
+    @cached_property
+    def _views(self) -> dict[str, list[str]]:
         blocks = len(self.block_edges) - 1
-        levels = ["mean"] if blocks == 1 else [f"mean {place + 1}/{blocks}" for place in range(blocks)]
         bands, envelope = self._band_names(self.band_edges), self._band_names(self.envelope_edges)
-        return (*levels, "RMS", "kurtosis", *bands, *(f"envelope {band}" for band in envelope))
+        views = {
+            "levels": ["mean"] if blocks == 1 else [f"mean {place + 1}/{blocks}" for place in range(blocks)],
+            "spectrum": ["RMS", "kurtosis", *bands, *(f"envelope {band}" for band in envelope)],
+            "statistics": list(STATISTICS) if self.spectra.statistics else [],
+            "shape": self.shapes.names(self.rate),
+        }
+        return {name: features for name, features in views.items() if features}
 
     def _band_names(self, edges: Int[np.ndarray, " edges"]) -> list[str]:
         unit = "cycles/sample" if self.rate is None else "Hz"
@@ -224,28 +250,30 @@ class FittedSpectra:
 
     def _features(self, block: Float[np.ndarray, "block sensors length"]) -> Float[np.ndarray, "block sensors each"]:
         floor = self.floor
-        centred, _ = _centred(block)
-        square = centred * centred
-        variance = _mean(square) + floor
-        kurtosis = (_mean(square * square) + 3 * (floor * floor)) / (variance * variance)
+        moved, _ = centred(block)
+        square = moved * moved
+        variance = mean_of(square) + floor
+        kurtosis = (mean_of(square * square) + 3 * (floor * floor)) / (variance * variance)
         parts = [
-            *(_mean(block[..., a:b]) for a, b in _pairs(self.block_edges)),
+            *(mean_of(block[..., a:b]) for a, b in _pairs(self.block_edges)),
             0.5 * log_of(variance),
             log_of(kurtosis),
-            *self._energies(centred, self.band_edges),
+            *self._energies(moved, self.band_edges),
         ]
         if self.spectra.envelope:
-            amplitude = np.fft.ifft(np.fft.fft(centred) * self.analytic)
+            amplitude = np.fft.ifft(np.fft.fft(moved) * self.analytic)
             size = np.sqrt(amplitude.real * amplitude.real + amplitude.imag * amplitude.imag)
-            parts += self._energies(_centred(size)[0], self.envelope_edges)
-        return np.stack(parts, axis=-1)
+            parts += self._energies(centred(size)[0], self.envelope_edges)
+        if self.spectra.statistics:
+            parts += statistics(block, moved, floor)
+        return np.stack([*parts, *self.shapes.features(moved, floor)], axis=-1)
 
     def _energies(
-        self, centred: Float[np.ndarray, "block sensors length"], edges: Int[np.ndarray, " edges"]
+        self, moved: Float[np.ndarray, "block sensors length"], edges: Int[np.ndarray, " edges"]
     ) -> list[Float[np.ndarray, "block sensors"]]:
-        amplitude = np.fft.rfft(centred * self.taper)[..., 1:]
+        amplitude = np.fft.rfft(moved * self.taper)[..., 1:]
         energy = (amplitude.real * amplitude.real + amplitude.imag * amplitude.imag) * self.weights
-        return [log_of(_sum(energy[..., a:b]) + self.floor) for a, b in _pairs(edges)]
+        return list(log_of(np.stack([sum_of(energy[..., a:b]) for a, b in _pairs(edges)]) + self.floor))
 
 
 def chosen_spectra(
@@ -270,39 +298,6 @@ def chosen_spectra(
     if given is None and input_shape[0] < SHORTEST:
         return None
     return (usual if given is None else given) or None
-
-
-def log_of(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The natural logarithm of numbers above 0: n log 2 + 2 atanh(s), s = (m - 1) / (m + 1), for x = m 2^n.
-
-    numpy's own may differ in its last digit from one processor to another; this one does not.
-    """
-    m, n = np.frexp(x)
-    low = m < np.sqrt(0.5)
-    m, n = np.where(low, 2 * m, m), np.where(low, n - 1, n)
-    s = (m - 1) / (m + 1)
-    square = s * s
-    series = np.full_like(s, 1 / (2 * LOG_TERMS + 1))
-    for term in range(LOG_TERMS - 1, -1, -1):
-        series = series * square + 1 / (2 * term + 1)
-    return np.asarray(n * LOG_2_HIGH + (2 * s * series + n * LOG_2_LOW))
-
-
-def _centred(series: Series) -> tuple[Series, Float[np.ndarray, "..."]]:
-    """The series less its mean, and the mean; exactly 0 for one that stands still."""
-    first = series[..., :1]
-    moved = series - first
-    mean = _mean(moved)[..., None]
-    return moved - mean, (first + mean)[..., 0]
-
-
-def _mean(series: Series) -> Float[np.ndarray, "..."]:
-    return np.asarray(_sum(series) / series.shape[-1])
-
-
-def _sum(series: Series) -> Float[np.ndarray, "..."]:
-    """Sums along the last axis, added one after the other."""
-    return np.asarray(np.add.accumulate(series, axis=-1)[..., -1])
 
 
 def _pairs(edges: Int[np.ndarray, " edges"]) -> list[tuple[int, int]]:

@@ -208,6 +208,11 @@ class Windows(Examples):
         return len(self.values)
 
     @property
+    def window_shape(self) -> tuple[int, ...]:
+        """Shape of a window, (L, K)."""
+        return self.values.shape[1:]
+
+    @property
     def labels(self) -> Bool[np.ndarray, " windows"] | None:
         """True for a window that holds any sample labelled as an anomaly; None without labels."""
         return None if self.bad_share is None else self.bad_share > 0

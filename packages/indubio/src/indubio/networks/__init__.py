@@ -18,6 +18,7 @@ from indubio.networks.likelihoods import (
     StudentLikelihood,
     TruncatedGaussianLikelihood,
 )
+from indubio.networks.linear_views import LinearViews
 from indubio.networks.own import OwnNetwork
 
 ARCHITECTURES: dict[str, type[Architecture]] = {
@@ -27,6 +28,7 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "cosines": Cosines,
     "attention": Attention,
     "coalition": Coalition,
+    "linear_views": LinearViews,
     "own": OwnNetwork,
 }
 LIKELIHOODS = Family[Likelihood](
@@ -62,6 +64,7 @@ __all__ = [
     "GaussianLikelihood",
     "LaplaceLikelihood",
     "Likelihood",
+    "LinearViews",
     "OwnNetwork",
     "StudentLikelihood",
     "TruncatedGaussianLikelihood",

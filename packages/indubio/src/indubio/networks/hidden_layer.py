@@ -1,4 +1,4 @@
-"""Networks with one hidden layer whose weights are found in closed form: nothing is trained by steps.
+"""Networks whose weights are found in closed form, nothing is trained by steps; and those of one hidden layer.
 
 Cosines      x -> cos(W x + b) -> linear           the posterior `RandomFeatures`
 Attention    x -> softmax(C x + b) -> linear       the posterior `Prototypes`
@@ -20,6 +20,20 @@ ENCODER, DECODER = "encoder.0", "decoder.0"
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedForm(Architecture, ABC):
+    """A network whose weights are computed."""
+
+    def refuse_noise(self, *, code_noise: bool, output_noise: bool) -> None:
+        """Refuse heads for variances: there is nothing to train them."""
+        if code_noise or output_noise:
+            raise ConfigError(
+                "{method} gives a reconstruction and no variance: use a likelihood with "
+                '`noise="unit"` or "per_feature".',
+                method=type(self).__name__,
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHiddenLayer(ClosedForm, ABC):
     """One hidden layer; windows are flattened.
 
     Args:
@@ -32,12 +46,7 @@ class ClosedForm(Architecture, ABC):
 
     def build(self, input_shape: Shape, *, code_noise: bool = False, output_noise: bool = False) -> BlockNetwork:
         """The network for rows or windows of this shape."""
-        if code_noise or output_noise:
-            raise ConfigError(
-                "{method} gives a reconstruction and no variance: use a likelihood with "
-                '`noise="unit"` or "per_feature".',
-                method=type(self).__name__,
-            )
+        self.refuse_noise(code_noise=code_noise, output_noise=output_noise)
         values = prod(input_shape)
         return BlockNetwork(
             input_shape=input_shape,
@@ -53,7 +62,7 @@ class ClosedForm(Architecture, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cosines(ClosedForm):
+class Cosines(OneHiddenLayer):
     """Random cosines of the input, and a linear map back: what `RandomFeatures` draws."""
 
     ACTIVATION: ClassVar[str] = "cosine"
@@ -62,7 +71,7 @@ class Cosines(ClosedForm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attention(ClosedForm):
+class Attention(OneHiddenLayer):
     """Attention to remembered rows, and their mean weighted by it: what `Prototypes` draws. A unit is a row."""
 
     ACTIVATION: ClassVar[str] = "softmax"

@@ -7,6 +7,7 @@ from indubio.posteriors.bayes_by_backprop import BayesByBackprop
 from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
+from indubio.posteriors.normal_wishart import NormalWishart
 from indubio.posteriors.posterior import Posterior, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
@@ -28,6 +29,7 @@ POSTERIORS = Family[Posterior](
         "sghmc": SGHMC,
         "random_features": RandomFeatures,
         "prototypes": Prototypes,
+        "normal_wishart": NormalWishart,
     },
 )
 
@@ -43,6 +45,7 @@ __all__ = [
     "Draws",
     "EarlyStopping",
     "MCDropout",
+    "NormalWishart",
     "Posterior",
     "Progress",
     "Prototypes",

@@ -24,7 +24,7 @@ class ClosedFormPosterior(SeparateDraws, ABC):
     TRAINED: ClassVar[bool] = False
     NETWORK: ClassVar[type[Architecture]]
     LIKELIHOOD: ClassVar[Likelihood] = StudentLikelihood(noise="per_feature")
-    SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra()
+    SPECTRA: ClassVar[Spectra | Literal[False]] = Spectra(statistics=False, patterns=0)
     FEW: ClassVar[int] = 5  # the scores of rows that it remembers say nothing
     MANY: ClassVar[int] = 20_000
     warm_start: ClassVar[bool] = False

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from indubio.engine import DrawScorer, engine_for
 from indubio.networks.autoencoder import Autoencoder
 from indubio.networks.layers import Weights
+from indubio.training.gaussian_sums import KeptGaussianSums
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
@@ -28,7 +29,7 @@ class Draws:
         weights: stacked (M, ...), or (1, ...) when all draws share one set.
         masks: dropout masks (M, 1, units), one per place, for MC dropout.
         noise: code noise (M, 1, *latent), for the VAE and the Bayesian VAE.
-        sums: over rows, that the weights follow from, for `RandomFeatures(keep_sums=True)`.
+        sums: over rows, that the weights follow from, where the posterior has `keep_sums`.
         mixing: whether the chains mixed that the draws are of; None where there are none, or too few draws to tell.
         facts: what the fit tells of itself, by name in plain words ("accepted moves"); None where it tells nothing.
     """
@@ -38,7 +39,7 @@ class Draws:
     weights: Weights
     masks: tuple[Float[np.ndarray, "draws 1 _"], ...] | None = None
     noise: Float[np.ndarray, "draws 1 ..."] | None = None
-    sums: KeptSums | None = None
+    sums: KeptSums | KeptGaussianSums | None = None
     mixing: Mixing | None = None
     facts: dict[str, float] | None = None
 

@@ -128,7 +128,7 @@ class RandomFeatures(ClosedFormPosterior):
             context: the new rows alone, and the seed of that fit.
             first: the first rows of all, `measured_rows` of them.
         """
-        assert draws.sums is not None
+        assert isinstance(draws.sums, KeptSums)
         weight, bias = (draws.weights[f"{ENCODER}.{name}"].astype(np.float64) for name in ("weight", "bias"))
         rows, sums = context.rows, []
         assert isinstance(rows, np.ndarray)

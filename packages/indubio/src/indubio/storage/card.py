@@ -8,6 +8,7 @@ import numpy as np
 
 from indubio.detector import Detector
 from indubio.inputs import Column
+from indubio.inputs.window_statistics import STATISTICS
 from indubio.storage.model_manifest import ModelManifest
 
 MOST_COLUMNS = 100  # listed one by one
@@ -89,10 +90,12 @@ def _spectra(detector: Detector) -> list[str]:
     if spectra is None:
         return []
     rate = "" if spectra.rate is None else f" at {spectra.rate:g} samples a second"
+    more = f", {len(STATISTICS)} statistics" if spectra.spectra.statistics else ""
+    more += f", {len(spectra.shapes.chosen)} shapes by energy, skewness and spikiness" if spectra.shapes.chosen else ""
     return [
         f"Of every window it sees {spectra.count} features, {spectra.per_sensor} per sensor: means of "
         f"{len(spectra.block_edges) - 1} blocks, RMS, kurtosis, energies of {len(spectra.band_edges) - 1} frequency "
-        f"bands and of {len(spectra.envelope_edges) - 1} bands of the envelope{rate}.",
+        f"bands and of {len(spectra.envelope_edges) - 1} bands of the envelope{more}{rate}.",
         "",
     ]
 

@@ -18,6 +18,7 @@ from indubio.inputs.preparation import Preparation
 from indubio.message import Message
 from indubio.networks import Autoencoder, OwnNetwork
 from indubio.networks.coalition import CoalitionNetwork
+from indubio.networks.linear_views import LinearViewsNetwork
 from indubio.networks.network import BlockNetwork
 from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
 from indubio.pipeline.calibrated import Calibrated
@@ -33,6 +34,7 @@ from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.model_folder import Stored
 from indubio.storage.tree import flattened, rebuilt
+from indubio.training.gaussian_sums import KeptGaussianSums
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
@@ -50,7 +52,7 @@ FITTED: dict[str, Any] = {
     "drift_reference_": DriftReference,
     "group_conversions_": GroupConversions,
     "correction_": Correction,
-    "sums_": KeptSums,
+    "sums_": KeptSums | KeptGaussianSums,
     "kept_rows_": KeptRows,
     "mixing_": Mixing,
     "facts_": tuple[KeptFact, ...],
@@ -157,7 +159,7 @@ def _check_draws(explicit: Detector, draws: Draws, stored: Stored) -> None:
     chosen = explicit.settings_in_use()
     autoencoder = _autoencoder(chosen, draws.autoencoder.network.input_shape, explicit.device)
     same = draws.autoencoder.likelihood == chosen.likelihood and draws.count == chosen.posterior.count
-    if isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork):
+    if isinstance(autoencoder.network, BlockNetwork | CoalitionNetwork | LinearViewsNetwork):
         same = same and autoencoder.network == draws.autoencoder.network
     if not same:
         raise ModelFileError(
@@ -338,13 +340,23 @@ def _fits(values: np.ndarray, shape: tuple[int, ...]) -> bool:
     return values.shape == shape and bool(np.isfinite(values).all())
 
 
-def _check_sums(sums: KeptSums | None, autoencoder: Autoencoder, draws: int) -> None:
+def _check_sums(sums: KeptSums | KeptGaussianSums | None, autoencoder: Autoencoder, draws: int) -> None:
     """Refuse sums that are not those of such draws."""
     if sums is None:
         return
-    units, values = math.prod(autoencoder.network.latent_shape) + 1, math.prod(autoencoder.network.input_shape)
-    shapes = {"pairs": (draws, units, units), "targets": (draws, units, values), "squares": (draws, values)}
-    counts = (sums.rows, sums.copies, sums.blocks)
+    network, values = autoencoder.network, math.prod(autoencoder.network.input_shape)
+    shapes: dict[str, tuple[int, ...]]
+    if isinstance(network, LinearViewsNetwork) and isinstance(sums, KeptGaussianSums):
+        sizes = [len(places) for places in network.places]
+        shapes = {"total": (draws, values), "pairs": (draws, sum(size * size for size in sizes))}
+        shapes |= {"cubes": (draws, values), "fourths": (draws, len(sizes))}
+        counts = [sums.rows, sums.blocks]
+    elif not isinstance(network, LinearViewsNetwork) and isinstance(sums, KeptSums):
+        units = math.prod(network.latent_shape) + 1
+        shapes = {"pairs": (draws, units, units), "targets": (draws, units, values), "squares": (draws, values)}
+        counts = [sums.rows, sums.copies, sums.blocks]
+    else:
+        raise ModelFileError("`sums_` must be those of the posterior.")
     if any(getattr(sums, name).shape != shape for name, shape in shapes.items()) or not all(
         count.shape == (draws,) and count.min() >= 1 for count in counts
     ):

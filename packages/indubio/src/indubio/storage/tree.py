@@ -32,6 +32,7 @@ from indubio.probability import Correction, FittedConversion, GroupConversions
 from indubio.settings import Settings
 from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
+from indubio.training.gaussian_sums import KeptGaussianSums
 from indubio.training.mixing import Mixing
 from indubio.training.normal_equations import KeptSums
 
@@ -51,6 +52,7 @@ CLASSES: dict[str, type[Any]] = {
     "familiarity": Familiarity,
     "drift_reference": DriftReference,
     "kept_sums": KeptSums,
+    "kept_gaussian_sums": KeptGaussianSums,
     "kept_rows": KeptRows,
     "mixing": Mixing,
     "kept_fact": KeptFact,
