@@ -33,7 +33,7 @@ detector = Detector().fit(read_table(folder / "good.csv", **roles))
 new = read_table(folder / "new.csv", **roles)
 found = detector.assess(new)
 print(found)
-print(found.to_frame()[["case", "verdict", "probability", "epistemic", "aleatoric"]].head())
+print(found.to_pandas()[["case", "verdict", "probability", "epistemic", "aleatoric"]].head())
 
 # Which measurements made the score of the most anomalous case?
 largest = detector.contributions(new).top(3)

@@ -46,7 +46,7 @@ detector = Detector(conversion=Odds(false_alarms=0.01)).fit(training)
 # Streamed: a recording may be larger than memory. Each verdict says which cycle it is of.
 for part in stream_windows(folder / "later.parquet", layout, windowing, windows_at_once=10):
     found = detector.assess(part)
-    suspicious = found.to_frame().query("verdict != 'INLIER'")
+    suspicious = found.to_pandas().query("verdict != 'INLIER'")
     print(suspicious[["group", "start", "end", "verdict", "probability"]].to_string())
     blamed = detector.contributions(part).top(1).names[suspicious.index, 0]
     print("the sensor to look at, and what of it:", list(blamed))

@@ -72,7 +72,7 @@ def assessed(folder: Path, rows: pd.DataFrame) -> dict[tuple[str, str], dict[str
     detector = load(folder)
     assert isinstance(detector, Detector)
     windows = detector.reading_.read(rows)
-    found = detector.assess(windows).to_frame()
+    found = detector.assess(windows).to_pandas()
     starts = [stamp.isoformat() for stamp in windows.origin.column("start").to_pandas()]
     machines = windows.origin.column("group").to_pylist()
     return dict(zip(zip(machines, starts, strict=True), found.to_dict("records"), strict=True))

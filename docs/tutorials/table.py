@@ -38,7 +38,7 @@ found = detector.assess(new)
 found
 
 # %%
-found.to_frame(new.index).head()
+found.to_pandas(new.index).head()
 
 # %% [markdown]
 # An example is an anomaly from a probability of 1/2 on. By default that is where one good example in ten scores as high, so about a tenth of the good
@@ -57,7 +57,7 @@ ax = found.plot.scatter("epistemic")
 
 # %%
 referred = found[found.verdict == "REFER"]
-referred.to_frame()[["verdict", "reason", "probability", "epistemic", "aleatoric"]].head()
+referred.to_pandas()[["verdict", "reason", "probability", "epistemic", "aleatoric"]].head()
 
 # %% [markdown]
 # ## Why

@@ -215,7 +215,7 @@ def test_a_group_column_makes_p_values_by_group_and_is_passed_through(tmp_path):
     assert "group M3" in found.notes[18]
     assert found.smallest_p[0] == pytest.approx(1 / 101)
     assert found.smallest_p[19] == pytest.approx(1 / 51)
-    assert found.to_frame()["machine"].tolist() == new["machine"].tolist()
+    assert found.to_pandas()["machine"].tolist() == new["machine"].tolist()
     save(detector, tmp_path / "model")
     export_onnx(detector, tmp_path / "model.onnx")
     for other in (load(tmp_path / "model"), OnnxModel(tmp_path / "model.onnx")):

@@ -205,7 +205,7 @@ def test_tables_with_categories_and_missing_values_go_the_same_way(tmp_path):
     assert_same(detector, model, table)
     found = model.assess(table)
     assert list(found.reason[[3, 5]]) == ["bad_input", "bad_input"]
-    assert found.to_frame()["serial"][7] == "P7"
+    assert found.to_pandas()["serial"][7] == "P7"
 
 
 def test_own_networks_cannot_be_exported_and_say_so(tmp_path):

@@ -92,7 +92,7 @@ def test_a_pyfunc_predicts_the_columns_of_an_assessment(mixed: Detector, tmp_pat
     frame.loc["d", "weight"] = 1e6
     mixed_up = frame[["code", "weight", "colour"]].assign(shift=1)
     found = generic.predict(mixed_up)
-    expected = mixed.assess(read_table(frame, categorical=["colour", "code"])).to_frame(frame.index)
+    expected = mixed.assess(read_table(frame, categorical=["colour", "code"])).to_pandas(frame.index)
     pd.testing.assert_frame_equal(found, expected)
     assert (found.loc["b", "verdict"], found.loc["b", "reason"]) == ("REFER", "bad_input")
     assert "green" in found.loc["c", "notes"]
@@ -119,7 +119,7 @@ def test_windows_are_tensors(windows: Detector, tmp_path: Path) -> None:
     ours.save_model(windows, tmp_path / "saved")
     generic = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
     new = np.random.default_rng(3).normal(size=(4, 16, 2))
-    pd.testing.assert_frame_equal(generic.predict(new), windows.assess(new).to_frame())
+    pd.testing.assert_frame_equal(generic.predict(new), windows.assess(new).to_pandas())
     assert generic.metadata.signature.inputs.inputs[0].shape == (-1, 16, 2)
     with pytest.raises(mlflow.MlflowException, match="shape"):
         generic.predict(new[:, :8])

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import IsolationForest
 
 from indubio import Detector, plots
+from indubio.decision import Verdict
 from indubio.ensemble import EnsembleDetector
 from indubio.errors import ConfigError, ShapeError
 from indubio.inputs import read_table
@@ -108,11 +109,12 @@ def test_any_detector_shows_itself_too():
     assert "fitted on 120 rows" in forest._repr_html_()
 
 
-def test_a_notebook_shows_the_most_uncertain_examples(found):
+def test_a_notebook_shows_the_most_anomalous_examples_with_why(found):
     shown = found._repr_html_()
     assert_well_formed(shown)
     assert "40 examples" in shown
-    assert f"<td>{int(found.total.argmax())}</td>" in shown
+    assert f"<td>{int(found.nll.argmax())}</td>" in shown
+    assert "<td>never seen</td>" in shown
     assert_well_formed(found[[]]._repr_html_())
 
 
@@ -123,19 +125,35 @@ def test_names_from_files_cannot_break_out_of_the_page():
     assert "<b>&<" not in shown
 
 
-@pytest.mark.parametrize(
-    "name", ["histogram", "probability", "uncertainty", "scores", "scatter", "timeline", "verdicts"]
-)
+@pytest.mark.parametrize("name", ["probability", "uncertainty", "scores", "scatter", "timeline", "verdicts"])
 def test_every_plot_draws_on_the_axes_it_is_given(found, name):
     axes = Figure().subplots()
     assert getattr(found.plot, name)(ax=axes) is axes
     assert axes.has_data()
+    assert "40 examples" in axes.get_title("left")
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize(
-    "name", ["histogram", "probability", "uncertainty", "scores", "scatter", "rejection", "confusion"]
-)
+def test_a_summary_tells_counts_and_the_most_anomalous_with_why(detector):
+    found = detector.assess(NEW, explain=True)
+    first, title, head, *rows = found.summary(most=5).splitlines()
+    assert first == f"40 examples: {', '.join(f'{sum(found.verdict == one)} {one}' for one in Verdict)}."
+    assert "5 most anomalous" in title
+    assert head.split() == ["example", "verdict", "probability", "doubt", "mostly", "why"]
+    flagged = np.flatnonzero(found.verdict != "INLIER")
+    assert [int(row.split()[0]) for row in rows] == flagged[np.argsort(-found.nll[flagged], kind="stable")][:5].tolist()
+    assert all("never seen" in row for row in rows)
+    assert found[found.verdict == "INLIER"].summary().count("\n") == 0
+
+
+def test_frames_of_other_libraries_hold_the_same(found):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    assert isinstance(found.to_pandas(), pandas.DataFrame)
+    assert isinstance(found.to_polars(), polars.DataFrame)
+    np.testing.assert_array_equal(found.to_polars()["nll"].to_numpy(), found.to_pandas()["nll"])
+
+
+@pytest.mark.parametrize("name", ["probability", "uncertainty", "scores", "scatter", "rejection", "confusion"])
 def test_labels_tell_anomalies_apart(found, name):
     axes = getattr(plots, name)(found, labels=LABELS)
     assert axes.has_data()
@@ -158,4 +176,4 @@ def test_contributions_of_one_example(detector):
 
 def test_a_plot_that_is_not_known_names_those_that_are(found):
     with pytest.raises(ConfigError, match="it has probability"):
-        found.plot("entropy")
+        found.plot.uncertainty(of="entropy")

@@ -197,7 +197,7 @@ def test_tables_with_names_ids_and_missing_values_are_taken():
     detector = EnsembleDetector(IsolationForest(n_estimators=10), members=2, missing="refer").fit(table(TRAINING))
     found = detector.assess(table(rows, ids={"serial": [f"p{i}" for i in range(len(rows))]}))
     assert (found.verdict[2], found.reason[2], found.notes[2]) == (Verdict.REFER, "bad_input", "missing: pressure")
-    assert found.to_frame()["serial"][0] == "p0"
+    assert found.to_pandas()["serial"][0] == "p0"
     assert tuple(detector.feature_names_in_) == NAMES
 
 

@@ -215,7 +215,7 @@ def test_missing_extra_and_changed_columns_are_listed():
 
 def test_ids_and_times_come_out_beside_the_verdicts():
     detector = quick().fit(read_table(PARTS, **ROLES).inliers())
-    frame = detector.assess(read_table(PARTS, **ROLES)).to_frame()
+    frame = detector.assess(read_table(PARTS, **ROLES)).to_pandas()
     assert list(frame.columns[:3]) == ["serial", "when", "verdict"]
     assert list(frame.serial) == list(PARTS.serial)
 

@@ -104,7 +104,7 @@ def test_predictions_can_be_judged_by_it(detector, tmp_path):
     found = detector.assess(ROWS)
     curve = accuracy_rejection_curve(LABELS, found.prediction, found.disagreement)
     assert np.isfinite(curve.gain)
-    frame = found.to_frame().assign(label=LABELS.astype(int))
+    frame = found.to_pandas().assign(label=LABELS.astype(int))
     frame.to_csv(tmp_path / "found.csv", index=False)
     told = run("evaluate", tmp_path / "found.csv", "--label", "label", "--json").stdout
     assert "disagreement" in told

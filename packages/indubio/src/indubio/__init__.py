@@ -38,7 +38,7 @@ What is done with one:
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
     report          an HTML page of an assessment
-    plots           pictures by the names people guess; `notebook` is what a notebook shows
+    plots           pictures by the names people guess; `notebook` is what a notebook shows, `most_anomalous` a terminal
     texts           words of reports and review pages in other languages; `message` is what is put into them
     storage         model files; `configuration` is a detector as plain data
     judge           a model in use: detector, how its files are read, digest

@@ -14,6 +14,7 @@ from indubio.uncertainty import DISPLAY_FACTOR
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from indubio.plots import AssessmentPlots
@@ -186,7 +187,7 @@ class Assessment:
                 table = table.append_column(name, pa.array(column, from_pandas=True))  # NaN: an empty cell
         return table
 
-    def to_frame(self, index: Any = None) -> "pd.DataFrame":
+    def to_pandas(self, index: Any = None) -> "pd.DataFrame":
         """A pandas DataFrame, one row per example.
 
         Args:
@@ -195,11 +196,30 @@ class Assessment:
         try:
             import pandas as pd
         except ImportError:
-            raise MissingExtraError("to_frame needs pandas: pip install pandas. to_arrow works without it.") from None
+            raise MissingExtraError("to_pandas needs pandas: pip install pandas. to_arrow works without it.") from None
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         if index is not None and len(index) != len(frame):
             raise ShapeError(f"`index` must have a label for each of the {len(frame)} examples, got {len(index)}.")
         return frame if index is None else frame.set_axis(index, axis=0)
+
+    def to_polars(self) -> "pl.DataFrame":
+        """A polars DataFrame, one row per example."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError("to_polars needs polars: pip install polars. to_arrow works without it.") from None
+        frame: pl.DataFrame = pl.DataFrame(self.to_arrow())
+        return frame
+
+    def summary(self, most: int = 10) -> str:
+        """How many there are of each verdict, and the most anomalous with why: text for a person.
+
+        Args:
+            most: so many anomalies and referrals, the highest scores first.
+        """
+        from indubio.most_anomalous import summary
+
+        return summary(self, most)
 
 
 OUTPUT_COLUMNS = frozenset(

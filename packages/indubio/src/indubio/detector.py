@@ -22,6 +22,7 @@ from indubio.fitting.updates import autoencoder_scorer, updated_chain
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
 from indubio.inputs.arrays import examples_of
 from indubio.inputs.example_streams import ExampleStream
+from indubio.inputs.known_labels import good_ones
 from indubio.inputs.training_examples import TrainingExamples
 from indubio.networks import Architecture, Likelihood
 from indubio.pipeline.estimator import ChainEstimator
@@ -180,7 +181,7 @@ class Detector(ChainEstimator):
     def fit(
         self,
         X: Any,
-        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        y: Any = None,
         *,
         groups: Any = None,
         progress: Report = silent,
@@ -192,13 +193,15 @@ class Detector(ChainEstimator):
             X: good examples only: array (N, D), windows (N, L, K) or images (N, H, W, C), DataFrame (pandas or polars),
                 `Table`, `Windows`, `Images`, or an `ExampleStream` of files larger than memory, which is read in every
                 epoch.
-            y: ignored; scikit-learn's pipelines pass it.
+            y: labels, 1 or True for an anomaly and 0 for a good row, or -1 and 1, as scikit-learn has them: what is
+                known to be bad is left out, which a warning says.
             groups: the machine, product or other group of each example, within which p-values hold; None takes the
                 group column of a `Table`, if it has one.
             progress: called with a `Progress` after every epoch.
             workers: train folds and members of ensembles side by side on these; the result is the same. None trains
                 here.
         """
+        X, groups = good_ones(X, y, groups, type(self).__name__)
         examples = X if isinstance(X, ExampleStream) else examples_of(X, type(self).__name__)
         settings = self.settings_for(examples.window_shape)
         method = PosteriorFit(settings=settings, report=progress, workers=workers)

@@ -3,19 +3,17 @@
 from itertools import count
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from indubio.assessment import Assessment
-from indubio.decision import Verdict
+from indubio.most_anomalous import counts, filled_columns, rows_of, worst
 from indubio.pipeline.estimator import ChainEstimator
-from indubio.plots import histogram
+from indubio.plots import probability
 from indubio.report.figures import Drawing
-from indubio.report.words import number, percent, plain
+from indubio.report.words import number, percent
 from indubio.settings import Settings
 
-MOST_UNCERTAIN = 5
-COLUMNS = ("verdict", "reason", "probability", "epistemic", "aleatoric", "novelty", "p_value", "notes")
+SHOWN = 10
 _cells = count(1)  # the style of one output must not reach the others of the page
 
 STYLE = Markup("""<style>
@@ -71,28 +69,19 @@ def detector_html(detector: ChainEstimator) -> str:
 
 
 def assessment_html(found: Assessment) -> str:
-    """An assessment: how many have which verdict, the probabilities, and the most uncertain examples."""
-    counts = ", ".join(f"{np.count_nonzero(found.verdict == verdict):,} {verdict}" for verdict in Verdict)
-    parts = [Markup("<b>{} examples</b>: {}").format(f"{len(found):,}", counts)]
+    """An assessment: how many have which verdict, the probabilities, and the most anomalous examples with why."""
+    parts = [Markup("<div>{}</div>").format(counts(found))]
     if len(found):
-        parts.append(Drawing().one("Distribution of the probability", lambda axes: histogram(found, ax=axes)))
-        shown = np.argsort(-found.total, kind="stable")[:MOST_UNCERTAIN]
-        columns = found[shown].to_dict()
-        names = [] if found.passed is None else found.passed.column_names
-        rows = [
-            [
-                str(place),
-                *(plain(found.passed.column(name)[place].as_py()) for name in names if found.passed is not None),
-                *(_cell(columns[name][row]) for name in COLUMNS),
+        parts.append(Drawing().one("Distribution of the probability", lambda axes: probability(found, ax=axes)))
+        rows = rows_of(found, worst(found, SHOWN))
+        if rows:
+            names = filled_columns(rows)
+            told = f"The {len(rows)} most anomalous; doubt from 0 to 100:"
+            parts += [
+                Markup("<div>{}</div>").format(told),
+                _table(names, [[row[name] for name in names] for row in rows]),
             ]
-            for row, place in enumerate(shown.tolist())
-        ]
-        parts += [Markup("<div>The most uncertain:</div>"), _table(["example", *names, *COLUMNS], rows)]
     return _shown(parts)
-
-
-def _cell(value: Any) -> str:
-    return number(float(value)) if isinstance(value, float) else str(value)
 
 
 def _kind(settings: Settings | ChainEstimator | Any) -> str:

@@ -108,7 +108,7 @@ class AssessHere:
                     elif writer is not None:
                         writer.write(table)
                     self._see(part, found)
-                    worst.see(part, found)
+                    worst.see(found)
                     watch.see(part, found)
                     if recording is not None:
                         recording.see(part, found)

@@ -17,6 +17,7 @@ from indubio.ensemble.refits import EnsembleSettings, RefitsOfBase
 from indubio.fitting.fitted_chain import fit_chain
 from indubio.fitting.trimming import Trimming
 from indubio.inputs import Missing, Scaling, Spectra, Unseen
+from indubio.inputs.known_labels import good_ones
 from indubio.pipeline.estimator import ChainEstimator
 from indubio.probability import Conversion, Odds
 from indubio.texts import english
@@ -138,14 +139,15 @@ class EnsembleDetector(ChainEstimator):
         self.trimming = trimming
         self.seed = seed
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Refit the base on resamples of good examples.
 
         Args:
             X: good examples only, as `Detector.fit` takes them.
-            y: ignored; scikit-learn's pipelines pass it.
+            y: labels, as `Detector.fit` takes them: what is known to be bad is left out.
             groups: the group of each example, within which p-values hold; None takes the group column of a `Table`.
         """
+        X, groups = good_ones(X, y, groups, type(self).__name__)
         method = RefitsOfBase(settings=self.settings_in_use())
         return self._keep(fit_chain(method, X, groups, type(self).__name__))._with_warning()
 

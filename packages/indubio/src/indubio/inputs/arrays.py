@@ -1,4 +1,4 @@
-"""Examples that arrays and frames are made into, checked as scikit-learn checks them."""
+"""Examples that arrays and frames are made into, checked as scikit-learn checks them; frames of more than numbers."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from indubio.errors import DataError, ShapeError
 from indubio.inputs.checks import require_numbers
 from indubio.inputs.examples import Examples
+from indubio.inputs.frames import table_of_frame
 from indubio.inputs.numeric_rows import Rows
 
 _REORDERED = "must be in the same order"  # scikit-learn's words, which its contract wants an error for
@@ -19,7 +20,7 @@ _OTHER_ORDER = (
 
 
 def examples_of(X: Any, detector: str = "Detector") -> Examples:
-    """Training data in any form as examples: arrays and frames become `Rows`, all else are examples already.
+    """Training data in any form as examples: arrays and frames of numbers become `Rows`, other frames tables.
 
     Args:
         X: array, frame, `Table`, `Windows` or `Images`.
@@ -27,6 +28,9 @@ def examples_of(X: Any, detector: str = "Detector") -> Examples:
     """
     if isinstance(X, Examples):
         return X
+    table = table_of_frame(X)
+    if table is not None:
+        return table
     checks = _checks(detector)
     values = _checked(checks, X, fitting=True)
     names = vars(checks).get("feature_names_in_")

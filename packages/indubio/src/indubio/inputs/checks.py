@@ -23,7 +23,8 @@ def require_numbers(frame: Any) -> None:
     ]
     if text:
         raise DataError(
-            f"columns {quoted(text)} do not hold numbers. Leave them out, or turn them into numbers before fitting."
+            f"columns {quoted(text)} do not hold numbers. Leave them out, or say what they are: read_table(frame, "
+            "categorical=[...], ids=[...])."
         )
 
 

@@ -18,6 +18,7 @@ from indubio.inputs.arrays import checked_array
 from indubio.inputs.checks import require_finite
 from indubio.inputs.data_findings import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
 from indubio.inputs.examples import Examples
+from indubio.inputs.frames import table_of_frame
 from indubio.inputs.missing import filled
 from indubio.inputs.notes import joined_notes, named_flags
 from indubio.inputs.numeric_rows import Rows
@@ -160,8 +161,14 @@ class Preparation:
         return self.schema if self.spectra is None else self.spectra.schema(self.schema.names)
 
     def examples(self, X: Any) -> Examples:
-        """Examples in any form: arrays and frames become `Rows`, all else are examples already."""
-        return X if isinstance(X, Examples) else Rows(values=self._array(X), names=self.names)
+        """Examples in any form: arrays and frames of numbers become `Rows`, other frames tables."""
+        if isinstance(X, Examples):
+            return X
+        if not self._needs_no_checks(X):
+            table = table_of_frame(X, [one.name for one in self.schema.columns if one.kind == "category"])
+            if table is not None:
+                return table
+        return Rows(values=self._array(X), names=self.names)
 
     def rows(self, X: Any) -> Rows:
         """Examples in any form as numbers, in the order of the schema; not checked or filled in yet."""

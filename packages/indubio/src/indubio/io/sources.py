@@ -200,9 +200,18 @@ def _as_table(frame: Any) -> pa.Table:
         return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
     if hasattr(frame, "__arrow_c_stream__"):
         table = pa.table(frame)
-        # polars hands text over as views, which many of Arrow's functions cannot take.
-        kinds = [pa.string() if pa.types.is_string_view(field.type) else field.type for field in table.schema]
-        return table.cast(pa.schema(zip(table.column_names, kinds, strict=True)))
+        return pa.table({name: _without_views(table.column(name)) for name in table.column_names})
     raise DataError(
         f"cannot read {type(frame).__name__} as a recording. Give paths, a folder, a DataFrame or an Arrow table."
     )
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as text: polars hands it over as views, also in dictionaries, and many of Arrow's functions take none."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not pa.types.is_string_view(kind):
+        return column
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string())

@@ -32,6 +32,7 @@ from indubio.inputs.data_findings import DataFinding
 from indubio.inputs.reading import Reading
 from indubio.message import Message, joined
 from indubio.pipeline.chain import Chain
+from indubio.pipeline.other_names import no_attribute, refuse_other_parameters
 from indubio.pipeline.parameters import WithSettings
 from indubio.pipeline.scalars import ChainSettings
 from indubio.pipeline.scorer import scores_of
@@ -71,6 +72,17 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     chain_: Chain
     _kept: tuple[tuple[Any, ...], Chain]  # the parameters, and the chain that follows them
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """A detector, unless parameters are called otherwise here: then it is said how."""
+        refuse_other_parameters(cls.__name__, given, frozenset(cls._get_param_names()))
+        made: Self = super().__new__(cls)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)  # a property that said itself why there is nothing
+        raise no_attribute(type(self).__name__, name)
 
     @abstractmethod
     def settings_in_use(self) -> ChainSettings:
@@ -130,10 +142,11 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
         Args:
             X: as for `fit`.
-            y: ignored; scikit-learn's pipelines pass it.
+            y: as for `fit`.
             options: as for `fit`.
         """
-        return np.asarray(self.fit(X, y, **options).labels_)
+        fitted = self.fit(X, y, **options)
+        return np.asarray(fitted.labels_ if y is None else fitted.predict(X))
 
     def predict(self, X: Any) -> Int[np.ndarray, " examples"]:
         """+1 for inliers, -1 for anomalies; referral plays no part here, `assess` has it.

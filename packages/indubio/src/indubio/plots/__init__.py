@@ -1,6 +1,7 @@
 """Plots by the names that people guess: `found.plot.uncertainty()`, `plots.rejection(found, labels)`.
 
-    histogram       any number of an assessment over all examples; `probability` and `uncertainty` by name
+    probability     how the anomaly probability is distributed
+    uncertainty     the same of an uncertainty, or of novelty
     scores          the scores, sorted
     scatter         probability against an uncertainty
     timeline        a number in the order of the examples
@@ -18,7 +19,6 @@ from indubio.plots.accessor import AssessmentPlots
 from indubio.plots.assessment_plots import (
     confusion,
     contributions,
-    histogram,
     plane,
     probability,
     rejection,
@@ -33,7 +33,6 @@ __all__ = [
     "AssessmentPlots",
     "confusion",
     "contributions",
-    "histogram",
     "plane",
     "probability",
     "rejection",

@@ -14,19 +14,13 @@ from indubio.uncertainty import UNCERTAINTIES
 
 @dataclass(frozen=True)
 class AssessmentPlots:
-    """The plots that need an assessment, and labels at the most. Called by itself, it draws a histogram.
+    """The plots that need an assessment, and labels at the most.
 
     Args:
         found: what `assess` found.
     """
 
     found: Assessment
-
-    def __call__(self, of: str = "probability", labels: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-        """How a number is distributed over the examples."""
-        return plots.histogram(self.found, of, labels, ax=ax)
-
-    histogram = __call__
 
     def probability(self, labels: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
         """The anomaly probabilities of the examples."""

@@ -27,17 +27,15 @@ from indubio.report.style import ANOMALOUS, NORMAL, ORANGE, QUANTITIES
 from indubio.uncertainty import UNCERTAINTIES
 
 SIZE = 6.0, 3.6  # inches
+ABOVE_LEGEND = 26  # points between the axes and a title that a legend is under
 COLOURS_OF_VERDICTS = {Verdict.INLIER: NORMAL, Verdict.ANOMALY: ANOMALOUS, Verdict.REFER: ORANGE}
 
 
-def histogram(
-    found: Assessment, of: str = "probability", labels: ArrayLike | None = None, *, ax: Axes | None = None
-) -> Axes:
-    """How a number is distributed over the examples, normal and anomalous ones apart where labels are given.
+def probability(found: Assessment, labels: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
+    """How the anomaly probability is distributed, normal and anomalous examples apart where labels are given.
 
     Args:
         found: what `assess` found.
-        of: "probability", "total", "epistemic", "aleatoric", "novelty", "exceed" or "var_nll".
         labels: 1 or True for an anomaly.
         ax: where to draw.
 
@@ -46,15 +44,24 @@ def histogram(
         >>> from indubio import Detector, plots
         >>> good = np.random.default_rng(0).normal(size=(100, 3))
         >>> found = Detector().fit(good).assess(good[:20] * 2)
-        >>> plots.histogram(found, "total").get_xlabel()
-        'total uncertainty [variance]'
+        >>> plots.probability(found).get_title("left")
+        'anomaly probability of 20 examples'
     """
-    axes = _axes(ax)
-    values = _values(found, of)
-    plot_distribution(
-        axes, values[~np.isnan(values)] if labels is None else values, of=of, labels=_labels(found, labels)
-    )
-    return axes
+    return _distribution(found, "probability", labels, ax)
+
+
+def uncertainty(
+    found: Assessment, labels: ArrayLike | None = None, *, of: str = "total", ax: Axes | None = None
+) -> Axes:
+    """How an uncertainty is distributed, normal and anomalous examples apart where labels are given.
+
+    Args:
+        found: what `assess` found.
+        labels: 1 or True for an anomaly.
+        of: "total", "epistemic", "aleatoric", "novelty", "exceed" or "var_nll".
+        ax: where to draw.
+    """
+    return _distribution(found, of, labels, ax)
 
 
 def scores(found: Assessment, labels: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
@@ -70,7 +77,7 @@ def scores(found: Assessment, labels: ArrayLike | None = None, *, ax: Axes | Non
     _dots(axes, place, found.nll, _groups(found, labels))
     axes.set_xlabel("examples, by score")
     axes.set_ylabel("score [NLL]")
-    return axes
+    return _titled(axes, found, "score", ABOVE_LEGEND)
 
 
 def scatter(
@@ -88,7 +95,7 @@ def scatter(
     _dots(axes, found.probability, values, _groups(found, labels))
     axes.set_xlabel(QUANTITIES["probability"].label)
     axes.set_ylabel(QUANTITIES[against].label)
-    return axes
+    return _titled(axes, found, f"probability and {QUANTITIES[against].label.partition(' [')[0]}", ABOVE_LEGEND)
 
 
 def timeline(
@@ -98,7 +105,7 @@ def timeline(
 
     Args:
         found: what `assess` found.
-        of: what to show, as for `histogram`.
+        of: what to show, as for `uncertainty`, or "probability".
         at: times of the examples; None takes the column `start` or `time` that was passed through, else their numbers.
         ax: where to draw.
     """
@@ -110,7 +117,7 @@ def timeline(
     _dots(axes, times, values, _groups(found, None))
     axes.set_xlabel("example" if times.dtype.kind in "iu" else "time")
     axes.set_ylabel(QUANTITIES[of].label)
-    return axes
+    return _titled(axes, found, QUANTITIES[of].label.partition(" [")[0], ABOVE_LEGEND)
 
 
 def verdicts(found: Assessment, *, ax: Axes | None = None) -> Axes:
@@ -121,7 +128,7 @@ def verdicts(found: Assessment, *, ax: Axes | None = None) -> Axes:
     axes.bar_label(bars, padding=3)
     axes.invert_yaxis()
     axes.set_xlabel("examples")
-    return axes
+    return _titled(axes, found, "verdicts")
 
 
 def rejection(
@@ -147,7 +154,7 @@ def rejection(
         name: accuracy_rejection_curve(actual, found.prediction, _values(found, name), metric=metric) for name in by
     }
     plot_rejection_curves(axes, curves)
-    return axes
+    return _titled(axes, found, "what rejecting the most uncertain buys,")
 
 
 def confusion(found: Assessment, labels: ArrayLike, *, ax: Axes | None = None) -> Axes:
@@ -155,7 +162,7 @@ def confusion(found: Assessment, labels: ArrayLike, *, ax: Axes | None = None) -
     axes, actual = _axes(ax), _labels(found, labels)
     assert actual is not None
     plot_confusion(axes, actual, found.prediction, np.asarray(found.verdict == Verdict.REFER))
-    return axes
+    return _titled(axes, found, "verdicts and labels")
 
 
 def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8, ax: Axes | None = None) -> Axes:
@@ -174,6 +181,7 @@ def contributions(detector: Detector, X: Any, example: int = 0, *, most: int = 8
     made = detector.contributions(examples.select([example]))
     axes = _axes(ax)
     plot_contributions(axes, made, 0, most=most)
+    axes.set_title(f"what made the score of example {example}", loc="left", fontsize="medium")
     return axes
 
 
@@ -182,16 +190,16 @@ def plane(detector: ChainEstimator, training: ArrayLike, **options: Any) -> Figu
     return plane_figure(detector, np.asarray(training, dtype=np.float64), **options)
 
 
-def probability(found: Assessment, labels: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-    """The anomaly probabilities of the examples; see `histogram`."""
-    return histogram(found, "probability", labels, ax=ax)
+def _distribution(found: Assessment, of: str, labels: ArrayLike | None, ax: Axes | None) -> Axes:
+    axes, values = _axes(ax), _values(found, of)
+    shown = values[~np.isnan(values)] if labels is None else values
+    plot_distribution(axes, shown, of=of, labels=_labels(found, labels))
+    return _titled(axes, found, QUANTITIES[of].label.partition(" [")[0])
 
 
-def uncertainty(
-    found: Assessment, labels: ArrayLike | None = None, *, of: str = "total", ax: Axes | None = None
-) -> Axes:
-    """An uncertainty of the examples, the total unless another is named; see `histogram`."""
-    return histogram(found, of, labels, ax=ax)
+def _titled(axes: Axes, found: Assessment, what: str, pad: int = 6) -> Axes:
+    axes.set_title(f"{what} of {len(found):,} examples", loc="left", fontsize="medium", pad=pad)
+    return axes
 
 
 def _axes(given: Axes | None) -> Axes:
