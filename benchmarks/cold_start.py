@@ -251,7 +251,7 @@ def serving(where: Surroundings, again: int) -> dict[str, list[Timing]]:
 def server(where: Surroundings, state: str) -> Iterator[int]:
     """The port of a fresh server, from when it says that it is ready."""
     port = free_port()
-    command = where.command("serve", "--model", "m=model", "--state", state, "--port", str(port))
+    command = where.command("serve", "--open", "--model", "m=model", "--state", state, "--port", str(port))
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, env=where.environment, cwd=where.folder, stdout=log, stderr=log)
         try:

@@ -289,6 +289,7 @@ def measure(folder: Path, given: argparse.Namespace, stack: contextlib.ExitStack
         "topics": [mapped],
         "ordering": {"lateness": given.lateness},
         "publish": {"verdicts": "judged/{machine}", "top": 0},
+        "alarm": {"unfamiliar": False},  # as `alarms_of` has it
     }
     live = Live(folder, model, broker, settings)
     live.start()

@@ -202,7 +202,7 @@ def server(
 def ours(model: Path, state: Path, port: int, *options: str) -> list[str]:
     """The command of our server."""
     program = "from indubio.cli import main; main()"
-    arguments = ["serve", "--model", f"m={model}", "--state", str(state), "--port", str(port), *options]
+    arguments = ["serve", "--open", "--model", f"m={model}", "--state", str(state), "--port", str(port), *options]
     return [sys.executable, "-c", program, *arguments]
 
 

@@ -11,7 +11,7 @@ chmod 700 "$folder"
 
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
-for name in database_password grafana_password mqtt_live_password mqtt_machines_password; do
+for name in database_password grafana_password mqtt_live_password; do
     if [ ! -s "$folder/$name" ]; then
         random > "$folder/$name"
     fi
@@ -19,4 +19,5 @@ done
 if [ ! -s "$folder/database_url" ]; then
     printf 'postgresql://indubio:%s@database/indubio\n' "$(cat "$folder/database_password")" > "$folder/database_url"
 fi
+touch "$folder/mqtt_machines"  # one line for each machine: ./add-machine.sh NAME
 chmod 444 "$folder"/*

@@ -94,7 +94,7 @@ def main() -> None:
             store.write(lambda c, name=name, role=role: add_key(c, name, role, actor="docs"))
             for name, role in (("line", Role.SCORER), ("shift A", Role.REVIEWER))
         )
-        settings = ServerSettings(control_share=0.5)
+        settings = ServerSettings(control_share=0.5, open=True)
         service = Service(store, {"press": Path(folder) / "press"}, Path(folder) / "state", settings)
         server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=PORT))
         thread = threading.Thread(target=server.run)

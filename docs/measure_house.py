@@ -64,7 +64,7 @@ def _answering(folder: Path) -> Iterator[Callable[[Any], None]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with ServerStore(f"sqlite:///{folder / 'store.sqlite'}") as store:
-        service = Service(store, {"press": folder / "model"}, folder / "state", ServerSettings())
+        service = Service(store, {"press": folder / "model"}, folder / "state", ServerSettings(open=True))
         server = uvicorn.Server(configured(build_app(service), host="127.0.0.1", port=port))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()

@@ -29,10 +29,11 @@ TRIES = 1000
 NOT_COVERED = {
     "claims": "who holds a case for some minutes",
     "running job": "how far a running job is",
+    "leases": "until when a server vouches for a running job",
     "attempts": "how often an event was tried, and when it is tried next",
     "end of anchors": "the last lines of an anchor file",
 }
-PLACES = ("anchors", "version files")
+PLACES = ("anchors", "folder of a version")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Change:
     """One change.
 
     Args:
-        place: the table, "anchors" or "version files".
+        place: the table, "anchors" or "folder of a version".
         what: in words.
         named: the class of what is not covered that it belongs to, None where it must be found.
     """
@@ -106,6 +107,7 @@ def fill(state: Path, model: Path) -> None:
             service.anchor()
         store.write(lambda c: keep_drift(c, "press", 7, {"seen": 12}, {"drift": {"alarm": True}}))
         listen(store, service.registry, state)
+        service.registry.folder_of(service.registry.known("press")[0])  # as a rollback fetches it
         service.close()
 
 
@@ -149,7 +151,8 @@ def table_change(path: Path, table: str, chance: random.Random) -> Change:
             table == "jobs" and kind == "value" and one["status"] == "running" and column in ("progress", "message")
         )
         tried = table == "outbox" and kind != "add" and kind != "remove" and column in ("attempts", "due", "error")
-        named = "claims" if table == "claims" else "running job" if running else "attempts" if tried else None
+        vouched = {"claims": "claims", "job_leases": "leases"}.get(table)
+        named = vouched or ("running job" if running else "attempts" if tried else None)
         try:
             if kind == "remove":
                 connection.execute(f"DELETE FROM {table} WHERE rowid = ?", [one["place"]])
@@ -259,7 +262,7 @@ def version_change(folder: Path, chance: random.Random) -> Change:
     else:
         rest = bytes([content[place] ^ (1 << chance.randrange(8))]) + content[place + 1 :]
         path.write_bytes(content[:place] + (rest if kind == "byte" else b""))
-    return Change(place="version files", what=f"{kind}, {path.name}")
+    return Change(place="folder of a version", what=f"{kind}, {path.name}")
 
 
 def outcome(change: Change, state: Path) -> str:
@@ -301,7 +304,7 @@ def tried(tries: int, seed: int, tell: Callable[[str], None] = print) -> dict[tu
             place = places[number % len(places)]
             if place == "anchors":
                 change = anchor_change(state / ANCHOR, chance)
-            elif place == "version files":
+            elif place == "folder of a version":
                 change = version_change(state / "models", chance)
             else:
                 change = table_change(state / "indubio.sqlite", place, chance)

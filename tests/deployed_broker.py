@@ -72,8 +72,10 @@ class DeployedBroker:
         """A client that is connected, or refused."""
         client = BrokerClient(f"test-{user}", clean=clean)
         if user is not None:
-            known = (self.folder / "secrets" / f"mqtt_{user}_password").read_text()
-            client.username_pw_set(user, password or known)
+            secrets = self.folder / "secrets"
+            known = dict(line.split(":") for line in (secrets / "mqtt_machines").read_text().splitlines())
+            known["live"] = (secrets / "mqtt_live_password").read_text()
+            client.username_pw_set(user, password or known[user])
         client.connect("127.0.0.1", self.port)
         client.loop_start()
         try:

@@ -95,7 +95,7 @@ def serving(
     **settings: Any,
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A service, and a client of it."""
-    service = Service(store, sources, state, ServerSettings(**settings), pinned=pinned)
+    service = Service(store, sources, state, ServerSettings(**{"open": True} | settings), pinned=pinned)
     try:
         with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
             yield service, client

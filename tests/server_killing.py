@@ -47,7 +47,7 @@ def started(model: Path, state: Path, port: int, *options: str) -> "subprocess.P
     program = "from indubio.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", "--model", f"parts={model}", "--state", str(state)]
     with (state.parent / "log.txt").open("ab") as log:
-        process = subprocess.Popen([*command, "--port", str(port), *options], stderr=log)
+        process = subprocess.Popen([*command, "--port", str(port), "--open", *options], stderr=log)
     while True:
         assert process.poll() is None, (state.parent / "log.txt").read_text()
         with (

@@ -4,8 +4,7 @@ set -eu
 secrets="${1:-/run/secrets}"
 target="${2:-/mosquitto/data/passwd}"
 umask 077
-for user in live machines; do
-    printf '%s:%s\n' "$user" "$(cat "$secrets/mqtt_${user}_password")"
-done > "$target.new"
+printf 'live:%s\n' "$(cat "$secrets/mqtt_live_password")" > "$target.new"
+cat "$secrets/mqtt_machines" >> "$target.new"
 mosquitto_passwd -U "$target.new"
 mv "$target.new" "$target"

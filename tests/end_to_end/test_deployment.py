@@ -254,11 +254,17 @@ def test_prometheus_reads_the_server_and_every_panel_of_the_dashboard_has_data(
     assert [one["health"] for one in targets if one["labels"]["job"] == "indubio"] == ["up"]
 
 
+MACHINES = "press-3", "press-4"
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DeployedBroker]:
     """Mosquitto with the given configuration and passwords."""
     program("mosquitto_passwd")
     subprocess.run(["sh", str(DEPLOY / "make-secrets.sh"), str(tmp_path / "secrets")], check=True)
+    for name in MACHINES:
+        add = ["sh", str(DEPLOY / "add-machine.sh"), name, str(tmp_path / "secrets")]
+        subprocess.run(add, check=True, stdout=subprocess.DEVNULL)
     make = ["sh", str(DEPLOY / "mosquitto" / "make-passwords.sh"), str(tmp_path / "secrets"), str(tmp_path / "passwd")]
     subprocess.run(make, check=True)
     started = DeployedBroker(program("mosquitto"), tmp_path)
@@ -271,7 +277,7 @@ def test_what_a_machine_sends_while_the_reader_is_away_outlives_a_restart_of_the
     with broker.client("live", clean=False) as live:
         live.subscribe("machines/#", qos=1)
         broker.await_(lambda: live.granted)
-    with broker.client("machines") as machine:
+    with broker.client("press-3") as machine:
         machine.publish("machines/press-3", b"example 17", qos=1).wait_for_publish(10)
     broker.stop()
     broker.start()
@@ -281,8 +287,8 @@ def test_what_a_machine_sends_while_the_reader_is_away_outlives_a_restart_of_the
 
 
 def test_a_machine_can_forge_no_verdict(broker: DeployedBroker) -> None:
-    with broker.client("live") as live, broker.client("machines") as machine:
-        machine.subscribe("verdicts/#", qos=1)
+    with broker.client("live") as live, broker.client("press-3") as machine:
+        machine.subscribe("verdicts/press-3", qos=1)
         broker.await_(lambda: machine.granted)
         machine.publish("verdicts/press-3", b"forged", qos=1).wait_for_publish(10)
         live.publish("verdicts/press-3", b"INLIER", qos=1).wait_for_publish(10)
@@ -290,8 +296,22 @@ def test_a_machine_can_forge_no_verdict(broker: DeployedBroker) -> None:
         assert machine.heard == [("verdicts/press-3", b"INLIER")]
 
 
+def test_a_machine_neither_sends_for_another_nor_reads_what_is_said_of_it(broker: DeployedBroker) -> None:
+    with broker.client("live") as live, broker.client("press-3") as one, broker.client("press-4") as other:
+        live.subscribe("machines/#", qos=1)
+        other.subscribe([("verdicts/#", 1), ("machines/#", 1)])
+        broker.await_(lambda: live.granted and other.granted)
+        other.publish("machines/press-3", b"forged", qos=1).wait_for_publish(10)
+        one.publish("machines/press-3", b"true", qos=1).wait_for_publish(10)
+        live.publish("verdicts/press-3", b"INLIER", qos=1).wait_for_publish(10)
+        live.publish("verdicts/press-4", b"REFER", qos=1).wait_for_publish(10)
+        broker.await_(lambda: live.heard and other.heard)
+        assert live.heard == [("machines/press-3", b"true")]
+        assert other.heard == [("verdicts/press-4", b"REFER")]
+
+
 def test_the_broker_lets_nobody_in_without_a_password(broker: DeployedBroker) -> None:
-    with broker.client("machines", password="wrong") as refused:
+    with broker.client("press-3", password="wrong") as refused:
         broker.await_(lambda: refused.refused)
     with broker.client(None) as nameless:
         broker.await_(lambda: nameless.refused)

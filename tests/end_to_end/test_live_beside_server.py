@@ -89,14 +89,14 @@ def test_alarms_of_machines_that_both_judge_are_neither_lost_nor_doubled(databas
 
 
 def _alarms_by_the_rule(trail: list) -> list[tuple[str, str]]:
-    """3 anomalies of the last 5 verdicts raise an alarm, none of 5 clears it: told in order, by a plain loop."""
+    """3 anomalies or unfamiliar ones of the last 5 raise an alarm, none of 5 clears it: in order, by a plain loop."""
     last: dict[str, list[bool]] = defaultdict(list)
     ringing: set[str] = set()
     expected = []
     for entry in trail:
         for record in entry.content["records"] if entry.kind == "verdicts" else ():
             machine = record["machine"]
-            last[machine].append(record["verdict"] == "ANOMALY")
+            last[machine].append(record["verdict"] == "ANOMALY" or record["reason"] == "unfamiliar")
             bad = sum(last[machine][-5:])
             if machine not in ringing and bad >= 3:
                 ringing.add(machine)

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from indubio.errors import StoreError
-from indubio_server.store import ServerStore
+from indubio_server import service
+from indubio_server.store import ServerStore, database, unanswered
 from indubio_server.store.audit_trail import append, entries
 from indubio_server.store.cases import cases_waiting, count_waiting
 from indubio_server.store.verification import verify
@@ -83,6 +84,37 @@ def test_without_its_database_the_server_refuses_and_loses_nothing(
         kept.append(client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"])
         assert {case.reference for case in store.read(cases_waiting)} == set(kept)
         assert store.read(verify).whole
+
+
+def test_a_database_that_hangs_is_refused_as_one_that_fails(
+    stoppable: PostgresServer, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frozen, its connections stay open and say nothing: everybody is told so within seconds."""
+    monkeypatch.setattr(database, "WRITE_WITHIN", 1)
+    monkeypatch.setattr(unanswered, "AT_ALL", 1.0)
+    monkeypatch.setitem(database.GONE, "connect_timeout", 2)
+    with ServerStore(stoppable.new_database()) as store, serving(store, {"parts": model}, tmp_path) as (_, client):
+        kept = [client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"]]
+        with stoppable.frozen():
+            assert client.post("/assess", json={"rows": [BAD]}, timeout=30).status_code == 503
+            assert client.get("/v2/health/ready").status_code == 503
+            assert client.get("/cases/x", timeout=30).status_code == 503
+            assert "indubio_database_up 0.0" in client.get("/metrics", timeout=30).text.splitlines()
+        eventually(lambda: client.get("/v2/health/ready").status_code == 200)
+        kept.append(client.post("/assess", json={"rows": [BAD]}).json()["results"][0]["case"])
+        assert {case.reference for case in store.read(cases_waiting)} == set(kept)
+        assert store.read(verify).whole
+
+
+def test_a_server_that_nobody_asks_is_not_ready_while_its_database_hangs(
+    stoppable: PostgresServer, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "SILENT", 3.0)
+    with ServerStore(stoppable.new_database()) as store, serving(store, {"parts": model}, tmp_path) as (_, client):
+        assert client.get("/v2/health/ready").status_code == 200
+        with stoppable.frozen():
+            eventually(lambda: client.get("/v2/health/ready").status_code == 503)
+        eventually(lambda: client.get("/v2/health/ready").status_code == 200)
 
 
 def test_without_its_database_the_server_scores_where_it_was_told_to_and_says_so(

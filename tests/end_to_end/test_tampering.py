@@ -5,7 +5,7 @@ import pytest
 from experiments.tampering import tried
 
 
-@pytest.mark.parametrize(("tries", "seed"), [(19, 1), pytest.param(380, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("tries", "seed"), [(21, 1), pytest.param(420, 2, marks=pytest.mark.slow)])
 def test_what_somebody_changes_is_found_or_named(tries: int, seed: int) -> None:
     missed: list[str] = []
     counts = tried(tries, seed, missed.append)

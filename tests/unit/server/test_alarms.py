@@ -19,8 +19,14 @@ AT = datetime(2026, 8, 1, 6, tzinfo=UTC)
 
 
 def events(alarms: Alarms, verdicts: str, machine: str = "m") -> str:
-    """R where the alarm is raised, C where it is cleared, . elsewhere; A in `verdicts` is an anomaly."""
-    found = [alarms.update(machine, verdict == "A", AT) for verdict in verdicts]
+    """R where the alarm is raised, C where it is cleared, . elsewhere; in `verdicts` A is an anomaly, U unfamiliar."""
+    meant = {
+        "A": ("ANOMALY", ""),
+        "U": ("REFER", "unfamiliar"),
+        "D": ("REFER", "uncertain-aleatoric"),
+        ".": ("INLIER", ""),
+    }
+    found = [alarms.update(machine, *meant[verdict], AT) for verdict in verdicts]
     return "".join("." if one is None else one.kind[0].upper() for one in found)
 
 
@@ -37,6 +43,19 @@ def events(alarms: Alarms, verdicts: str, machine: str = "m") -> str:
 )
 def test_k_of_n_with_hysteresis(verdicts: str, expected: str) -> None:
     assert events(Alarms(AlarmRule(raise_at=3, of=5, clear_at=0)), verdicts) == expected
+
+
+def test_what_is_unlike_anything_in_training_counts_and_is_told_apart() -> None:
+    """A fault that training never had is referred, and a machine that shows nothing else must ring."""
+    rule = AlarmRule(raise_at=3, of=5)
+    assert events(Alarms(rule), "UUU.....") == "..R....C"
+    assert events(Alarms(rule), "DDDDD") == ".....", "doubt alone does not ring"
+    alarms = Alarms(rule)
+    assert events(alarms, "AU") == ".."
+    event = alarms.update("m", "REFER", "unfamiliar", AT)
+    assert event is not None
+    assert (event.anomalies, event.unfamiliar, event.of) == (1, 2, 3)
+    assert events(Alarms(AlarmRule(raise_at=3, of=5, unfamiliar=False)), "UUUUUAAA") == ".......R"
 
 
 def test_machines_ring_by_themselves() -> None:

@@ -71,7 +71,7 @@ def more_happens(store: ServerStore) -> ServerStore:
     """Versions, activations, jobs and alarms too."""
     rule: dict[str, Any] = {"rule": "r", "rule_content": {"referral_threshold": 0.1}, "by": "ada"}
     for number, evaluation in enumerate((None, {"new": {"wrong": 0.25}})):
-        more: dict[str, Any] = rule | {"sha256": str(number), "path": "somewhere", "evaluation": evaluation}
+        more: dict[str, Any] = rule | {"sha256": str(number), "files": b"some", "evaluation": evaluation}
         store.write(lambda c, more=more: add_version(c, "m", **more))
     for version in (1, 2):
         store.write(lambda c, version=version: activate(c, "m", version, by="ada", note="better"))
@@ -80,7 +80,7 @@ def more_happens(store: ServerStore) -> ServerStore:
     store.write(lambda c: finish_job(c, failed, JobStatus.FAILED, "no such file"))
     store.write(lambda c: add_job(c, "recalibrate", "m", {"threshold": 0.2}, by="bob"))
     for kind, at in (("raised", now()), ("cleared", now()), ("raised", now())):
-        event = AlarmEvent(machine="press 1", kind=kind, anomalies=3, of=5, at=at)  # type: ignore[arg-type]
+        event = AlarmEvent(machine="press 1", kind=kind, anomalies=3, unfamiliar=1, of=5, at=at)  # type: ignore[arg-type]
         store.write(lambda c, event=event: record_alarm(c, event))
     return store
 
@@ -158,6 +158,7 @@ MORE_TAMPERING = {
     "a job removed": "DELETE FROM jobs WHERE kind = 'recalibrate'",
     "a version's rule": "UPDATE model_versions SET rule_content = replace(rule_content, '0.1', '0.2')",
     "what was measured of a version": "UPDATE model_versions SET evaluation = replace(evaluation, '0.25', '0.05')",
+    "the files of a version": "UPDATE version_files SET content = x'00' WHERE sha256 = '0'",
     "a version removed": "DELETE FROM model_versions WHERE version = 2",
 }
 
@@ -207,7 +208,7 @@ def test_all_columns_of_all_tables_read_the_same_when_they_were_sealed(store: Se
     people_come_and_go(more_happens(something_happens(store)))
     stored(store, [assessed(epistemic=-0.0, machine="Prüfstand 3", external_id="0", notes="\u2028")])
     assert store.read(verify).findings == ()
-    for change in ("UPDATE sessions SET until = until + 1", "UPDATE model_versions SET path = 'elsewhere'"):
+    for change in ("UPDATE sessions SET until = until + 1", "UPDATE model_versions SET by = 'elsewhere'"):
         with store.database.writing() as connection:
             connection.execute(text(change))
             assert verify(connection).findings
@@ -237,7 +238,7 @@ def test_rows_that_are_no_rows_are_findings(busy: ServerStore) -> None:
     people_come_and_go(more_happens(busy))
     for table in metadata.sorted_tables:
         for column in table.c:
-            if column.primary_key or table.name in ("claims", "alarm_windows"):
+            if column.primary_key or table.name in ("claims", "job_leases", "alarm_windows"):
                 continue
             if table.name == "outbox" and column.name in ("attempts", "due", "error"):
                 continue

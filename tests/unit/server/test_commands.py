@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from indubio.cli.app import app
 from indubio.errors import ConfigError, NotFoundError
 from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import hashed, keys_in_use
+from indubio_server.store.access_keys import hashed, keys_in_use, revoke_key
 from indubio_server.store.anchors import write_anchor
 from indubio_server.store.audit_trail import Head
 from indubio_server.store.reviews import review
@@ -155,10 +155,26 @@ def test_a_period_is_exported_and_verified_by_itself(state: Path, tmp_path: Path
     assert run("audit", "export", "--state", state, "--out", out, "--since", "yesterday").exit_code == 2
 
 
-def test_without_a_key_the_server_does_not_listen_to_other_machines(tmp_path: Path) -> None:
-    refused = run("serve", "--model", tmp_path, "--state", tmp_path / "s", "--host", "0.0.0.0")
+def test_without_a_key_an_open_server_does_not_listen_to_other_machines(tmp_path: Path) -> None:
+    refused = run("serve", "--open", "--model", tmp_path, "--state", tmp_path / "s", "--host", "0.0.0.0")
     assert refused.exit_code == 2
     assert "keys add" in refused.output
+
+
+def test_the_first_start_makes_a_key_and_no_other_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indubio_server.process.run", lambda config: None)
+    table_model(tmp_path / "press")
+
+    def start(state: str, *options: str) -> str:
+        return run("serve", "--model", tmp_path / "press", "--state", tmp_path / state, *options).stdout
+
+    assert start("open", "--open") == ""
+    secret = start("state").removeprefix("The key of the admin, which is shown only now: ").strip()
+    with ServerStore(f"sqlite:///{tmp_path / 'state' / 'indubio.sqlite'}") as store:
+        assert [(key.name, key.role) for key in store.read(keys_in_use).values()] == [("admin", "admin")]
+        assert hashed(secret) in store.read(keys_in_use)
+        store.write(lambda c: revoke_key(c, "admin", actor="test"))
+    assert start("state") == "", "whoever took all keys back makes the next one"
 
 
 @pytest.mark.parametrize(

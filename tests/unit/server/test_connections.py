@@ -146,7 +146,8 @@ def test_a_connection_ends_where_the_client_wants_it_to(
     with connected(client) as connection:
         connection.sendall(asking("/assess", {"rows": [row()]}, *lines, version=version))
         ((status, headers, _),) = answers(connection, 1)
-        assert (status, headers["connection"]) == (200, "close")
+        assert headers["connection"] == "close"
+        assert status == {"1.1": 200, "1.0": 403}[version], "an open server takes the old protocol for a proxy's"
         assert connection.recv(1) == b""
 
 

@@ -17,9 +17,11 @@ from indubio.errors import ConfigError, DataError
 from indubio.inputs import Roles, read_table
 from indubio.inputs.reading import Reading
 from indubio.storage import load, save
+from indubio_server.retraining.background_jobs import Jobs
 from indubio_server.retraining.new_versions import VersionOrder, make_version
+from indubio_server.server_settings import ServerSettings
 from indubio_server.store.cases import chosen_cases
-from indubio_server.store.jobs import JobStatus, all_jobs
+from indubio_server.store.jobs import JobStatus, all_jobs, job_by_id
 from indubio_server.store.reviews import review
 from tests.machine_recordings import READING, recorded, write_recording
 from tests.review_server import Running, logged_in, running, token
@@ -275,7 +277,40 @@ def test_training_data_is_uploaded_in_whatever_it_is_written(
     assert job.result is not None
     new = {version.version: version for version in server.service.registry.known("press")}[job.result["version"]]
     rows = read_table(good_rows(7, seed=6))
-    np.testing.assert_array_equal(load(Path(new.path)).nll(rows), load(tmp_path / "plain").nll(rows))
+    there = load(server.service.registry.folder_of(new))
+    np.testing.assert_array_equal(there.nll(rows), load(tmp_path / "plain").nll(rows))
+
+
+def test_an_upload_that_unpacks_to_far_more_than_it_is_is_refused_before_a_job_begins(
+    reviewed: tuple[Running, Path],
+) -> None:
+    server, _ = reviewed
+    before = len(server.store.read(all_jobs))
+    with logged_in(server, "eve") as eve:
+        bomb = gzip.compress(b"pressure,flow,heat,noise\n" + bytes(64 * 2**20))
+        files = {"training": ("bomb.csv.gz", bomb)}
+        answer = eve.post("/review/models/press/retrain", data={"token": token(eve)}, files=files)
+    assert answer.status_code == 400
+    assert "unpacks to more than 100 times its size" in answer.text
+    assert len(server.store.read(all_jobs)) == before
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [({"job_memory": 300 * 2**20}, "job_memory"), ({"job_minutes": 0.002}, "took longer than 0.002 minutes")],
+)
+def test_a_job_that_needs_too_much_ends_with_the_reason(
+    reviewed: tuple[Running, Path], tmp_path: Path, limit: dict[str, float], told: str
+) -> None:
+    server, folder = reviewed
+    settings = ServerSettings(control_share=1.0, **limit)  # type: ignore[arg-type]
+    jobs = Jobs(server.store, server.service.registry, {"press": folder / "good.csv"}, settings)
+    number = jobs.retrain("press", by="eve")
+    while (job := server.store.read(lambda c: job_by_id(c, number))).status is JobStatus.RUNNING:
+        time.sleep(0.05)
+    assert job.status is JobStatus.FAILED
+    assert told in job.message
+    jobs.close()
 
 
 def test_an_upload_that_cannot_be_read_is_called_by_its_own_name(reviewed: tuple[Running, Path]) -> None:

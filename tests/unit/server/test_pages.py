@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from datetime import timedelta, timezone
 
 import httpx
 import numpy as np
@@ -13,11 +14,14 @@ import pytest
 
 from indubio import Budget, Detector
 from indubio.report.figures import Drawing
+from indubio_server.review import downloads
 from indubio_server.review.page_request import safe_path
 from indubio_server.review.plots import styled_by_attributes
 from indubio_server.store.audit_trail import entries
 from indubio_server.store.cases import cases_waiting, next_to
+from indubio_server.store.clock import now
 from indubio_server.store.reviews import claim, final_labels, history, review, undo
+from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored
@@ -277,6 +281,52 @@ def test_a_file_that_is_not_right_is_refused_whole_and_says_where(server, name, 
     assert answer.status_code == 400
     assert told in re.search(r"<p>(.+)</p>", answer.text)[1].lower()
     assert server.store.read(final_labels) == before
+
+
+def given(client, text, name="labels.csv"):
+    return client.post(
+        "/review/exchange/labels", data={"token": token(client)}, files={"labels": (name, text.encode())}
+    )
+
+
+def test_a_file_has_one_label_for_a_case_and_giving_it_again_changes_nothing(server):
+    case, other = waiting(server, 2)
+    lines = ["reference,label,comment", *[f"{case.reference},I,seen"] * 2000, f"{other.reference},I,"]
+    entries_before = server.store.read(lambda c: len(list(entries(c))))
+    with logged_in(server, "ada") as ada:
+        assert "2 labels taken over" in given(ada, "\n".join(lines)).text
+        assert "2 labels taken over" in given(ada, "\n".join(lines)).text
+        contradicting = given(ada, f"reference,label\n{case.reference},I\n{other.reference},I\n{case.reference},A\n")
+    assert contradicting.status_code == 400
+    assert "line 4: case" in contradicting.text.lower()
+    assert "has another label in line 2. Nothing was taken." in contradicting.text
+    said = server.store.read(lambda c: history(c, case.id))
+    assert [(one.reviewer, one.label) for one in said if one.comment == "seen"] == [("ada", "I")]
+    assert server.store.read(lambda c: len(list(entries(c)))) == entries_before + 2, "a login, and one for the labels"
+    assert server.store.read(verify).whole
+    for one in (case, other):
+        server.store.write(lambda c, one=one: undo(c, "ada", one.id))
+
+
+def test_a_time_with_an_offset_is_that_time(server):
+    at = now() + timedelta(days=400)
+    stored(server.store, [assessed(at=at, machine="clock-1")])
+    with logged_in(server, "ada") as ada:
+        for moved, there in ((-1, True), (1, False)):
+            since = (at + timedelta(hours=moved)).astimezone(timezone(timedelta(hours=5)))
+            listed = ada.get("/review", params={"machine": "clock-1", "since": since.isoformat()}).text
+            assert ("/review/cases/" in listed) == there, since
+
+
+def test_too_many_downloads_of_one_person_are_refused(server, monkeypatch):
+    with logged_in(server, "ada") as ada:
+        for _ in range(5):
+            assert ada.get("/review/exchange/reviews.csv").status_code == 200
+        monkeypatch.setattr(downloads, "MOST_EACH", 0)
+        refused = ada.get("/review/exchange/label-studio.json")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "10")
+        monkeypatch.undo()
+        assert ada.get("/review/exchange/label-studio.json").status_code == 200
 
 
 def test_a_job_that_cannot_be_done_ends_with_the_reason(server):

@@ -19,7 +19,7 @@ from indubio_server.service import Service
 from indubio_server.store import ServerStore
 from indubio_server.store.access_keys import Role, add_key, hashed, keys_in_use, revoke_key
 from indubio_server.store.sessions import open_session
-from tests.served import row, serving, table_model
+from tests.served import all_of, row, serving, table_model
 
 BODY = {"rows": [row()]}
 
@@ -71,7 +71,14 @@ def test_a_role_opens_what_it_is_for(secrets: dict[str, str], asked: tuple[Servi
         )
         for role, secret in secrets.items()
     }
-    assert found == {"scorer": (200, 403, 403), "reviewer": (403, 403, 403), "admin": (200, 200, 200)}
+    nothing = (403, 403, 403)
+    assert found == {"metrics": nothing, "scorer": (200, 403, 403), "reviewer": nothing, "admin": (200, 200, 200)}
+    read = {role: client.get("/metrics", headers=bearer(secret)).status_code for role, secret in secrets.items()}
+    assert read == {"metrics": 200, "scorer": 403, "reviewer": 403, "admin": 200}
+    pages = {role: client.get("/models", headers=bearer(secret)).status_code for role, secret in secrets.items()}
+    assert pages == {"metrics": 403, "scorer": 200, "reviewer": 403, "admin": 200}
+    others = [client.get(path, headers=bearer(secrets["metrics"])) for path in ("/alarms", "/cases/x", "/openapi.json")]
+    assert [one.status_code for one in others] == [403] * 3
 
 
 def test_a_revoked_key_opens_nothing_and_a_new_one_does(
@@ -107,6 +114,45 @@ def test_a_session_opens_what_its_key_does_but_not_to_pages_of_other_sites(
     assert client.post("/assess", json=BODY, headers=cookie | {"origin": own}).status_code == 200
     assert client.post("/assess", json=BODY, headers=cookie | {"origin": "https://evil.example"}).status_code == 403
     assert client.post("/assess", json=BODY, headers={"cookie": "indubio_session=wrong"}).status_code == 401
+
+
+def test_without_keys_nobody_may_ask_unless_the_server_is_open(
+    sqlite_store: ServerStore, model: Path, tmp_path: Path
+) -> None:
+    with serving(sqlite_store, {"press": model}, tmp_path, open=False) as (_, client):
+        assert client.post("/assess", json=BODY).status_code == 401
+        assert client.post("/models/press/activate", json={"version": 1}).status_code == 401
+        assert client.get("/review").headers["location"].startswith("/login")
+        assert client.get("/v2/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("Forwarded", "for=203.0.113.7"),
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("X-Forwarded-Host", "localhost"),
+        ("X-Real-IP", "127.0.0.1"),
+        ("Via", "1.1 cache"),
+    ],
+)
+def test_what_came_through_a_proxy_is_not_this_machine(
+    asked: tuple[Service, httpx.Client], header: tuple[str, str]
+) -> None:
+    """Whatever the proxy says of its client, and though nobody named it as one that is trusted."""
+    _, client = asked
+    assert client.post("/assess", json=BODY, headers=[header]).status_code == 403
+    assert client.post("/assess", json=BODY).status_code == 200
+
+
+def test_a_proxy_that_adds_no_header_is_known_by_its_old_protocol(asked: tuple[Service, httpx.Client]) -> None:
+    _, client = asked
+    port = client.base_url.port
+    head = f"GET /models HTTP/1.%d\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+    for minor, status in ((0, b"403"), (1, b"200")):
+        with socket.create_connection(("127.0.0.1", port or 0)) as one:
+            one.sendall((head % minor).encode())
+            assert all_of(one).split()[1] == status
 
 
 def test_without_keys_only_this_machine_may_ask_under_its_own_name(asked: tuple[Service, httpx.Client]) -> None:

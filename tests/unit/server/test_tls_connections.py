@@ -147,7 +147,7 @@ def test_the_server_answers_over_tls(
 
     caplog.set_level(logging.INFO)
     table_model(tmp_path / "press")
-    service = Service(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "state")
+    service = Service(sqlite_store, {"press": tmp_path / "press"}, tmp_path / "state", ServerSettings(open=True))
     trust = ssl.create_default_context(cafile=str(pem["ssl_certfile"]))
     try:
         with listening(service, **pem) as url, httpx.Client(base_url=url, verify=trust) as client:

@@ -14,7 +14,7 @@ from indubio_server.http.gate import Gate
 from indubio_server.service import Service
 
 log = logging.getLogger("indubio_server")
-REFRESH = 2.0  # seconds; so long a revoked key may still open something
+REFRESH = 1.5  # seconds; so long a revoked key may still open something, and a version that another activated wait
 
 
 def build_app(service: Service) -> ASGIApp:
@@ -43,7 +43,12 @@ def build_app(service: Service) -> ASGIApp:
 async def _refresh(gate: Gate, service: Service) -> None:
     while True:
         await asyncio.sleep(REFRESH)
-        for refresh, what in ((gate.refresh, "keys"), (service.refresh_plant, "plant")):
+        for refresh, what in (
+            (service.beat, "database"),
+            (gate.refresh, "keys"),
+            (service.follow, "versions"),
+            (service.refresh_plant, "plant"),
+        ):
             try:
                 await anyio.to_thread.run_sync(refresh)
             except Exception:

@@ -40,7 +40,7 @@ MOST_ATTEMPTS = 10_000  # at once; beyond them the oldest is forgotten
 PATIENCE = 10.0  # seconds to wait for the provider
 SKEW = 60  # seconds that its clock may differ from ours
 SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
-RANKS = (Role.SCORER, Role.REVIEWER, Role.ADMIN)
+RANKS = (Role.METRICS, Role.SCORER, Role.REVIEWER, Role.ADMIN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class ClaimRule(Settings):
     """What people with a value of the claim may do.
 
     Args:
-        role: scorer, reviewer or admin.
+        role: metrics, scorer, reviewer or admin.
         sites: whose machines they see; None for all.
     """
 

@@ -17,14 +17,16 @@ class AlarmRule(Settings):
     """When a machine's alarm begins and ends: one bad window does not ring, and a ringing alarm does not flutter.
 
     Args:
-        raise_at: the alarm begins when so many of the last verdicts are anomalies, k.
+        raise_at: the alarm begins when so many of the last verdicts count, k: anomalies, and what is unfamiliar.
         of: how many of the last verdicts are looked at, n.
-        clear_at: it ends when at most so many of them are.
+        clear_at: it ends when at most so many of them count.
+        unfamiliar: count what is referred as unlike anything in training too; False counts anomalies alone.
     """
 
     raise_at: AtLeastOne = 3
     of: AtLeastOne = 5
     clear_at: NotNegativeInt = 0
+    unfamiliar: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,6 +52,9 @@ class ServerSettings(Settings):
         most_waiting: rows that may wait for the model; beyond them requests are refused with 503.
         most_rows: rows a request may have.
         largest_body: bytes a request may have.
+        job_memory: bytes of memory that a job may have which makes a new version.
+        job_minutes: how long such a job may take.
+        open: answer this machine without a key while there is none, as the admin "local".
         rate: requests per second and key (or address, where no key is needed); None sets no limit.
         access_log: log every request, not only those that were refused or failed.
         most_connections: connections there may be at once; beyond them those that wait for their client give way, and
@@ -71,6 +76,9 @@ class ServerSettings(Settings):
     most_waiting: AtLeastOne = 4096
     most_rows: AtLeastOne = 4096
     largest_body: AtLeastOne = 16 * 2**20
+    job_memory: AtLeastOne = 4 * 2**30
+    job_minutes: Positive = 240.0
+    open: bool = False
     rate: Positive | None = None
     access_log: bool = False
     most_connections: AtLeastOne = 2000

@@ -4,9 +4,12 @@ import asyncio
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from indubio import __version__
 from indubio.errors import StoreError
@@ -38,6 +41,7 @@ log = logging.getLogger("indubio_server")
 ANCHOR = "audit.anchor"
 ANCHOR_EVERY = 60.0  # seconds
 ANCHOR_AGAIN = 5.0  # seconds until a place that failed is tried again
+SILENT = 10.0  # seconds without a commit, of which there is one every two seconds, after which the database hangs
 
 
 class Service:
@@ -70,6 +74,7 @@ class Service:
         self.store, self.state = store, state
         self.training = dict(training or {})
         self.closing: list[Callable[[], None]] = []
+        self.looking_after: list[Callable[[], None]] = []
         self.settings = settings or ServerSettings()
         private_folder(state)
         warn_of_others(state)
@@ -86,7 +91,7 @@ class Service:
         active = [self.registry.model(name) for name in self.registry.names]
         self.drift = DriftMonitors(store, self.metrics, self.settings.drift_alpha, active)
         self._batchers: dict[Loaded, Batcher] = {}
-        self._ended = threading.Event()
+        self._ended, self._beat = threading.Event(), store.submit(_nothing)
         self._anchoring = threading.Thread(target=self._anchor_again, name="indubio-anchor", daemon=True)
         self._anchoring.start()
 
@@ -117,14 +122,15 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether requests for verdicts are answered."""
-        return not (self.recorder.failing and self.settings.when_database_fails == "refuse")
+        silent = time.monotonic() - self.store.writer.last_commit > SILENT
+        return not ((self.recorder.failing or silent) and self.settings.when_database_fails == "refuse")
 
     def measured(self) -> bytes:
         """The metrics as text, with those that are read from the store; blocks.
 
         Without a database the queue is not known (NaN), and all else is told: that is when somebody looks.
         """
-        referred = Filters(since=now() - HOUR, verdict="REFER")
+        referred = Filters(since=now() - HOUR, until=now(), verdict="REFER")
         try:
             waiting, oldest, hour, rings = self.store.read(
                 lambda c: (
@@ -171,6 +177,17 @@ class Service:
             log.exception("the last audit entry could not be written")
         self.recorder.close()
 
+    def beat(self) -> None:
+        """Commit a transaction that writes nothing: what shows that the database answers where nobody asks."""
+        if self._beat.done():
+            self._beat = self.store.submit(_nothing)
+
+    def follow(self) -> None:
+        """Follow what other servers on the same store did: versions that were activated, jobs that were left."""
+        self.registry.follow()
+        for look in self.looking_after:
+            look()
+
     def refresh_plant(self) -> None:
         """Follow a change of the plant file."""
         if self.plant_file.refresh():
@@ -199,3 +216,7 @@ class Service:
                     pause = ANCHOR_EVERY
             except Exception:
                 log.exception("the audit trail could not be anchored")
+
+
+def _nothing(connection: Connection) -> None:
+    """Write nothing."""

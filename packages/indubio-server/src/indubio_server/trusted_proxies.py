@@ -6,7 +6,7 @@ trusted proxy is the client, and all to the left of it may be invented.
 """
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from starlette.types import Scope
@@ -14,6 +14,7 @@ from starlette.types import Scope
 from indubio.errors import ConfigError
 
 PROXIED = "indubio.proxied"  # in a request's scope: it came through a trusted proxy, so it is never local
+BY_PROXIES = (b"forwarded", b"via", b"x-real-ip")  # headers that proxies add, beside all of X-Forwarded-
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -45,6 +46,15 @@ def peer(scope: Scope) -> str:
     """The address a request comes from: of the connection, or what `TrustedProxies.unwrap` put there."""
     client = scope.get("client")
     return client[0] if client else ""
+
+
+def came_through_proxy(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a proxy had the request before, one that is trusted or any other: its client may be anybody.
+
+    One that adds no header is known by its HTTP/1.0, which nginx speaks to those behind it.
+    """
+    named = any(name in BY_PROXIES or name.startswith(b"x-forwarded-") for name in headers)
+    return PROXIED in scope or named or scope["http_version"] == "1.0"
 
 
 class TrustedProxies:

@@ -405,7 +405,7 @@ def test_a_version_that_cannot_be_read_leaves_the_one_in_force(run, wide_model):
     engine = run.start()
     there = run.store.read(lambda c: active_version(c, "press"))
     changes = {"sha256": "0" * 64, "rule": there.rule, "rule_content": there.rule_content, "by": "job"}
-    run.store.write(lambda c: add_version(c, "press", path="/nowhere/at/all", **changes))
+    run.store.write(lambda c: add_version(c, "press", files=b"nothing of the kind", **changes))
     run.store.write(lambda c: activate(c, "press", 2, by="job"))
     engine._looked = 0.0
     engine.round([])

@@ -14,7 +14,7 @@ from indubio_server.api.openapi import document
 from indubio_server.api.verdict_requests import addressed_model, verdict_endpoints
 from indubio_server.http.answers import Answer
 from indubio_server.http.error_answers import decoded
-from indubio_server.http.gate import require, require_everywhere
+from indubio_server.http.gate import require
 from indubio_server.http.request_bodies import read_body
 from indubio_server.models.model_inputs import Name, require_printable
 from indubio_server.service import Service
@@ -176,7 +176,7 @@ class Api:
 
     async def metrics(self, request: Request) -> Answer:
         """Give the metrics in the format of Prometheus; they are of all sites."""
-        require_everywhere(request.state.actor)
+        require(request.state.actor, Role.METRICS, everywhere=True)
         text = await anyio.to_thread.run_sync(self._service.measured)
         return Answer(text, headers=[(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
 
@@ -189,11 +189,11 @@ class Api:
 
 
 def _shown(known: Version, *, everywhere: bool) -> dict[str, Any]:
-    """A version as answers show it: without the path of its files, which is nobody's business.
+    """A version as answers show it.
 
     Args:
         known: the version.
         everywhere: show too how it did on the cases of all sites.
     """
-    hidden = ("path",) if everywhere else ("path", "evaluation")
+    hidden = () if everywhere else ("evaluation",)
     return {name: value for name, value in known.__dict__.items() if name not in hidden}

@@ -102,7 +102,7 @@ def _database_verified(
         wrong += read.findings
     try:
         with opened(db, state, existing=True) as store:
-            found = store.read(lambda c: verify(c, kept, files=files))
+            found = store.read(lambda c: verify(c, kept, files=files, archive=state / "models"))
     except ChangedVersionError as error:
         return {"entries": 0}, (*wrong, str(error)), 0
     summary: dict[str, object] = {

@@ -15,7 +15,9 @@ keys = typer.Typer(
 @keys.command("add")
 def add(
     name: Annotated[str, typer.Argument(help="Who gets the key; the audit trail calls them so.")],
-    role: Annotated[RoleChoice, typer.Option(help="scorer: assess; reviewer: label; admin: everything.")],
+    role: Annotated[
+        RoleChoice, typer.Option(help="metrics: read /metrics; scorer: assess; reviewer: label; admin: everything.")
+    ],
     site: Annotated[
         list[str] | None, typer.Option(help="Only for machines of this site of the plant; repeatable. None: all sites.")
     ] = None,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio.cli.flags import Configures
+from indubio.cli.flags import Configures, Gives
 from indubio.cli.options import ConfigFile, set_option
-from indubio_server.cli.server_options import DATABASE, STATE, opened
+from indubio_server.cli.server_options import DATABASE, STATE, opened, who
 
 if TYPE_CHECKING:
     from indubio_server.oidc_login import OidcLogin
@@ -18,10 +18,13 @@ def serve(
     model: Annotated[list[str], typer.Option("--model", "-m", help="Folder of a model, or NAME=FOLDER; repeatable.")],
     db: Annotated[str | None, DATABASE] = None,
     state: Annotated[Path, STATE] = Path("indubio-state"),
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; only this machine unless there is a key.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    open_: Annotated[
+        bool,
+        typer.Option("--open", help="Make no key: while there is none, this machine may do everything."),
+        Gives("open"),
+    ] = False,
     control_share: Annotated[
         float | None, typer.Option(help="Share of the other verdicts that people see too, for control (0.02; 0: none).")
     ] = None,
@@ -59,21 +62,23 @@ def serve(
 ) -> None:
     """Serve models over HTTP: scoring, the review queue and an audit trail. Stop it with Ctrl-C.
 
+    The first start makes a key for an admin and prints it, once.
+
     Such as: indubio serve --model press=model --training press=good.csv
     """
     with opened(db, state) as store:
         from indubio.cli.told_settings import settings_told
         from indubio_server.http.gate import is_loopback
         from indubio_server.server_settings import ServerSettings
-        from indubio_server.store.access_keys import count_keys
+        from indubio_server.store.access_keys import count_keys, first_key
 
         login = None if oidc is None else _login(oidc)
-        if not is_loopback(host) and login is None and not store.read(count_keys):
+        settings = settings_told(context, ServerSettings, config)
+        if settings.open and not is_loopback(host) and login is None and not store.read(count_keys):
             raise typer.BadParameter(
-                f"without a key the server listens on this machine only, not at {host}. Make one first: "
+                f"--open without a key listens on this machine only, not at {host}. Leave it out, or make a key first: "
                 "indubio keys add NAME --role admin."
             )
-        settings = settings_told(context, ServerSettings, config)
         from indubio_server.app import build_app
         from indubio_server.http.logs import log_to_stderr
         from indubio_server.plant import PlantFile
@@ -85,6 +90,8 @@ def serve(
         pinned = _named("--sha256", sha256 or [], sources)
         trained_on = _training(training or [], sources)
         service = Service(store, sources, state, settings, trained_on, pinned, plant=PlantFile(plant), login=login)
+        if login is None and not settings.open and (key := store.write(lambda c: first_key(c, actor=who()))):
+            typer.echo(f"The key of the admin, which is shown only now: {key}")
         try:
             pem: dict[str, Any] = {"ssl_certfile": certificate, "ssl_keyfile": private_key}
             run(configured(build_app(service), host=host, port=port, settings=settings, **pem))

@@ -28,6 +28,7 @@ STATE = typer.Option(
 class RoleChoice(StrEnum):
     """The role of a key, as an option."""
 
+    METRICS = "metrics"
     SCORER = "scorer"
     REVIEWER = "reviewer"
     ADMIN = "admin"

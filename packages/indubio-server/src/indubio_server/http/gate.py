@@ -1,8 +1,9 @@
 """The gate that every request passes: it checks the key, the rate and the origin, and adds headers to every answer.
 
-Without a key in the store only this machine may ask, as the admin "local", and only under a loopback name: a page on
-the web could otherwise reach the server through the browser of whoever sits at the machine. With keys, everything but
-the health checks needs one, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
+Everything but the health checks needs a key, as `Authorization: Bearer KEY`, `X-API-Key: KEY`, or a session's cookie.
+A server that is open answers this machine without one, as the admin "local", while there is no key: only under a
+loopback name, for a page on the web could otherwise reach it through the browser of whoever sits at the machine; and
+nothing that came through a proxy, for its clients are anybody.
 """
 
 import ipaddress
@@ -29,11 +30,12 @@ from indubio_server.server_settings import ServerSettings
 from indubio_server.store import ServerStore
 from indubio_server.store.access_keys import ApiKey, Role, hashed, keys_in_use
 from indubio_server.store.sessions import SessionOwner, session_owner
-from indubio_server.trusted_proxies import PROXIED, TrustedProxies, neighbourhood, peer
+from indubio_server.trusted_proxies import PROXIED, TrustedProxies, came_through_proxy, neighbourhood, peer
 
 log = logging.getLogger("indubio_server")
 COOKIE = "indubio_session"
 PROVIDER, CALLBACK = "/login/oidc", "/login/callback"  # to the provider that people log in with, and back
+METRICS_PATH = "/metrics"
 OPEN_PATHS = {"/v2", *HEALTH_PATHS, "/login", PROVIDER, CALLBACK, "/"}
 OPEN_FOLDERS = "/static/", "/review"  # the pages send whoever has not logged in to /login
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
@@ -140,7 +142,7 @@ class Gate:
     ) -> None:
         self._app, self._store, self._metrics, self._settings = app, store, metrics, settings
         self._provider = provider
-        self._keys: Mapping[str, ApiKey] = store.read(keys_in_use)
+        self._keys: Mapping[str, ApiKey] = store.look_up(keys_in_use)
         self._rates = None if settings.rate is None else Buckets(settings.rate, settings.rate)
         self._wrong_keys = WrongKeys()
         self._proxies = TrustedProxies(settings.trusted_proxies)
@@ -148,7 +150,7 @@ class Gate:
 
     def refresh(self) -> None:
         """Read the keys again: new ones open and revoked ones close within moments."""
-        self._keys = self._store.read(keys_in_use)
+        self._keys = self._store.look_up(keys_in_use)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass or refuse it; count it, and log it where that is asked for."""
@@ -198,6 +200,8 @@ class Gate:
         actor = scope["state"]["actor"] = self._actor(scope, headers, session)
         if actor is None and path not in OPEN_PATHS and not path.startswith(OPEN_FOLDERS):
             require(actor, Role.SCORER)
+        if actor is not None and actor.role is Role.METRICS and path != METRICS_PATH and path not in OPEN_PATHS:
+            raise RefusalError(403, f"{actor.name!r} may read {METRICS_PATH} only.")
         if self._rates is not None:
             name = neighbourhood(address) if actor is None or actor is LOCAL else actor.name
             if wait := self._rates.wait(name):
@@ -209,16 +213,18 @@ class Gate:
         if cookie is None:
             return None
         provider = self._provider
-        return await anyio.to_thread.run_sync(self._store.read, lambda c: session_owner(c, cookie, provider=provider))
+        return await anyio.to_thread.run_sync(
+            self._store.look_up, lambda c: session_owner(c, cookie, provider=provider)
+        )
 
     def _actor(self, scope: Scope, headers: RequestHeaders, session: SessionOwner | None) -> Actor | None:
         secret = _secret(headers)
         if secret is not None:
             return self._key_actor(scope, secret)
         if session is None:
-            if self._keys or self._provider is not None:
+            if self._keys or self._provider is not None or not self._settings.open:
                 return None
-            local = PROXIED not in scope and is_loopback(peer(scope))
+            local = is_loopback(peer(scope)) and not came_through_proxy(scope, headers)
             if not local or not is_local_name(headers.get(b"host", b"")):
                 raise RefusalError(403, "without keys only this machine may ask: indubio keys add NAME --role ROLE.")
         # A browser says which page a request comes from: another site's page must not act for whoever is logged in.

@@ -282,7 +282,8 @@ class LiveEngine:
                 self.publisher.tell(topic, msgspec.json.encode(batch.told(row)))
         for event in written.events:
             metrics.alarms.labels(event.kind).inc()
-            log.warning("alarm", extra={"machine": event.machine, "kind": event.kind, "anomalies": event.anomalies})
+            counted = {"anomalies": event.anomalies, "unfamiliar": event.unfamiliar}
+            log.warning("alarm", extra={"machine": event.machine, "kind": event.kind, **counted})
         for one in self.outgoing:
             one.wake()
 

@@ -98,6 +98,7 @@ class LiveBatch(ScoredBatch):
             "model": self.loaded.name,
             "machine": event.machine,
             "anomalies": event.anomalies,
+            "unfamiliar": event.unfamiliar,
             "of": event.of,
             "start": moment(self.start[row]),
             "end": moment(self.end[row]),

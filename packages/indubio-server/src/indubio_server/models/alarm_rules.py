@@ -10,14 +10,16 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from indubio.decision import Reason, Verdict
 from indubio_server.plant import MachinePattern
 from indubio_server.server_settings import AlarmRule
 from indubio_server.store.alarms import AlarmEvent, keep_last_verdicts, last_verdicts, ringing
 from indubio_server.store.cases import within_budget
+from indubio_server.store.clock import now
 
 HOUR = timedelta(hours=1)
 AT_ONCE = 500  # machines
-ANOMALY, OTHER = "A", "."
+ANOMALY, UNFAMILIAR, OTHER = "A", "U", "."
 
 
 class Alarms:
@@ -26,7 +28,7 @@ class Alarms:
     Args:
         rule: when an alarm begins and ends.
         ringing: the machines that ring already.
-        windows: the last verdicts of machines, the newest last: A is an anomaly.
+        windows: the last verdicts of machines, the newest last: A is an anomaly, U is unfamiliar.
     """
 
     def __init__(self, rule: AlarmRule, ringing: Iterable[str] = (), windows: dict[str, str] | None = None) -> None:
@@ -49,18 +51,28 @@ class Alarms:
         alarms._stored = dict(alarms.windows)
         return alarms
 
-    def update(self, machine: str, anomaly: bool, at: datetime) -> AlarmEvent | None:
+    def update(self, machine: str, verdict: str, reason: str, at: datetime) -> AlarmEvent | None:
         """One more verdict of a machine; the event, where an alarm begins or ends with it."""
-        last = (self.windows.get(machine, "") + (ANOMALY if anomaly else OTHER))[-self._rule.of :]
+        strange = self._rule.unfamiliar and reason == Reason.UNFAMILIAR
+        letter = ANOMALY if verdict == Verdict.ANOMALY else UNFAMILIAR if strange else OTHER
+        last = (self.windows.get(machine, "") + letter)[-self._rule.of :]
         self.windows[machine] = last
-        count, rings = last.count(ANOMALY), machine in self.ringing
+        anomalies, unfamiliar = last.count(ANOMALY), last.count(UNFAMILIAR)
+        count, rings = anomalies + unfamiliar, machine in self.ringing
         if not rings and count >= self._rule.raise_at:
             self.ringing.add(machine)
         elif rings and len(last) == self._rule.of and count <= self._rule.clear_at:
             self.ringing.discard(machine)
         else:
             return None
-        return AlarmEvent(machine=machine, kind="cleared" if rings else "raised", anomalies=count, of=len(last), at=at)
+        return AlarmEvent(
+            machine=machine,
+            kind="cleared" if rings else "raised",
+            anomalies=anomalies,
+            unfamiliar=unfamiliar,
+            of=len(last),
+            at=at,
+        )
 
     def keep(self, connection: Connection) -> None:
         """Write the last verdicts where they are others than before: most machines have one inlier after the other."""
@@ -81,8 +93,11 @@ class ReferralBudget:
 
     @classmethod
     def of(cls, connection: Connection, per_hour: int | None, at: datetime) -> "ReferralBudget":
-        """Read what is left of the hour that ends now; the caller holds the trail."""
-        return cls(None if per_hour is None else per_hour - within_budget(connection, at - HOUR, at))
+        """Read what is left of the hour that ends now; the caller holds the trail.
+
+        Another process may have written what is later than `at` while this one waited for the trail.
+        """
+        return cls(None if per_hour is None else per_hour - within_budget(connection, at - HOUR, max(at, now())))
 
     def exceeded(self) -> bool:
         """One more referral; whether it is beyond the budget."""

@@ -5,9 +5,7 @@ becomes the active one. Content that was seen before changes nothing: what peopl
 """
 
 import logging
-import shutil
 import threading
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ import numpy as np
 from indubio.assessment import Assessment
 from indubio.decision import Referral
 from indubio.detector import Detector
-from indubio.errors import ConfigError, NotFoundError
+from indubio.errors import ConfigError, IndubioError, NotFoundError
 from indubio.inputs import Rows
 from indubio.judge import Judge, check_pinned
 from indubio.texts import english
@@ -27,8 +25,17 @@ from indubio_server.models.model_inputs import ExampleBatch, ModelInput
 from indubio_server.store import ServerStore
 from indubio_server.store.audit_trail import SYSTEM
 from indubio_server.store.canonical_json import digest
-from indubio_server.store.private_files import make_private, private_folder
-from indubio_server.store.versions import Version, activate, active_version, add_version, version_of, versions
+from indubio_server.store.version_files import packed, unpack
+from indubio_server.store.versions import (
+    Origin,
+    Version,
+    activate,
+    active_numbers,
+    active_version,
+    add_version,
+    version_of,
+    versions,
+)
 
 log = logging.getLogger("indubio_server")
 Contributors = list[dict[str, Any]]  # names and shares, the largest first
@@ -149,7 +156,7 @@ class Registry:
     Args:
         store: knows the versions.
         sources: folder of each model, by name.
-        archive: folder where every version's files are kept, so that an older one can be activated again.
+        archive: folder with the files of versions that are used here; the database has those of all.
         most_rows: rows a request may have.
         pinned: the sha256 that a source must have, by name of the model, whenever it is read.
     """
@@ -169,6 +176,7 @@ class Registry:
         self._most_rows, self._pinned = most_rows, dict(pinned or {})
         self._loaded: dict[tuple[str, int], Loaded] = {}
         self._active: dict[str, int] = {}
+        self._unusable: set[str] = set()  # models of which a version was activated that cannot be read here
         self._lock = threading.Lock()
         for name in sources:
             self.reload(name)
@@ -194,10 +202,7 @@ class Registry:
         """A version of a model, read from its files where it is not in memory yet."""
         self.model(name)
         with self._lock:
-            if (name, version) not in self._loaded:
-                known = self._store.read(lambda c: version_of(c, name, version))
-                self._loaded[name, version] = self._read(known)
-            return self._loaded[name, version]
+            return self._at_hand(name, version)
 
     def known(self, name: str) -> list[Version]:
         """Every version of a model."""
@@ -214,17 +219,7 @@ class Registry:
         model = Model.load(path, most_rows=self._most_rows)
         check_pinned(model.judge.digest, self._pinned.get(name), str(path))
         before = {known.version for known in self._store.read(lambda c: versions(c, name))}
-        known = self._store.write(
-            lambda c: add_version(
-                c,
-                name,
-                sha256=model.judge.digest,
-                rule=model.rule_name,
-                rule_content=model.rule,
-                path=str(self._archived(path, model.judge.digest)),
-                by=by,
-            )
-        )
+        known = self.added(name, model, path, by=by)
         # One that is in memory already stays: batches and the drift monitors have it, and a second one would stay too.
         self._loaded.setdefault((name, known.version), Loaded(name=name, version=known.version, model=model))
         active = self._store.read(lambda c: active_version(c, name))
@@ -239,33 +234,79 @@ class Registry:
     def activate(self, name: str, version: int, *, by: str, note: str = "") -> Loaded:
         """Make a version the active one. Requests under way keep the version they began with."""
         with self._lock:
-            if (name, version) not in self._loaded:
-                known = self._store.read(lambda c: version_of(c, name, version))
-                self._loaded[name, version] = self._read(known)
+            loaded = self._at_hand(name, version)
             self._store.write(lambda c: activate(c, name, version, by=by, note=note))
             self._active[name] = version
-            return self._loaded[name, version]
+            return loaded
 
-    def _archived(self, path: Path, sha256: str) -> Path:
-        """A copy of a version's files that nobody overwrites."""
-        kept = (self.archive / sha256[:32]).resolve()
-        if not kept.exists():
-            private_folder(self.archive)
-            partial = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}.partial")
-            shutil.copytree(path, partial, ignore=shutil.ignore_patterns(".*"))
-            make_private(partial)
-            partial.rename(kept)
-        return kept
+    def follow(self) -> None:
+        """Score with the versions that others activated meanwhile; one that cannot be read leaves the present one."""
+        with self._lock:
+            active = self._store.look_up(active_numbers)
+            for name in self._active:
+                number = active.get(name, self._active[name])
+                if number == self._active[name]:
+                    self._unusable.discard(name)
+                    continue
+                try:
+                    self._at_hand(name, number)
+                    self._active[name] = number
+                except (IndubioError, OSError) as error:
+                    if name not in self._unusable:
+                        told = {"model": name, "version": number, "error": str(error)}
+                        log.error("a version that was activated cannot be used: the present one goes on", extra=told)
+                    self._unusable.add(name)
+
+    def _at_hand(self, name: str, version: int) -> Loaded:
+        """A version in memory; the caller has the lock."""
+        if (name, version) not in self._loaded:
+            known = self._store.read(lambda c: version_of(c, name, version))
+            self._loaded[name, version] = self._read(known)
+        return self._loaded[name, version]
+
+    def added(
+        self,
+        name: str,
+        model: Model,
+        path: Path,
+        *,
+        origin: Origin = "given",
+        parent: int | None = None,
+        evaluation: dict[str, Any] | None = None,
+        by: str,
+    ) -> Version:
+        """Register the model of a folder as a version, as `add_version` does."""
+        files = packed(path)
+        return self._store.write(
+            lambda c: add_version(
+                c,
+                name,
+                sha256=model.judge.digest,
+                rule=model.rule_name,
+                rule_content=model.rule,
+                files=files,
+                origin=origin,
+                parent=parent,
+                evaluation=evaluation,
+                by=by,
+            )
+        )
+
+    def folder_of(self, known: Version) -> Path:
+        """The folder with the files of a version; they are fetched where they are not there."""
+        return self._store.read(lambda c: unpack(c, self.archive, known.sha256))
 
     def _read(self, known: Version) -> Loaded:
-        model = Model.load(Path(known.path), most_rows=self._most_rows)
+        folder = self.folder_of(known)
+        model = Model.load(folder, most_rows=self._most_rows)
         if (model.judge.digest, model.rule_name) != (known.sha256, known.rule):
             raise NotFoundError(
                 english(
-                    "version {version:d} of {name!r} is no longer at {path}: other files are there now.",
+                    "{path} holds other files than those of version {version:d} of {name!r}. Remove it: they are "
+                    "fetched again.",
                     version=known.version,
                     name=known.name,
-                    path=known.path,
+                    path=folder,
                 )
             )
         return Loaded(name=known.name, version=known.version, model=model)

@@ -68,7 +68,7 @@ class VerdictEntry:
             case = batch.case(row)
             self._kept.append(replace(case, overflow=True) if verdict == "REFER" and self._budget.exceeded() else case)
             record["case"] = case.reference
-        event = self._alarms.update(record["machine"], verdict == "ANOMALY", batch.at)
+        event = self._alarms.update(record["machine"], verdict, batch.columns["reason"][row], batch.at)
         if event is not None:
             self.events.append(event)
         return event

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,18 +17,30 @@ from typing import Any
 import msgspec
 
 from indubio.decision import REFERRALS, Referral
-from indubio.errors import ConfigError, ConflictError, IndubioError
-from indubio.io.source_base import full_ending
+from indubio.errors import ConfigError, ConflictError, DataError, IndubioError
+from indubio.io.source_base import COMPRESSIONS, full_ending
 from indubio.message import Message
 from indubio.texts import english
 from indubio_server.models.registry import Model, Registry
+from indubio_server.server_settings import ServerSettings
 from indubio_server.store import ServerStore
-from indubio_server.store.jobs import JobStatus, add_job, all_jobs, finish_job, job_progress
-from indubio_server.store.private_files import make_private
-from indubio_server.store.versions import Origin, Version, add_version, version_of
+from indubio_server.store.jobs import (
+    JobStatus,
+    abandoned_jobs,
+    add_job,
+    all_jobs,
+    finish_job,
+    interrupt_jobs,
+    job_progress,
+    renew_leases,
+)
+from indubio_server.store.versions import Origin, Version, version_of
 
 log = logging.getLogger("indubio_server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}
+RENEW = 5.0  # seconds between two renewals of leases, which last four times as long
+MOST_UNPACKED = 100  # times the size of an upload: files of measurements pack ten times, at most
+SMALL_UPLOAD = 16 * 2**20  # bytes that anything may unpack to
 PATIENCE = 10.0  # seconds that a server which stops waits for a job's end to be kept
 STOPPED = english("the server stopped while it ran")
 _JOB_FOLDER = re.compile(rb'[^\s"]*/indubio-job-[^/\s"]+/')
@@ -39,16 +53,18 @@ class Jobs:
         store: where progress and results go.
         registry: has the models.
         training: the training data of models, where the operator named it.
-        control_share: share of all verdicts that are kept for control.
+        settings: of the server: the share of all verdicts that is kept for control, and what a job may use.
     """
 
     def __init__(
-        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], control_share: float
+        self, store: ServerStore, registry: Registry, training: Mapping[str, Path], settings: ServerSettings
     ) -> None:
         self._store, self._registry, self.training = store, registry, dict(training)
-        self._control_share = control_share
+        self._settings = settings
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._under_way: set[int] = set()
+        self._renewed = 0.0
         self._threads: list[threading.Thread] = []
         self._closed = False
 
@@ -76,7 +92,19 @@ class Jobs:
                     name=name,
                 )
             )
+        if upload is not None:
+            _require_unpackable(*upload)
         return self._start("retrain", name, {"file": upload[0] if upload else self.training[name].name}, by, upload)
+
+    def look_after(self) -> None:
+        """Renew the leases of the jobs that run here, and tell of those that nobody runs any more."""
+        with self._lock:
+            running = list(self._under_way)
+        if running and time.monotonic() - self._renewed > RENEW:
+            self._renewed = time.monotonic()
+            self._store.write(lambda c: renew_leases(c, running))
+        if self._store.look_up(abandoned_jobs):
+            self._store.write(interrupt_jobs)
 
     def close(self) -> None:
         """End the jobs that still run; the store says that they were interrupted."""
@@ -103,6 +131,7 @@ class Jobs:
                     )
             started = parameters | {"version": parent.version}
             number = self._store.write(lambda c: add_job(c, kind, name, started, by=by))
+            self._under_way.add(number)
         work = threading.Thread(
             target=self._run, args=(number, kind, parent, parameters, upload, by), name=f"indubio-job-{number}"
         )
@@ -120,23 +149,24 @@ class Jobs:
         upload: tuple[str, bytes] | None,
         by: str,
     ) -> None:
-        out = self._registry.archive / f"job-{number}"
         try:
             with tempfile.TemporaryDirectory(prefix="indubio-job-") as folder:
+                out = Path(folder) / "new"
                 order = {
                     "url": self._store.database.url,
                     "kind": kind,
                     "name": parent.name,
-                    "path": parent.path,
-                    "out": str(out.resolve()),
-                    "control_share": self._control_share,
+                    "path": str(self._registry.folder_of(parent)),
+                    "out": str(out),
+                    "control_share": self._settings.control_share,
+                    "memory": self._settings.job_memory,
                 }
                 if kind == "retrain":
                     order["training"] = str(self._training_file(parent.name, upload, Path(folder)))
                 else:
                     order |= parameters
                 result = self._worked(number, order)
-            message, version = self._registered(kind, parent, out, result, by)
+                message, version = self._registered(kind, parent, out, result, by)
             ended = JobStatus.DONE, message, result | {"version": version}
         except IndubioError as error:
             ended = JobStatus.INTERRUPTED if self._closed else JobStatus.FAILED, str(error), {}
@@ -148,6 +178,10 @@ class Jobs:
             self._store.write(lambda c: finish_job(c, number, *ended))
         except IndubioError:
             log.exception("the end of a job could not be kept", extra={"job": number})
+        finally:
+            with self._lock:
+                self._under_way.discard(number)
+                self._running.pop(number, None)
 
     def _training_file(self, name: str, upload: tuple[str, bytes] | None, folder: Path) -> Path:
         if upload is None:
@@ -161,9 +195,10 @@ class Jobs:
     def _worked(self, number: int, order: dict[str, Any]) -> dict[str, Any]:
         """Run the process and write its progress to the store; returns its result."""
         command = [sys.executable, "-m", "indubio_server.retraining.new_versions"]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
+        with (
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+            _killed_after(60 * self._settings.job_minutes, process) as late,
+        ):
             with self._lock:
                 self._running[number] = process
             assert process.stdin is not None
@@ -187,9 +222,22 @@ class Jobs:
             listening.join()
         if self._closed:
             raise ConfigError(STOPPED)
+        if late.is_set():
+            minutes = self._settings.job_minutes
+            raise ConfigError(
+                english("the job took longer than {minutes:g} minutes, which `job_minutes` sets", minutes=minutes)
+            )
         log.error(
             "a job's process failed", extra={"job": number, "last": b"".join(complaints[-20:]).decode(errors="replace")}
         )
+        if process.returncode < 0:
+            raise ConfigError(
+                english(
+                    "the job's process was ended by signal {signal:d}, perhaps for want of memory (`job_memory`); what "
+                    "it said is in the server's log.",
+                    signal=-process.returncode,
+                )
+            )
         raise ConfigError(
             english(
                 "the job's process ended with {code:d}; what it said is in the server's log.", code=process.returncode
@@ -197,23 +245,53 @@ class Jobs:
         )
 
     def _registered(self, kind: str, parent: Version, out: Path, result: dict[str, Any], by: str) -> tuple[str, int]:
-        make_private(out)
         model = Model.load(out)
         before = {known.version for known in self._registry.known(parent.name)}
-        version = self._store.write(
-            lambda c: add_version(
-                c,
-                parent.name,
-                sha256=model.judge.digest,
-                rule=model.rule_name,
-                rule_content=model.rule,
-                path=str(out.resolve()),
-                origin=ORIGINS[kind],
-                parent=parent.version,
-                evaluation=result,
-                by=by,
-            )
-        )
+        told: dict[str, Any] = {"origin": ORIGINS[kind], "parent": parent.version, "evaluation": result, "by": by}
+        version = self._registry.added(parent.name, model, out, **told)
         if version.version in before:
             return english("this gives version {number:d} again.", number=version.version), version.version
         return english("version {number:d} is ready; it is not active yet.", number=version.version), version.version
+
+
+@contextmanager
+def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
+    """Kill a process that takes longer; the event says whether it did."""
+    late = threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def _require_unpackable(name: str, content: bytes) -> None:
+    """Refuse an upload that unpacks to far more than it is: a few megabytes would fill memory and disk."""
+    packing = COMPRESSIONS.get(Path(name.lower()).suffix)
+    if packing is None:
+        return
+    import pyarrow as pa
+
+    most = max(SMALL_UPLOAD, MOST_UNPACKED * len(content))
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(content), packing) as unpacked:
+            size = 0
+            while (piece := len(unpacked.read(2**20))) and size <= most:
+                size += piece
+    except OSError:  # it is no such file: the job says so, with its place
+        return
+    if size > most:
+        raise DataError(
+            english(
+                "{name} unpacks to more than {most:d} times its size: upload it as it is.",
+                name=name,
+                most=MOST_UNPACKED,
+            )
+        )

@@ -54,6 +54,7 @@ class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
         rule: name of the new rule in `REFERRALS`. settings: of it.
         control_share: share of all verdicts that are kept for control.
         training: file with the training data, for new training.
+        memory: bytes that the process may have; 0 for any number.
     """
 
     url: str
@@ -65,6 +66,7 @@ class VersionOrder(msgspec.Struct, kw_only=True, frozen=True):
     settings: dict[str, Any] = {}
     control_share: float = 0.0
     training: str | None = None
+    memory: int = 0
 
 
 def make_version(order: VersionOrder, told: ReportProgress) -> dict[str, Any]:
@@ -264,10 +266,23 @@ def main() -> None:
             last = time.monotonic()
             say(progress=share, message=Message.of(message).plain())
 
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder)
+    _limit_memory(order.memory)
     try:
-        say(result=make_version(msgspec.json.decode(sys.stdin.buffer.read(), type=VersionOrder), told))
+        say(result=make_version(order, told))
+    except MemoryError:
+        told_of = english("the job needs more memory than `job_memory` allows, {most:d} MB", most=order.memory // 2**20)
+        say(error=told_of.plain())
     except (IndubioError, OSError) as error:
         say(error=Message.of(str(error)).plain())
+
+
+def _limit_memory(most: int) -> None:
+    if most and sys.platform != "win32":  # no such limit there
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 if __name__ == "__main__":

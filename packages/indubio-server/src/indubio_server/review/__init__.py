@@ -6,6 +6,7 @@
     insights_page   what people's labels say of the detector, computed in `label_evidence`
     model_pages     versions of the models, and the jobs that make new ones (see `indubio_server.retraining`)
     import_export   reviews as CSV and as tasks of Label Studio
+    downloads       files that are made while they are sent
     status_page     alarms, drift and the referral budget
     login_pages     logging in with a key or at a provider, and choosing a language
     templating      fills in the templates

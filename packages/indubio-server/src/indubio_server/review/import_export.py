@@ -5,48 +5,35 @@ What comes in is all taken or not at all, and is signed by whoever brings it: no
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, cast
 
 import msgspec
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from indubio.errors import ConfigError, DataError, NotFoundError
+from indubio.errors import ConfigError, DataError
 from indubio.io.sniffing import dict_rows
 from indubio.texts import english
 from indubio_server.api.tensors import NUMBERS
 from indubio_server.http.request_numbers import is_whole_number
+from indubio_server.review.downloads import Download
 from indubio_server.review.page_request import PageRequest
 from indubio_server.review.spreadsheet_cells import original_text, safe_cell
 from indubio_server.store.access_keys import sites_plain
 from indubio_server.store.audit_trail import append
-from indubio_server.store.cases import Case, case_by_reference, chosen_cases, input_values
-from indubio_server.store.reviews import LABELS, Label, Review, all_reviews, claimed_by, counting, review
+from indubio_server.store.cases import Case, Filters, chosen_cases, count_cases, input_values, last_case
+from indubio_server.store.imported_labels import ImportedLabel, blocks, one_by_case, require_free, write_block
+from indubio_server.store.reviews import LABELS, Label, Review, counting, last_review, reviews_of
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")
 NAMED: dict[str, Label] = {word: cast(Label, letter) for letter, word in LABELS.items()}
 FROM, TO = "verdict", "case"  # names of Label Studio's control and object
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImportedLabel:
-    """A label of an imported file.
-
-    Args:
-        place: where it stands, for messages.
-        reference: of the case.
-        label: I, A or U.
-        comment: with it.
-    """
-
-    place: str
-    reference: str
-    label: Label
-    comment: str
+AT_ONCE = 500  # cases that are read at once
+Block = list[tuple[Case, list[Review]]]
 
 
 def page(page: PageRequest) -> Response:
@@ -58,24 +45,39 @@ def page(page: PageRequest) -> Response:
 
 def export_csv(page: PageRequest) -> Response:
     """Download a CSV: one row for each review that counts, and one for each case without any."""
-    cases, reviews = _exported(page, "CSV")
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*OF_CASE, *OF_REVIEW])
-    for case in cases:
-        first = [_cell(getattr(case, name)) for name in OF_CASE]
-        counted: list[Review | None] = list(reviews.get(case.id, {}).values())
-        for one in counted or [None]:
-            rest = [] if one is None else [LABELS[str(one.label)], one.reviewer, one.at, one.comment]
-            writer.writerow([*first, *map(_cell, rest)])
-    return _download(text.getvalue().encode(), "reviews.csv", "text/csv; charset=utf-8")
+
+    def lines(block: Block) -> Iterator[list[str]]:
+        for case, said in block:
+            first = [_cell(getattr(case, name)) for name in OF_CASE]
+            counted: list[Review | None] = [*said]
+            for one in counted or [None]:
+                rest = [] if one is None else [LABELS[str(one.label)], one.reviewer, one.at, one.comment]
+                yield [*first, *map(_cell, rest)]
+
+    def text(rows: Iterable[Sequence[str]]) -> str:
+        written = io.StringIO(newline="")
+        csv.writer(written).writerows(rows)
+        return written.getvalue()
+
+    def made(blocks: Iterator[Block]) -> Iterator[str]:
+        yield text([[*OF_CASE, *OF_REVIEW]])
+        yield from (text(lines(block)) for block in blocks)
+
+    return _download(page, "CSV", made, "reviews.csv", "text/csv; charset=utf-8")
 
 
 def export_label_studio(page: PageRequest) -> Response:
     """Download tasks with the detector's predictions and people's annotations."""
-    cases, reviews = _exported(page, "Label Studio")
-    tasks = [_task(case, list(reviews.get(case.id, {}).values())) for case in cases]
-    return _download(msgspec.json.encode(tasks), "label-studio.json", "application/json")
+
+    def made(blocks: Iterator[Block]) -> Iterator[str]:
+        yield "["
+        comma = ""
+        for block in blocks:
+            yield comma + ",".join(msgspec.json.encode(_task(case, said)).decode() for case, said in block)
+            comma = ","
+        yield "]"
+
+    return _download(page, "Label Studio", made, "label-studio.json", "application/json")
 
 
 def import_labels(page: PageRequest) -> Response:
@@ -84,47 +86,53 @@ def import_labels(page: PageRequest) -> Response:
     if given is None:
         raise ConfigError(english("choose a file with labels."))
     name, content = given
-    labels = list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content))
+    labels = one_by_case(list(_tasks_in(content) if name.lower().endswith(".json") else _rows_in(content)))
     if not labels:
         raise DataError(english("{name}: there are no labels in it.", name=name))
-
-    def label_cases(connection: Connection) -> None:
-        for one in labels:
-            try:
-                case = case_by_reference(connection, one.reference, page.seen)
-            except NotFoundError:
-                raise DataError(
-                    english(
-                        "{place}: there is no case {case!r}. Nothing was taken.", place=one.place, case=one.reference
-                    )
-                ) from None
-            holder = claimed_by(connection, case.id)
-            if holder not in (None, page.reviewer):
-                raise DataError(
-                    english(
-                        "{place}: {holder} is looking at case {case} now. Nothing was taken.",
-                        place=one.place,
-                        holder=holder,
-                        case=case.id,
-                    )
-                )
-            review(connection, case.id, page.reviewer, one.label, one.comment)
-        append(connection, "imported", {"labels": len(labels)}, actor=page.reviewer)
-
-    page.write(label_cases)
+    page.read(lambda c: require_free(c, labels, page.reviewer, page.seen))
+    for block in blocks(labels):
+        page.write(partial(write_block, block=block, reviewer=page.reviewer))
     return page.redirect("/review/exchange", taken=len(labels))
 
 
-def _exported(
-    page: PageRequest, form: Literal["CSV", "Label Studio"]
-) -> tuple[list[Case], dict[int, dict[str, Review]]]:
-    chosen = page.chosen
-    cases, reviews = page.read(lambda c: (chosen_cases(c, chosen), counting(all_reviews(c, chosen))))
-    body: dict[str, Any] = {"cases": len(cases), "as": form}
-    if chosen.machines is not None:
-        body |= {"sites": sites_plain(page.actor.sites), "site": page.place}
-    page.write(lambda c: append(c, "exported", body, actor=page.reviewer))
-    return cases, reviews
+def _download(
+    page: PageRequest,
+    form: Literal["CSV", "Label Studio"],
+    made: Callable[[Iterator[Block]], Iterator[str]],
+    name: str,
+    kind: str,
+) -> Response:
+    """The chosen cases as a file; the trail has that they went out."""
+    chosen, context = page.chosen, page.context
+    ended = context.downloads.begin(page.reviewer)
+    try:
+        count, last, said = page.read(lambda c: (count_cases(c, chosen), last_case(c), last_review(c)))
+        body: dict[str, Any] = {"cases": count, "as": form}
+        if chosen.machines is not None:
+            body |= {"sites": sites_plain(page.actor.sites), "site": page.place}
+        page.write(lambda c: append(c, "exported", body, actor=page.reviewer))
+    except BaseException:
+        ended()
+        raise
+    return Download(made(_exported(page, chosen, last, said)), name, kind, context.threads, ended)
+
+
+def _exported(page: PageRequest, chosen: Filters, last: int, said: int) -> Iterator[Block]:
+    """The cases up to a number in blocks, each with the reviews up to a number that count.
+
+    Cases and reviews are only added, so all of it is one state. A block is read when whoever downloads it has the one
+    before: a slow one holds neither a connection nor memory.
+    """
+
+    def read(connection: Connection, after: int) -> Block:
+        found = chosen_cases(connection, chosen, limit=AT_ONCE, after=after, until=last)
+        counted = counting(reviews_of(connection, [case.id for case in found], said))
+        return [(case, list(counted.get(case.id, {}).values())) for case in found]
+
+    after = 0
+    while block := page.read(partial(read, after=after)):
+        yield block
+        after = block[-1][0].id
 
 
 def _cell(value: Any) -> str:
@@ -133,10 +141,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | int):
         return repr(value)
     return "" if value is None else safe_cell(str(value))
-
-
-def _download(content: bytes, name: str, kind: str) -> Response:
-    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def _choice(word: str) -> list[dict[str, Any]]:

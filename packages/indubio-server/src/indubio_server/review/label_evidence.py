@@ -5,12 +5,12 @@ control. Each control case therefore stands for 1 / share verdicts, and estimate
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import fisher_exact
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select, type_coerce
+from sqlalchemy.types import NullType
 
 from indubio.decision import REFER_ALL, Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
@@ -23,7 +23,7 @@ from indubio_server.store.tables import cases
 SHOWN: tuple[UncertaintyName, ...] = ("total", "epistemic", "aleatoric")
 OF_THE_DATA = (Reason.BAD_INPUT.value, Reason.OUT_OF_RANGE.value)  # no uncertainty decided on these
 CLEAR = 0.05  # p-value of Fisher's exact test, below which two error rates are called different
-COLUMNS = ("id", "at", "version", "verdict", "prediction", "epistemic", "aleatoric", "total", "exceed", "var_nll")
+COLUMNS = ("id", "verdict", "prediction", "epistemic", "aleatoric", "total", "exceed", "var_nll")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,21 +204,17 @@ def evidence(
         filters: which of its cases.
     """
     chosen = replace(filters, model=model, version=version)
-    wanted = select(*(cases.c[name] for name in COLUMNS)).where(
-        *chosen.conditions(), cases.c.reason.not_in(OF_THE_DATA)
-    )
+    conditions = [*chosen.conditions(), cases.c.reason.not_in(OF_THE_DATA)]
+    wanted = select(*(type_coerce(cases.c[name], NullType()) for name in COLUMNS)).where(*conditions)
     rows = connection.execute(wanted.order_by(cases.c.id)).all()
-    said = final_labels(connection)
-
-    def column(name: str, kind: Any) -> Any:
-        return np.array([getattr(row, name) for row in rows], dtype=kind)
-
-    number = {"A": 1.0, "I": 0.0}
+    first, last = connection.execute(select(func.min(cases.c.at), func.max(cases.c.at)).where(*conditions)).one()
+    said, number = final_labels(connection), {"A": 1.0, "I": 0.0}
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True) if rows else [()] * len(COLUMNS), strict=True))
     return LabelEvidence(
-        labels=np.array([number.get(said.get(row.id, ""), np.nan) for row in rows], dtype=np.float64),
-        predictions=column("prediction", bool),
-        referred=np.array([row.verdict == Verdict.REFER for row in rows], dtype=bool),
-        uncertainties={name: column(name, np.float64) for name in COLUMNS[5:]},
-        days=(rows[-1].at - rows[0].at).total_seconds() / 86400 if rows else 0.0,
+        labels=np.array([number.get(said.get(one, ""), np.nan) for one in columns["id"]], dtype=np.float64),
+        predictions=np.array(columns["prediction"], dtype=bool),
+        referred=np.array([verdict == Verdict.REFER for verdict in columns["verdict"]], dtype=bool),
+        uncertainties={name: np.array(columns[name], dtype=np.float64) for name in COLUMNS[3:]},
+        days=(last - first).total_seconds() / 86400 if rows else 0.0,
         control_share=control_share,
     )

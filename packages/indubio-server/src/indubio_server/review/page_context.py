@@ -1,12 +1,15 @@
 """`PageContext`: what all review pages share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from anyio import CapacityLimiter
 
 from indubio_server.models.drift_monitors import DriftMonitors
 from indubio_server.models.registry import Registry
 from indubio_server.plant import Plant, PlantFile
 from indubio_server.retraining.background_jobs import Jobs
+from indubio_server.review.downloads import Downloads
 from indubio_server.review.plots import CasePlots
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
@@ -14,6 +17,8 @@ from indubio_server.store import ServerStore
 
 if TYPE_CHECKING:
     from indubio_server.oidc_login import OidcLogin
+
+THREADS = 12  # fewer than there are connections to read with
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,6 +34,8 @@ class PageContext:
         jobs: makes new versions in the background.
         plant_file: which machines stand in which line of which site.
         login: lets people log in without a key; None where they need one.
+        downloads: those that are under way.
+        threads: so many pages are made at once; requests for verdicts and keys have others.
     """
 
     store: ServerStore
@@ -39,6 +46,8 @@ class PageContext:
     jobs: Jobs
     plant_file: PlantFile
     login: "OidcLogin | None"
+    downloads: Downloads = field(default_factory=Downloads)
+    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(THREADS))
 
     @classmethod
     def of(cls, service: Service) -> "PageContext":
@@ -49,11 +58,12 @@ class PageContext:
             settings=service.settings,
             drift=service.drift,
             plots=CasePlots(service.registry),
-            jobs=Jobs(service.store, service.registry, service.training, service.settings.control_share),
+            jobs=Jobs(service.store, service.registry, service.training, service.settings),
             plant_file=service.plant_file,
             login=service.login,
         )
         service.closing.append(context.close)
+        service.looking_after.append(context.jobs.look_after)
         return context
 
     @property

@@ -9,11 +9,12 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
+import anyio.to_thread
 from sqlalchemy import Connection
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -191,7 +192,8 @@ def route(
             except RefusalError as error:
                 unread = error
         with in_language(page.language):  # the thread inherits it
-            response = await run_in_threadpool(_guarded, page, handler, needs, unread)
+            answered = partial(_guarded, page, handler, needs, unread)
+            response = await anyio.to_thread.run_sync(answered, limiter=context.threads)
         await page.form.close()
         if fresh is not None:
             keep(response, VISITOR, fresh, page)

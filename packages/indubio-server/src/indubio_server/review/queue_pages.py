@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete
 from starlette.responses import Response
 
 from indubio.decision import IN_SHORT, Reason
@@ -28,7 +28,6 @@ from indubio_server.store.cases import (
     next_to,
     second_opinions,
 )
-from indubio_server.store.clock import now
 from indubio_server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
 from indubio_server.store.tables import claims
 
@@ -276,8 +275,7 @@ def _claim_shown(connection: Connection, number: int, page: PageRequest) -> str 
     try:
         claim(connection, number, reviewer)
     except ConflictError:
-        held = select(claims.c.reviewer).where(claims.c.case_id == number, claims.c.until > now())
-        return str(connection.execute(held).scalar_one())
+        return claimed_by(connection, number)
     return None
 
 
@@ -295,8 +293,9 @@ def _time(query: Mapping[str, str], name: str) -> datetime | None:
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    except ValueError:
+        at = datetime.fromisoformat(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ConfigError(
             english("`{name}` must be a time such as 2030-01-31T08:00, got {got!r}.", name=name, got=text)
         ) from None

@@ -3,13 +3,14 @@
     tables          the tables; `migrations` makes them
     database        SQLite or PostgreSQL, opened and migrated
     writer          group commit: everything that waits becomes durable in one transaction
+    unanswered      a database that hangs is made one that fails
     statements      statements for the driver itself, where time counts
     audit_trail     the trail: entries that are only added; `trail_export` writes runs of them
     row_seals       what entries have of the rows that they wrote: their columns, or a hash over them
     verification    looks for tampering: `expected_seals` and `version_files` are what it compares with
     anchors         heads of the trail, kept elsewhere; `time_stamps` has them stamped
     clock           the time
-    cases, reviews, versions, keys, sessions, jobs, alarms, drift_states, live_machines, outbox
+    cases, reviews, imported_labels, versions, keys, sessions, jobs, alarms, drift_states, live_machines, outbox
                     functions of a connection
 
 Whoever writes to a table of `row_seals.SEALED_TABLES` adds an entry in the same transaction that names the rows, after
@@ -43,12 +44,12 @@ class ServerStore:
         self.database = Database(url)
         self.database.migrate()
         self.writer = Writer(self.database)
-        self.read = self.database.read
+        self.read, self.look_up = self.database.read, self.database.look_up
         self.submit = self.writer.submit
 
     def write(self, function: Callable[[Connection], T]) -> T:
-        """Do the work in the next transaction, and wait until it is durable; its result."""
-        return self.submit(function).result()
+        """Do the work in one of the next transactions, verdicts first, and wait until it is durable; its result."""
+        return self.submit(function, page=True).result()
 
     def close(self) -> None:
         """Write what waits, and close the database."""

@@ -29,12 +29,13 @@ LONGEST_NAME = 200
 class Role(StrEnum):
     """What the owner of a key may do."""
 
+    METRICS = "metrics"
     SCORER = "scorer"
     REVIEWER = "reviewer"
     ADMIN = "admin"
 
     def may(self, needed: "Role") -> bool:
-        """Whether this role is enough; an admin may do everything, a scorer only score, a reviewer only review."""
+        """Whether this role is enough: an admin may do everything, any other only what it is named after."""
         return self in (needed, Role.ADMIN)
 
 
@@ -109,6 +110,13 @@ def count_keys(connection: Connection) -> int:
     """Count the keys that are not revoked."""
     wanted = select(func.count()).select_from(keys).where(keys.c.revoked.is_(None))
     return int(connection.execute(wanted).scalar_one())
+
+
+def first_key(connection: Connection, *, actor: str) -> str | None:
+    """The secret of an admin's key where there never was any key; else None."""
+    if connection.execute(select(keys.c.id).limit(1)).first() is not None:
+        return None
+    return add_key(connection, "admin", Role.ADMIN, actor=actor)
 
 
 def hashed(secret: str) -> str:

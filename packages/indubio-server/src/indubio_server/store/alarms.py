@@ -27,7 +27,7 @@ _last = select(alarm_windows, alarms.c.ringing).select_from(
 )
 _last_of_one = PreparedStatement(_last.where(alarm_windows.c.machine == bindparam("machine")))
 _add_event = PreparedStatement(
-    insert(alarm_events).returning(alarm_events.c.id), ("machine", "kind", "anomalies", "of", "at")
+    insert(alarm_events).returning(alarm_events.c.id), ("machine", "kind", "anomalies", "unfamiliar", "of", "at")
 )
 _keep_ringing = PreparedStatement(
     text(
@@ -45,6 +45,7 @@ class AlarmEvent:
         machine: whose.
         kind: raised or cleared.
         anomalies: so many of the last verdicts were anomalies.
+        unfamiliar: so many others were unlike anything in training.
         of: so many verdicts were looked at.
         at: when.
     """
@@ -52,6 +53,7 @@ class AlarmEvent:
     machine: str
     kind: AlarmChange
     anomalies: int
+    unfamiliar: int = 0
     of: int
     at: datetime
 
@@ -119,6 +121,13 @@ def alarm_history(
     if machines is not None:
         wanted = wanted.where(of_machines(alarm_events.c.machine, machines))
     return [
-        AlarmEvent(machine=row.machine, kind=row.kind, anomalies=row.anomalies, of=row.of, at=row.at)
+        AlarmEvent(
+            machine=row.machine,
+            kind=row.kind,
+            anomalies=row.anomalies,
+            unfamiliar=row.unfamiliar,
+            of=row.of,
+            at=row.at,
+        )
         for row in connection.execute(wanted)
     ]

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    tuple_,
+    true,
 )
 
 from indubio.errors import NotFoundError
@@ -32,6 +32,7 @@ from indubio_server.store.statements import PreparedStatement
 from indubio_server.store.tables import EPOCH, MICROSECOND, as_json, cases, claims, reviews
 
 QueueOrder = Literal["age", "uncertainty"]
+CLAIMED_FOR = timedelta(minutes=10)
 _add = PreparedStatement(insert(cases).inline(), cases.c.keys())
 _last = PreparedStatement(select(func.max(cases.c.id)))
 # As plain text: to look something up by SQLAlchemy's own kind of names takes several times as long.
@@ -228,10 +229,18 @@ def cases_waiting(
         offset: leave out so many first.
         at: now; claims that end before do not count.
     """
-    wanted = _waiting(filters, reviewer, at or now())
-    first = cases.c.at.asc() if order == "age" else cases.c.total.desc()
-    ordered = wanted.order_by(cases.c.overflow, first, cases.c.id).limit(limit).offset(offset)
-    return [_case(row) for row in connection.execute(ordered)]
+    found: list[Case] = []
+    by = _order(order)
+    for half in _halves(_waiting(filters, reviewer, at or now())):
+        some = half.order_by(*by).limit(limit - len(found)).offset(offset)
+        found += [_case(row) for row in connection.execute(some)]
+        if len(found) == limit:
+            break
+        if offset and not found:
+            offset -= min(offset, _count(connection, half))
+        else:
+            offset = 0
+    return found
 
 
 def next_to(
@@ -255,20 +264,42 @@ def next_to(
         before: look the other way.
         at: now.
     """
-    keys = (cases.c.overflow, cases.c.at if order == "age" else -cases.c.total, cases.c.id)
-    here = tuple_(*(select(key).where(cases.c.id == case.id).scalar_subquery() for key in keys))
-    beyond = tuple_(*keys) < here if before else tuple_(*keys) > here
-    wanted = _waiting(filters, reviewer, at or now()).where(beyond)
-    row = connection.execute(wanted.order_by(*(p.desc() if before else p.asc() for p in keys)).limit(1)).one_or_none()
-    return None if row is None else _case(row)
+    within, beyond = _halves(_waiting(filters, reviewer, at or now()))
+    here, other = (beyond, within) if case.overflow else (within, beyond)
+    halves = [here.where(_further(case, order, before=before)), *([other] if case.overflow == before else [])]
+    for half in halves:
+        row = connection.execute(half.order_by(*_order(order, back=before)).limit(1)).one_or_none()
+        if row is not None:
+            return _case(row)
+    return None
+
+
+def _halves(wanted: Select[Any]) -> tuple[Select[Any], Select[Any]]:
+    """The cases within the referral budget, and those beyond: each half is in the order of an index."""
+    return wanted.where(cases.c.overflow == false()), wanted.where(cases.c.overflow == true())
+
+
+def _order(order: QueueOrder, *, back: bool = False) -> list[ColumnElement[Any]]:
+    by_age = order == "age"
+    first = cases.c.at if by_age else cases.c.total
+    return [first.asc() if by_age != back else first.desc(), cases.c.id.desc() if back else cases.c.id.asc()]
+
+
+def _further(case: Case, order: QueueOrder, *, before: bool) -> ColumnElement[bool]:
+    """The condition that a case of the same half comes after this one, or before it."""
+    first: ColumnElement[Any] = cases.c.at if order == "age" else cases.c.total
+    own = case.at if order == "age" else case.total
+    upwards = (order == "age") != before
+    later = cases.c.id < case.id if before else cases.c.id > case.id
+    beyond = first >= own if upwards else first <= own
+    return and_(beyond, or_(first != own, later))
 
 
 def count_waiting(
     connection: Connection, filters: Filters = EVERYTHING, *, reviewer: str | None = None, at: datetime | None = None
 ) -> int:
     """How many cases are in the queue."""
-    wanted = _waiting(filters, reviewer, at or now()).subquery()
-    return int(connection.execute(select(func.count()).select_from(wanted)).scalar_one())
+    return _count(connection, _waiting(filters, reviewer, at or now()))
 
 
 def chosen_cases(
@@ -277,13 +308,35 @@ def chosen_cases(
     *,
     status: Status | None = None,
     limit: int | None = None,
-    offset: int = 0,
+    after: int = 0,
+    until: int | None = None,
 ) -> list[Case]:
-    """Cases in the order they came, waiting or not: for exports, curves and lists."""
-    wanted = select(cases).where(*filters.conditions()).order_by(cases.c.id).offset(offset)
+    """Cases in the order they came, waiting or not: for exports, curves and lists.
+
+    Args:
+        connection: to read with.
+        filters: which cases.
+        status: waiting or decided; None for both.
+        limit: at most so many.
+        after: only those with a higher number.
+        until: only those up to this number.
+    """
+    wanted = select(cases).where(cases.c.id > after, *filters.conditions()).order_by(cases.c.id)
     if status is not None:
         wanted = wanted.where(cases.c.status == status)
+    if until is not None:
+        wanted = wanted.where(cases.c.id <= until)
     return [_case(row) for row in connection.execute(wanted if limit is None else wanted.limit(limit))]
+
+
+def count_cases(connection: Connection, filters: Filters = EVERYTHING) -> int:
+    """How many cases were kept."""
+    return int(connection.execute(select(func.count()).select_from(cases).where(*filters.conditions())).scalar_one())
+
+
+def last_case(connection: Connection) -> int:
+    """The number of the newest case, 0 where there is none."""
+    return int(connection.execute(select(func.max(cases.c.id))).scalar_one() or 0)
 
 
 def second_opinions(
@@ -303,8 +356,9 @@ def machines(connection: Connection, filters: Filters = EVERYTHING) -> list[str]
 
 def oldest_waiting(connection: Connection, filters: Filters = EVERYTHING) -> datetime | None:
     """When the oldest waiting case was assessed."""
-    wanted = select(cases.c.at).where(cases.c.status == Status.WAITING, *filters.conditions())
-    return connection.execute(wanted.order_by(cases.c.at).limit(1)).scalar_one_or_none()
+    waiting = select(cases.c.at).where(cases.c.status == Status.WAITING, *filters.conditions())
+    first = [connection.execute(half.order_by(cases.c.at).limit(1)).scalar() for half in _halves(waiting)]
+    return min((at for at in first if at is not None), default=None)
 
 
 def within_budget(connection: Connection, since: datetime, until: datetime) -> int:
@@ -319,10 +373,14 @@ def count_by_machine(
     connection: Connection, filters: Filters = EVERYTHING, *, status: Status | None = None
 ) -> dict[str, int]:
     """How many cases each machine has."""
-    wanted = select(cases.c.machine, func.count()).where(*filters.conditions()).group_by(cases.c.machine)
-    if status is not None:
-        wanted = wanted.where(cases.c.status == status)
-    return {row.machine: row[1] for row in connection.execute(wanted)}
+    by = cases.c.machine, cases.c.status  # an index has both, so no case is read
+    counts: dict[str, int] = {}
+    for machine, found, count in connection.execute(
+        select(*by, func.count()).where(*filters.conditions()).group_by(*by)
+    ):
+        if status in (None, found):
+            counts[machine] = counts.get(machine, 0) + count
+    return counts
 
 
 def _waiting(filters: Filters, reviewer: str | None, at: datetime) -> Select[Any]:
@@ -333,8 +391,17 @@ def _waiting(filters: Filters, reviewer: str | None, at: datetime) -> Select[Any
     unsure = select(reviews.c.case_id).where(
         reviews.c.reviewer == reviewer, reviews.c.label == "U", reviews.c.id.not_in(undone)
     )
-    held = select(claims.c.case_id).where(and_(claims.c.reviewer != reviewer, claims.c.until > at))
+    held = select(claims.c.case_id).where(claims.c.reviewer != reviewer, is_held(at))
     return wanted.where(not_(or_(cases.c.id.in_(unsure), cases.c.id.in_(held))))
+
+
+def is_held(at: datetime) -> ColumnElement[bool]:
+    """The condition that a claim holds now; one that a clock made which was ahead holds no longer than any other."""
+    return and_(claims.c.until > at, claims.c.until <= at + CLAIMED_FOR)
+
+
+def _count(connection: Connection, wanted: Select[Any]) -> int:
+    return int(connection.execute(wanted.with_only_columns(func.count())).scalar_one())
 
 
 def _case(row: Row[Any]) -> Case:

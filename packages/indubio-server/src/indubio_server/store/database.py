@@ -1,7 +1,10 @@
 """The database: SQLite in a file, or PostgreSQL by a URL; opening it brings its tables up to date.
 
 SQLite runs in WAL mode with synchronous FULL, so that a committed transaction survives a power cut, and writers wait
-for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself.
+for each other (BEGIN IMMEDIATE). PostgreSQL does both by itself; what is read there is one state too (REPEATABLE READ).
+
+Whoever writes, whoever looks up keys and sessions, and whoever reads for a page have connections of their own: none of
+them can use up those of another.
 """
 
 import sqlite3
@@ -17,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from indubio.errors import ConfigError, StoreError
 from indubio_server.store.private_files import private_file, private_folder
 from indubio_server.store.statements import PreparedStatement
+from indubio_server.store.unanswered import UnansweredStatements, patient
 
 T = TypeVar("T")
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -24,6 +28,16 @@ MIGRATION_LOCK = 20_260_801  # any number, the same in every process: PostgreSQL
 WRITING = "indubio_writing"
 _begin, _begin_writing = PreparedStatement(text("BEGIN")), PreparedStatement(text("BEGIN IMMEDIATE"))
 BUSY = 10.0  # seconds that SQLite waits for another process's transaction
+READERS, LOOKERS, WRITERS = 16, 3, 2  # connections, at most
+FREE_WITHIN = 5.0  # seconds in which one of them must be free
+READ_WITHIN, WRITE_WITHIN = 20, 5  # seconds that PostgreSQL has for a statement
+GONE = {  # how psycopg finds out, within seconds, that a host is gone
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 
 class Database:
@@ -36,13 +50,22 @@ class Database:
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.url = url
-        self._engine = _engine(url, read_only=read_only)
-        self._writing = self._engine.execution_options(**{WRITING: True})
+        self._unanswered = UnansweredStatements()
+        self._reading = self._looking_up = writing = self._opened(READERS, READ_WITHIN, read_only=read_only)
+        if not read_only:
+            self._looking_up = self._opened(LOOKERS, WRITE_WITHIN)
+            writing = self._opened(WRITERS, WRITE_WITHIN)
+        self._engines = {self._reading, self._looking_up, writing}
+        self._writing = writing.execution_options(**{WRITING: True})
+        if not self.is_sqlite:
+            one_state = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+            self._reading = self._reading.execution_options(**one_state)
+            self._looking_up = self._looking_up.execution_options(**one_state)
 
     @property
     def is_sqlite(self) -> bool:
         """Whether the database is an SQLite file."""
-        return self._engine.dialect.name == "sqlite"
+        return self._reading.dialect.name == "sqlite"
 
     def migrate(self) -> None:
         """Bring the tables to those of this version; an older version refuses a newer database."""
@@ -55,8 +78,9 @@ class Database:
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         try:
-            with self.writing() as connection:
+            with self.writing() as connection, patient(connection):
                 if not self.is_sqlite:
+                    connection.execute(text("SET LOCAL statement_timeout = 0"))
                     connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": MIGRATION_LOCK})
                 config.attributes["connection"] = connection
                 check_version(connection, config)
@@ -78,7 +102,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read with; it sees one state of the database."""
-        with _told(self.shown), self._engine.begin() as connection:
+        with _told(self.shown), self._reading.begin() as connection:
             yield connection
 
     @contextmanager
@@ -92,9 +116,36 @@ class Database:
         with self.reading() as connection:
             return function(connection)
 
+    def look_up(self, function: Callable[[Connection], T]) -> T:
+        """Read what every request needs, a key or a session: no page can keep it waiting."""
+        with _told(self.shown), self._looking_up.begin() as connection:
+            return function(connection)
+
     def close(self) -> None:
         """Close all connections to the database."""
-        self._engine.dispose()
+        self._unanswered.close()
+        for engine in self._engines:
+            engine.dispose()
+
+    def _opened(self, most: int, seconds: int, *, read_only: bool = False) -> Engine:
+        """A pool of connections.
+
+        Args:
+            most: so many.
+            seconds: that PostgreSQL has for a statement.
+            read_only: the database refuses every change.
+        """
+        try:
+            parsed = make_url(self.url)
+            if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+                raise ConfigError(f"the database must be sqlite or postgresql, got {parsed.get_backend_name()!r}.")
+            if parsed.get_backend_name() == "sqlite":
+                return _sqlite_read_only(parsed) if read_only else _sqlite(parsed, most)
+            engine = _postgresql(parsed, most, seconds)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise ConfigError(f"{self.url!r} is no URL of a database: {error}") from None
+        self._unanswered.watch(engine, seconds + 1)
+        return engine.execution_options(postgresql_readonly=True) if read_only else engine
 
     @cached_property
     def shown(self) -> str:
@@ -112,22 +163,16 @@ def _told(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: {type(error).__name__}") from error
 
 
-def _engine(url: str, *, read_only: bool) -> Engine:
-    try:
-        parsed = make_url(url)
-        if parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-            raise ConfigError(f"the database must be sqlite or postgresql, got {parsed.get_backend_name()!r}.")
-        if parsed.get_backend_name() == "sqlite":
-            return _sqlite_read_only(parsed) if read_only else _sqlite(parsed)
-        engine = create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 5})
-        return engine.execution_options(postgresql_readonly=True) if read_only else engine
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ConfigError(f"{url!r} is no URL of a database: {error}") from None
+def _postgresql(url: Any, most: int, seconds: int) -> Engine:
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    own = url.query.get("options", "")
+    options = f"-c statement_timeout={seconds}s {own if isinstance(own, str) else ' '.join(own)}"
+    connect = GONE | {"options": options}
+    return create_engine(url, connect_args=connect, pool_size=most, max_overflow=0, pool_timeout=FREE_WITHIN)
 
 
-def _sqlite(url: Any) -> Engine:
+def _sqlite(url: Any, most: int) -> Engine:
     if not url.database or url.database == ":memory:":
         raise ConfigError("a server's database must outlive it: give a file, as sqlite:///indubio.sqlite.")
     private_folder(Path(url.database).parent)
@@ -135,7 +180,8 @@ def _sqlite(url: Any) -> Engine:
         private_file(Path(url.database))  # SQLite gives the files beside it the same mode
     except OSError as error:
         raise StoreError(f"{url.database} cannot be opened: {error.strerror}.") from None
-    engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False})
+    connect = {"timeout": BUSY, "check_same_thread": False}
+    engine = create_engine(url, connect_args=connect, pool_size=most, max_overflow=0, pool_timeout=FREE_WITHIN)
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, record: Any) -> None:  # noqa: ARG001 - the event passes both

@@ -17,7 +17,7 @@ WRITERS: dict[str, tuple[set[str], set[str]]] = {
     "jobs": ({"job started"}, {"job ended"}),
     "alarms": ({"alarm raised", "alarm cleared"}, {"alarm raised", "alarm cleared"}),
     "alarm_events": ({"alarm raised", "alarm cleared"}, set()),
-    "reviews": ({"reviewed", "commented", "undone"}, set()),
+    "reviews": ({"reviewed", "commented", "undone", "imported"}, set()),
 }
 
 

@@ -1,18 +1,25 @@
-"""Jobs in the store: what was started, how far it is, and how it ended."""
+"""Jobs in the store: what was started, how far it is, and how it ended.
+
+A job belongs to the server that started it, which renews its lease; several servers may have one store. A lease decides
+nothing but when a job is told as interrupted, and is not in the trail.
+"""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from indubio.errors import NotFoundError
 from indubio.texts import english
 from indubio_server.store.audit_trail import append
 from indubio_server.store.clock import now
-from indubio_server.store.tables import jobs
+from indubio_server.store.tables import job_leases, jobs
+
+LEASE = timedelta(seconds=20)  # how long a job is taken for running after its server last said so
 
 
 class JobStatus(StrEnum):
@@ -67,6 +74,7 @@ def add_job(connection: Connection, kind: str, model: str, parameters: dict[str,
         "at": at,
     }
     number = int(connection.execute(insert(jobs).returning(jobs.c.id), columns).scalar_one())
+    connection.execute(insert(job_leases), {"job_id": number, "until": at + LEASE})
     append(connection, "job started", {}, actor=by, at=at, rows={jobs: [number]})
     return number
 
@@ -84,15 +92,33 @@ def finish_job(connection: Connection, job_id: int, status: JobStatus, message: 
     if status is JobStatus.DONE:
         values["progress"] = 1.0
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
+    connection.execute(delete(job_leases).where(job_leases.c.job_id == job_id))
     append(connection, "job ended", {}, at=at, rows={jobs: [job_id]})
 
 
-def interrupt_jobs(connection: Connection) -> int:
-    """When a server starts: mark jobs as interrupted that the last one left running; how many."""
-    stale = list(connection.execute(select(jobs.c.id).where(jobs.c.status == JobStatus.RUNNING)).scalars())
-    for job_id in stale:
+def renew_leases(connection: Connection, running: Iterable[int]) -> None:
+    """Say that jobs still run here."""
+    leased = update(job_leases).where(job_leases.c.job_id.in_(list(running)))
+    connection.execute(leased.values(until=now() + LEASE))
+
+
+def abandoned_jobs(connection: Connection, *, at: datetime | None = None) -> list[int]:
+    """Jobs that nobody runs any more: whoever did has not renewed their lease. A clock may once have been ahead."""
+    at = at or now()
+    leased = select(job_leases.c.job_id).where(job_leases.c.until > at, job_leases.c.until <= at + LEASE)
+    return list(
+        connection.execute(
+            select(jobs.c.id).where(jobs.c.status == JobStatus.RUNNING, jobs.c.id.not_in(leased)).order_by(jobs.c.id)
+        ).scalars()
+    )
+
+
+def interrupt_jobs(connection: Connection, *, at: datetime | None = None) -> int:
+    """Mark jobs as interrupted that nobody runs any more; how many."""
+    abandoned = abandoned_jobs(connection, at=at)
+    for job_id in abandoned:
         finish_job(connection, job_id, JobStatus.INTERRUPTED, english("the server stopped while it ran"))
-    return len(stale)
+    return len(abandoned)
 
 
 def job_by_id(connection: Connection, job_id: int) -> Job:

@@ -5,24 +5,25 @@ taking back the second makes the first count again. A case is decided when one l
 it in the queue for others.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import case as when
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.texts import english
 from indubio_server.store.audit_trail import append, locked_head
-from indubio_server.store.cases import EVERYTHING, Case, Filters, Status, case_by_id
+from indubio_server.store.cases import CLAIMED_FOR, EVERYTHING, Case, Filters, Status, case_by_id, is_held
 from indubio_server.store.clock import now
 from indubio_server.store.tables import cases, claims, reviews
 
 Label = Literal["I", "A", "U"]
 LABELS: dict[str, str] = {"I": "inlier", "A": "anomaly", "U": "unsure"}
 DECIDING = ("I", "A")
-CLAIMED_FOR = timedelta(minutes=10)
 LONGEST_COMMENT = 4000  # characters
 
 
@@ -63,7 +64,7 @@ def claim(
     at = at or now()
     case = _locked(connection, case_id)
     there = connection.execute(select(claims).where(claims.c.case_id == case_id)).one_or_none()
-    if there is not None and there.reviewer != reviewer and there.until > at:
+    if there is not None and there.reviewer != reviewer and at < there.until <= at + CLAIMED_FOR:
         raise ConflictError(
             english(
                 "case {case} is held by {holder} until {until} UTC. Take the next one.",
@@ -87,7 +88,7 @@ def release(connection: Connection, case_id: int, reviewer: str) -> None:
 
 def claimed_by(connection: Connection, case_id: int, *, at: datetime | None = None) -> str | None:
     """The name of who holds a case; None where nobody does."""
-    held = select(claims.c.reviewer).where(claims.c.case_id == case_id, claims.c.until > (at or now()))
+    held = select(claims.c.reviewer).where(claims.c.case_id == case_id, is_held(at or now()))
     return connection.execute(held).scalar_one_or_none()
 
 
@@ -167,6 +168,17 @@ def all_reviews(connection: Connection, filters: Filters = EVERYTHING) -> list[R
     return [Review(**row._mapping) for row in connection.execute(wanted)]
 
 
+def reviews_of(connection: Connection, numbers: Sequence[int], until: int) -> list[Review]:
+    """What was said of some cases, in order, up to a number of reviews."""
+    wanted = select(reviews).where(reviews.c.case_id.in_(numbers), reviews.c.id <= until).order_by(reviews.c.id)
+    return [Review(**row._mapping) for row in connection.execute(wanted)]
+
+
+def last_review(connection: Connection) -> int:
+    """The number of the newest review, 0 where there is none."""
+    return int(connection.execute(select(func.max(reviews.c.id))).scalar_one() or 0)
+
+
 def _of_cases(filters: Filters) -> list[Any]:
     """The condition that a review is of one of these cases; none where all are meant."""
     conditions = filters.conditions()
@@ -206,6 +218,14 @@ def final_labels(connection: Connection) -> dict[int, str]:
     return {case_id: label for case_id, label in labels.items() if label is not None}
 
 
+def require_comment(comment: str) -> None:
+    """Refuse a comment that cannot be kept."""
+    if len(comment) > LONGEST_COMMENT or "\x00" in comment:
+        raise ConfigError(
+            english("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
+        )
+
+
 def _locked(connection: Connection, case_id: int) -> Case:
     """The case; on PostgreSQL others wait here until this transaction ends, on SQLite they wait already."""
     connection.execute(select(cases.c.id).where(cases.c.id == case_id).with_for_update()).one_or_none()
@@ -223,10 +243,7 @@ def _added(
     withdraws: int | None = None,
     at: datetime,
 ) -> Review:
-    if len(comment) > LONGEST_COMMENT or "\x00" in comment:
-        raise ConfigError(
-            english("a comment must have at most {most} characters, and none that is zero.", most=LONGEST_COMMENT)
-        )
+    require_comment(comment)
     audit = locked_head(connection).seq + 1
     columns = {
         "case_id": case.id,
@@ -276,22 +293,41 @@ def progress(connection: Connection, filters: Filters = EVERYTHING, *, at: datet
         .where(*filters.conditions())
         .group_by(cases.c.status, cases.c.overflow)
     ).all()
-    said = [one for by_case in counting(all_reviews(connection, filters)).values() for one in by_case.values()]
     day_ago = (at or now()) - timedelta(days=1)
+    recent = func.sum(when((reviews.c.at >= day_ago, 1), else_=0))
+    said = connection.execute(
+        select(reviews.c.reviewer, reviews.c.label, func.count(), recent)
+        .where(*_that_count(), *_of_cases(filters))
+        .group_by(reviews.c.reviewer, reviews.c.label)
+    ).all()
     return ReviewProgress(
         waiting=sum(count for status, _, count in states if status == Status.WAITING),
         decided=sum(count for status, _, count in states if status == Status.DECIDED),
         overflow=sum(count for status, over, count in states if status == Status.WAITING and over),
-        labels={label: sum(one.label == label for one in said) for label in LABELS},
-        by_reviewer=_counts(one.reviewer for one in said),
-        today=_counts(one.reviewer for one in said if one.at >= day_ago),
+        labels={label: sum(count for _, letter, count, _ in said if letter == label) for label in LABELS},
+        by_reviewer=_summed((name, count) for name, _, count, _ in said),
+        today=_summed((name, int(count)) for name, _, _, count in said),
     )
 
 
-def _counts(names: Iterable[str]) -> dict[str, int]:
-    from collections import Counter
+def _that_count() -> list[ColumnElement[bool]]:
+    """The conditions that a review counts, as in `counting`: it was not taken back, and nothing came after it."""
 
-    return dict(Counter(names).most_common())
+    def stands(one: Any) -> ColumnElement[bool]:
+        taken_back = reviews.alias()
+        return and_(one.c.label.is_not(None), ~exists().where(taken_back.c.withdraws == one.c.id))
+
+    later = reviews.alias()
+    same = and_(later.c.case_id == reviews.c.case_id, later.c.reviewer == reviews.c.reviewer)
+    return [stands(reviews), ~exists().where(same, later.c.id > reviews.c.id, stands(later))]
+
+
+def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Counts by name, the largest first; none that is zero."""
+    sums: Counter[str] = Counter()
+    for name, count in counts:
+        sums[name] += count
+    return {name: count for name, count in sums.most_common() if count}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,13 +37,14 @@ from indubio_server.store.tables import (
     people,
     reviews,
     sessions,
+    version_files,
 )
 
 Row = Mapping[str, Any]
 Touched = Mapping[Table, Iterable[Any]]
 SEALED_TABLES = (
     *(model_versions, activations, keys, people, sessions, jobs, alarms, alarm_events, drift_states, cases, reviews),
-    *(live_machines, outbox),
+    *(version_files, live_machines, outbox),
 )
 WRITTEN_OUT = {model_versions, activations, keys, people, jobs, alarms, alarm_events, reviews}
 SETTLED = ("waiting", "decided")  # the status of a case

@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import ClauseElement, Connection
 from sqlalchemy.exc import DBAPIError
 
+from indubio_server.store.unanswered import asking
+
 
 class PreparedStatement:
     """A statement of SQL, compiled at its first use.
@@ -64,7 +66,8 @@ def _driver(connection: Connection, text: str) -> Iterator[Any]:
     """A cursor of the driver, whose errors are SQLAlchemy's."""
     dialect, cursor = connection.dialect, connection.connection.cursor()
     try:
-        yield cursor
+        with asking(connection):
+            yield cursor
     except dialect.loaded_dbapi.Error as error:
         raise DBAPIError.instance(text, None, error, dialect.loaded_dbapi.Error, dialect=dialect) from error
     finally:

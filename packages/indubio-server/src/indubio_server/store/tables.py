@@ -83,13 +83,19 @@ model_versions = Table(
     Column("sha256", String(64), nullable=False),
     Column("rule", String(16), nullable=False),
     Column("rule_content", Text, nullable=False),
-    Column("path", Text, nullable=False),
     Column("origin", String(20), nullable=False),
     Column("parent", Integer),
     Column("evaluation", Text),
     Column("at", Moment, nullable=False),
     Column("by", String(200), nullable=False),
     UniqueConstraint("name", "version"),
+)
+
+version_files = Table(
+    "version_files",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("content", LargeBinary, nullable=False),
 )
 
 activations = Table(
@@ -133,9 +139,9 @@ cases = Table(
     Column("overflow", Boolean, nullable=False),
     Column("audit", Number, nullable=False, index=True),
     Column("status", String(10), nullable=False),
-    Index("cases_by_age", "status", "at"),
-    Index("cases_by_uncertainty", "status", "total"),
-    Index("cases_by_machine", "machine", "at"),
+    Index("cases_by_age", "status", "overflow", "at"),
+    Index("cases_by_uncertainty", "status", "overflow", "total"),
+    Index("cases_by_machine", "machine", "status", "overflow", "at"),
     Index("cases_by_budget", "verdict", "overflow", "at"),
 )
 
@@ -212,6 +218,13 @@ jobs = Table(
     Column("finished", Moment),
 )
 
+job_leases = Table(
+    "job_leases",
+    metadata,
+    Column("job_id", Number, primary_key=True, autoincrement=False),
+    Column("until", Moment, nullable=False),
+)
+
 alarms = Table(
     "alarms",
     metadata,
@@ -227,6 +240,7 @@ alarm_events = Table(
     Column("machine", String(200), nullable=False),
     Column("kind", String(10), nullable=False),
     Column("anomalies", Integer, nullable=False),
+    Column("unfamiliar", Integer, nullable=False),
     Column("of", Integer, nullable=False),
     Column("at", Moment, nullable=False),
     Index("alarm_events_by_machine", "machine", "at"),

@@ -8,6 +8,8 @@ is, so that nothing that somebody put there ends the verification.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -51,13 +53,16 @@ class Verification:
         return not self.findings
 
 
-def verify(connection: Connection, anchors: Iterable[Head] = (), *, files: bool = False) -> Verification:
+def verify(
+    connection: Connection, anchors: Iterable[Head] = (), *, files: bool = False, archive: Path | None = None
+) -> Verification:
     """Walk the whole chain, and compare what is stored with it.
 
     Args:
         connection: to read with.
         anchors: heads that were kept elsewhere.
         files: whether to compare the files of all model versions too.
+        archive: folder in which versions lie that were fetched, to compare those too.
     """
     kept: dict[int, list[str]] = {}
     for anchor in anchors:
@@ -65,7 +70,7 @@ def verify(connection: Connection, anchors: Iterable[Head] = (), *, files: bool 
     walk = _Walk(connection, kept)
     findings: list[str] = []
     with any_text(connection):
-        for finding in walk.findings(files=files):
+        for finding in chain(walk.findings(), file_findings(connection, archive) if files else ()):
             if finding not in findings:
                 findings.append(finding)
             if len(findings) == MOST_FINDINGS:
@@ -88,7 +93,7 @@ class _Walk:
         self.last = Head(seq=0, hash=START)
         self.verdicts = self.cases = self.reviews = self.proven = 0
 
-    def findings(self, *, files: bool) -> Iterator[str]:
+    def findings(self) -> Iterator[str]:
         for entry in raw_entries(self._connection):
             yield from self._entry(entry)
         last = self.last.seq
@@ -98,8 +103,6 @@ class _Walk:
             yield f"the trail ends at entry {last}, and entry {max(beyond)} was anchored: its end was cut off."
         yield from (f"entry {seq} was anchored, and is not there." for seq in self._anchors if seq <= last)
         yield from self._uncovered()
-        if files:
-            yield from file_findings(self._connection)
 
     def _entry(self, entry: dict[str, Any]) -> Iterator[str]:
         seq = entry["seq"]

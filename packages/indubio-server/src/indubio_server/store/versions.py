@@ -11,7 +11,9 @@ from indubio.errors import NotFoundError
 from indubio.texts import english
 from indubio_server.store.audit_trail import append
 from indubio_server.store.clock import now
-from indubio_server.store.tables import activations, model_versions
+from indubio_server.store.row_seals import Touched
+from indubio_server.store.tables import activations, model_versions, version_files
+from indubio_server.store.version_files import keep_files
 
 Origin = Literal["given", "recalibrated", "learned", "retrained"]
 
@@ -26,7 +28,6 @@ class Version:
         sha256: of its files.
         rule: short name of the referral rule, the beginning of the hash of `rule_content`.
         rule_content: thresholds of the rule.
-        path: where its files are.
         origin: given on the command line, recalibrated, learned (from labels) or retrained.
         parent: the version it was made from.
         evaluation: what was measured of it beside its parent.
@@ -38,7 +39,6 @@ class Version:
     sha256: str
     rule: str
     rule_content: dict[str, Any]
-    path: str
     origin: str
     parent: int | None
     evaluation: dict[str, Any] | None
@@ -64,13 +64,26 @@ def add_version(
     sha256: str,
     rule: str,
     rule_content: dict[str, Any],
-    path: str,
+    files: bytes,
     origin: Origin = "given",
     parent: int | None = None,
     evaluation: dict[str, Any] | None = None,
     by: str,
 ) -> Version:
-    """Register a version; one with the same files and rule is not registered twice. It is not active yet."""
+    """Register a version; one with the same files and rule is not registered twice. It is not active yet.
+
+    Args:
+        connection: to write with.
+        name: of the model.
+        sha256: of its files.
+        rule: short name of the referral rule.
+        rule_content: thresholds of the rule.
+        files: all of them, as `version_files.packed` gives them.
+        origin: how it was made.
+        parent: the version it was made from.
+        evaluation: what was measured of it beside its parent.
+        by: who adds it.
+    """
     for known in versions(connection, name):
         if (known.sha256, known.rule) == (sha256, rule):
             return known
@@ -81,7 +94,6 @@ def add_version(
         sha256=sha256,
         rule=rule,
         rule_content=rule_content,
-        path=path,
         origin=origin,
         parent=parent,
         evaluation=evaluation,
@@ -94,7 +106,8 @@ def add_version(
         "evaluation": None if evaluation is None else json.dumps(evaluation),
     }
     number = connection.execute(insert(model_versions).returning(model_versions.c.id), columns | texts).scalar_one()
-    append(connection, "version added", {}, actor=by, at=added.at, rows={model_versions: [number]})
+    rows: Touched = {model_versions: [number], version_files: keep_files(connection, sha256, files)}
+    append(connection, "version added", {}, actor=by, at=added.at, rows=rows)
     return added
 
 
@@ -127,6 +140,13 @@ def active_version(connection: Connection, name: str) -> Version | None:
     wanted = select(activations.c.version).where(activations.c.name == name).order_by(activations.c.id.desc()).limit(1)
     number = connection.execute(wanted).scalar_one_or_none()
     return None if number is None else version_of(connection, name, number)
+
+
+def active_numbers(connection: Connection) -> dict[str, int]:
+    """Which version of each model scores."""
+    last = select(func.max(activations.c.id)).group_by(activations.c.name)
+    rows = connection.execute(select(activations.c.name, activations.c.version).where(activations.c.id.in_(last)))
+    return {row.name: row.version for row in rows}
 
 
 def activation_history(connection: Connection, name: str) -> list[VersionActivation]:

@@ -19,13 +19,17 @@ def upgrade() -> None:
         sa.Column("sha256", sa.String(64), nullable=False),
         sa.Column("rule", sa.String(16), nullable=False),
         sa.Column("rule_content", sa.Text, nullable=False),
-        sa.Column("path", sa.Text, nullable=False),
         sa.Column("origin", sa.String(20), nullable=False),
         sa.Column("parent", sa.Integer),
         sa.Column("evaluation", sa.Text),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("by", sa.String(200), nullable=False),
         sa.UniqueConstraint("name", "version"),
+    )
+    op.create_table(
+        "version_files",
+        sa.Column("sha256", sa.String(64), primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
     )
     op.create_table(
         "activations",
@@ -65,9 +69,9 @@ def upgrade() -> None:
         sa.Column("overflow", sa.Boolean, nullable=False),
         sa.Column("audit", NUMBER, nullable=False, index=True),
         sa.Column("status", sa.String(10), nullable=False),
-        sa.Index("cases_by_age", "status", "at"),
-        sa.Index("cases_by_uncertainty", "status", "total"),
-        sa.Index("cases_by_machine", "machine", "at"),
+        sa.Index("cases_by_age", "status", "overflow", "at"),
+        sa.Index("cases_by_uncertainty", "status", "overflow", "total"),
+        sa.Index("cases_by_machine", "machine", "status", "overflow", "at"),
         sa.Index("cases_by_budget", "verdict", "overflow", "at"),
     )
     op.create_table(
@@ -132,6 +136,11 @@ def upgrade() -> None:
         sa.Column("finished", sa.BigInteger),
     )
     op.create_table(
+        "job_leases",
+        sa.Column("job_id", NUMBER, primary_key=True, autoincrement=False),
+        sa.Column("until", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
         "alarms",
         sa.Column("machine", sa.String(200), primary_key=True),
         sa.Column("ringing", sa.Boolean, nullable=False),
@@ -143,6 +152,7 @@ def upgrade() -> None:
         sa.Column("machine", sa.String(200), nullable=False),
         sa.Column("kind", sa.String(10), nullable=False),
         sa.Column("anomalies", sa.Integer, nullable=False),
+        sa.Column("unfamiliar", sa.Integer, nullable=False),
         sa.Column("of", sa.Integer, nullable=False),
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Index("alarm_events_by_machine", "machine", "at"),
