@@ -7,7 +7,7 @@
 #
 # The parts are generated: six measurements that move together; in bad ones a single measurement is off.
 #
-# To run it yourself: `pip install --constraint constraints.txt ".[server]" httpx`.
+# To run it yourself: `pip install --constraint constraints.txt . ./packages/indubio-server httpx`.
 
 # %%
 import csv

@@ -24,7 +24,15 @@ from indubio.networks import (
     LaplaceLikelihood,
     TruncatedGaussianLikelihood,
 )
-from indubio.posteriors import POSTERIORS, Denoising, EarlyStopping, RangeTest, TrainedPosterior, Training
+from indubio.posteriors import (
+    POSTERIORS,
+    Denoising,
+    EarlyStopping,
+    RandomFeatures,
+    RangeTest,
+    TrainedPosterior,
+    Training,
+)
 from tests.engines import CORE, instruction_sets
 from tests.small_examples import skip_if_refused
 
@@ -34,6 +42,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "bits.json"
 FEW = {
     "anchored_ensemble": {"members": 3},
     "deterministic": {},
+    "random_features": {"draws": 3, "units": 100},
     "sghmc": {"draws": 3, "burn_in": 5, "thinning": 2},
     "cyclical_sgmcmc": {"draws": 3, "cycles": 2, "burn_in": 5, "thinning": 2},
     "swag": {"draws": 3, "members": 2, "collected": 4, "every": 2},
@@ -42,7 +51,9 @@ FEW = {
     "functional_prior": {"draws": 3, "burn_in": 5, "thinning": 2, "networks": 4, "directions": 5, "moves": 1},
 }
 SMALL = {name: kind(**FEW.get(name, {"draws": 3})) for name, kind in POSTERIORS.items()}
-CUTS = (1, 7, 299)
+MANY_UNITS = {"random_features, 800 units": RandomFeatures(draws=3)}
+ALONE = 20  # examples at either end that are scored one by one: every place in a vector, and the tail of a block
+IN_SEVENS = 100  # at the end, that are scored seven by seven
 TRAINED = {name: kind for name, kind in SMALL.items() if isinstance(kind, TrainedPosterior)}
 SIGNALS = Conv1d(channels=(3, 4), kernels=(4, 2), strides=(2, 2), linear=(20,), bias=True)
 
@@ -91,6 +102,15 @@ def test_a_small_model_is_the_committed_one_on_any_machine_and_instruction_set(n
         instructions(one)
         detector = small_detector(name, epochs=5).fit(good)
         assert bits_of(detector, good) == golden, one
+
+
+@pytest.mark.slow  # many seconds where vectors are not used
+@pytest.mark.parametrize("name", MANY_UNITS)
+def test_a_model_of_many_units_is_the_committed_one_on_any_machine_and_instruction_set(name, good, instructions):
+    golden = json.loads(GOLDEN.read_text())[name]
+    for one in instruction_sets():
+        instructions(one)
+        assert bits_of(Detector(posterior=MANY_UNITS[name]).fit(good), good) == golden, one
 
 
 SETTINGS = {
@@ -156,20 +176,32 @@ def test_images_train_to_the_same_bits_on_every_instruction_set(name, instructio
 DENOISED = Training(epochs=2, denoising=Denoising(scale=0.05, highest=0.5, by_kurtosis=True))
 
 
+def check_denoising(name, rows, network, instructions):
+    given = {"posterior": SMALL[name], "architecture": network}
+    found = []
+    for one in instruction_sets():
+        instructions(one)
+        found.append(bits_of(Detector(**given, training=DENOISED).fit(rows), rows))
+    assert all(bits == found[0] for bits in found)
+    assert found[0] != bits_of(Detector(**given, training=Training(epochs=2)).fit(rows), rows)
+
+
 @pytest.mark.parametrize("name", TRAINED)
 def test_denoising_trains_to_the_same_bits_on_every_instruction_set_and_to_others_than_without(
     name, good, instructions
 ):
+    check_denoising(name, good[:120], None, instructions)
+
+
+# The noise is put on rows before a network sees them, and what trains does not know which network it is.
+@pytest.mark.parametrize(
+    "name", [name if name == "anchored_ensemble" else pytest.param(name, marks=pytest.mark.slow) for name in TRAINED]
+)
+def test_denoising_of_windows_and_images_does_too(name, instructions):
     windows = np.random.default_rng(0).normal(size=(40, 24, 2))
     images = np.random.default_rng(0).normal(size=(30, 7, 8, 2))
-    for rows, network in ((good[:120], None), (windows, SIGNALS), (images, PICTURES)):
-        given = {"posterior": SMALL[name], "architecture": network}
-        found = []
-        for one in instruction_sets():
-            instructions(one)
-            found.append(bits_of(Detector(**given, training=DENOISED).fit(rows), rows))
-        assert all(bits == found[0] for bits in found)
-        assert found[0] != bits_of(Detector(**given, training=Training(epochs=2)).fit(rows), rows)
+    for rows, network in ((windows, SIGNALS), (images, PICTURES)):
+        check_denoising(name, rows, network, instructions)
 
 
 def test_the_number_of_threads_changes_no_bit_of_denoising(good):
@@ -219,13 +251,18 @@ def check_cuts_and_orders(detector: Detector, examples: np.ndarray) -> None:
     np.testing.assert_array_equal(detector.nll(examples[order]), whole[:, order])
     np.testing.assert_array_equal(detector.nll_per_feature(examples[order]), apart[:, order])
     np.testing.assert_array_equal(detector.contributions(examples[order]).values.value, why[order])
-    for cut in CUTS:
-        parts = [examples[start : start + cut] for start in range(0, len(examples), cut)]
-        np.testing.assert_array_equal(np.concatenate([detector.nll(part) for part in parts], axis=1), whole)
-        values = [detector.nll_per_feature(part) for part in parts]
-        np.testing.assert_array_equal(np.concatenate(values, axis=1), apart)
-        reasons = [detector.contributions(part).values.value for part in parts]
-        np.testing.assert_array_equal(np.concatenate(reasons), why)
+    count = len(examples)
+    places = np.arange(count)
+    alone = [places[place : place + 1] for place in (*range(ALONE), *range(count - ALONE, count))]
+    sevens = np.split(places[-IN_SEVENS:], range(7, IN_SEVENS, 7))
+    for parts in (alone, sevens, [places[:299], places[299:]]):
+        chosen = np.concatenate(parts)
+        scores = [detector.nll(examples[part]) for part in parts]
+        np.testing.assert_array_equal(np.concatenate(scores, axis=1), whole[:, chosen])
+        values = [detector.nll_per_feature(examples[part]) for part in parts]
+        np.testing.assert_array_equal(np.concatenate(values, axis=1), apart[:, chosen])
+        reasons = [detector.contributions(examples[part]).values.value for part in parts]
+        np.testing.assert_array_equal(np.concatenate(reasons), why[chosen])
 
 
 def test_scores_and_contributions_of_rows_do_not_know_their_neighbours(fitted, good, instructions):

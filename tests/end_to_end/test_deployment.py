@@ -195,7 +195,8 @@ def test_systemd_reads_the_unit_and_finds_little_exposed(unit: Path) -> None:
 @pytest.fixture
 def prometheus(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> Iterator[tuple[httpx.Client, httpx.Client]]:
     """A server with keys, and the real Prometheus that reads its metrics as the given configuration says."""
-    key = sqlite_store.write(lambda c: add_key(c, "prometheus", Role.SCORER, actor="test"))
+    key = sqlite_store.write(lambda c: add_key(c, "prometheus", Role.METRICS, actor="test"))
+    scorer = sqlite_store.write(lambda c: add_key(c, "line 3", Role.SCORER, actor="test"))
     (tmp_path / "key").write_text(f"{key}\n")
     shutil.copytree(DEPLOY / "prometheus", tmp_path / "prometheus")
     with socket.socket() as one:
@@ -213,7 +214,7 @@ def prometheus(sqlite_store: ServerStore, model: Path, tmp_path: Path) -> Iterat
             assert old in given
             given = given.replace(old, new)
         config.write_text(given)
-        client.headers["authorization"] = f"Bearer {key}"
+        client.headers["authorization"] = f"Bearer {scorer}"
         command = [executable, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"]
         with (tmp_path / "log").open("w") as log:
             process = subprocess.Popen([*command, f"--web.listen-address={address}"], stderr=log, stdout=log)

@@ -20,6 +20,7 @@ def seen(how: str, folder: Path) -> dict[str, int]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_fifty_saves_over_a_model_killed_at_random_moments(tmp_path):
     found = seen("random", tmp_path)
     assert found["old"] + found["new"] == 50

@@ -118,7 +118,7 @@ def linear(values: int) -> Autoencoder:
     return Autoencoder(own.build((values,)), GaussianLikelihood(), "cpu", own)
 
 
-@pytest.mark.parametrize("prior_scale", [0.05, 0.2])
+@pytest.mark.parametrize("prior_scale", [0.05, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_on_a_linear_model_the_chain_has_the_spread_of_the_exact_posterior_however_long_it_is(prior_scale):
     rows = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32) @ np.array([[1, 0.5], [0, 1]], np.float32)
     temperature = 0.02

@@ -42,6 +42,7 @@ def test_the_mean_covariance_is_the_shrunk_one():
     np.testing.assert_allclose(mean_of_inverse_wishart * 199 / 200, ledoit_wolf(rows)[0], rtol=0.01, atol=0.01)
 
 
+@pytest.mark.slow  # 20,000 draws
 def test_the_density_of_new_rows_over_many_draws_is_the_multivariate_t_of_theory():
     rows = rows_of(12, 3).astype(np.float32)
     state = NormalWishartState.of(ViewSums.of(rows.astype(np.float64)))

@@ -147,6 +147,7 @@ def test_a_cycle_explores_without_noise_and_keeps_the_ends_of_its_later_moves():
         assert late.spread == pytest.approx(same.spread)
 
 
+@pytest.mark.slow  # 9,000 moves
 def test_on_a_linear_model_the_cycles_have_the_spread_of_the_exact_posterior():
     rows = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32) @ np.array([[1, 0.5], [0, 1]], np.float32)
     temperature, prior_scale, draws = 0.02, 0.05, 400
