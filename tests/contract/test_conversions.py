@@ -10,7 +10,7 @@ import pytest
 import indubio.probability
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian, Odds
-from indubio.probability.even_odds import SUREST
+from indubio.probability.even_odds import SUREST_ODDS
 from tests import skeletons
 
 SHARED_FILES = {
@@ -156,7 +156,7 @@ def test_an_infinite_score_has_probability_one(conversion, train):
     largest = np.finfo(np.float64).max
     probability = conversion.fit(train).probability(np.array([[np.inf, largest]] * 3))
     np.testing.assert_array_equal(probability[:, 0], 1.0)
-    np.testing.assert_array_equal(probability[:, 1], SUREST if isinstance(conversion, Odds) else 1.0)
+    np.testing.assert_array_equal(probability[:, 1], SUREST_ODDS if isinstance(conversion, Odds) else 1.0)
 
 
 def test_no_test_examples_give_no_probabilities(conversion, train):

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from indubio.engine import Dynamics, stream
 from indubio.posteriors.sghmc import SGHMC
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive
-from indubio.training import mixing
 from indubio.training.chain_moves import Leg
+from indubio.training.mixing import What
 from indubio.training.network_fits import FitContext
 from indubio_lab.posteriors.iterates import falling, steady
 
@@ -55,7 +55,7 @@ class CyclicalSGMCMC(SGHMC):
         (6, 40)
     """
 
-    COMPARED: ClassVar[mixing.What] = "cycle"
+    COMPARED: ClassVar[What] = "cycle"
 
     cycles: AtLeastOne = 4
     step_size: Positive | Literal["auto"] = "auto"  # type: ignore[assignment]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.engine.core import LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
+from indubio.engine.core import ACTIVATIONS, LAYER_FIELDS, Core, ScoreJob, TrainJob, address, core, precision
 from indubio.engine.objectives import Corruption, Dynamics, PointWeights, Variational
 from indubio.engine.random import Stream, stream
 from indubio.networks.autoencoder import Autoencoder
@@ -33,12 +33,6 @@ ROWS_AT_ONCE = 240  # when scoring: whole vectors, and layers that stay in the c
 ROOM = 2**26  # values, 256 MB: large images are scored fewer at a time
 
 KINDS = {"linear": 0, "down": 1, "up": 2}
-ACTIVATIONS = {
-    name: number
-    for number, name in enumerate(
-        ("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid", "cosine", "softmax")
-    )
-}
 LIKELIHOODS: dict[type[Likelihood], int] = {
     GaussianLikelihood: 0,
     LaplaceLikelihood: 1,

@@ -25,6 +25,12 @@ LIBRARY = {"win32": "indubio_core.dll", "darwin": "libindubio_core.dylib"}.get(s
 NATIVE = Path(__file__).parent / "native"
 ERROR_BYTES = 512
 GROUP = 64  # random numbers that are made together
+ACTIVATIONS = {  # as in native/network.h
+    name: number
+    for number, name in enumerate(
+        ("none", "leaky_relu", "relu", "elu", "selu", "gelu", "tanh", "sigmoid", "cosine", "softmax")
+    )
+}
 
 NO_CORE = "the compiled core was not built: torch computes, slower, and scores agree but for rounding."
 

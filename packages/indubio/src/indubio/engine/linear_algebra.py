@@ -11,8 +11,7 @@ Without the core numpy's own product serves, whose last bits differ from one pro
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine.compiled import ACTIVATIONS
-from indubio.engine.core import core
+from indubio.engine.core import ACTIVATIONS, core
 
 Matrix = Float[np.ndarray, "_ _"]
 BLOCK = 64  # columns that are worked on one by one

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.engine.core import GROUP, Core, RandomStream, core
-from indubio.networks.layers import Shape
+
+Shape = tuple[int, ...]
 
 
 class Stream(Protocol):

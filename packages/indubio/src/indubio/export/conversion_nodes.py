@@ -24,7 +24,7 @@ from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
 from indubio.probability.correction import FARTHEST, SUREST
 from indubio.probability.customised_scaling import FULL_LEVEL
 from indubio.probability.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE
-from indubio.probability.even_odds import SUREST as SUREST_ODDS
+from indubio.probability.even_odds import SUREST_ODDS
 from indubio.probability.location_scale import LocationScale
 from indubio.probability.shaped import Shaped
 from indubio.probability.ties import upper_tie as reference_ties

@@ -29,10 +29,10 @@ from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.texts import english
-from indubio.training import mixing
 from indubio.training.chain_moves import Leg, walk
 from indubio.training.data_prior import prior_scale_at, temperature_of
 from indubio.training.loop import Progress
+from indubio.training.mixing import FEWEST, MOST_ROWS, MOST_WEIGHTS, Mixing, What
 from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
 from indubio.training.rows import stretches
 
@@ -64,7 +64,7 @@ class SGHMC(TrainedPosterior):
     """
 
     CHAINS: ClassVar[bool] = True
-    COMPARED: ClassVar[mixing.What] = "chain"
+    COMPARED: ClassVar[What] = "chain"
 
     draws: AtLeastOne = 100
     step_size: Positive = 0.01
@@ -161,14 +161,14 @@ def _trained(
 
 
 def mixing_of(
-    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: mixing.What
-) -> mixing.Mixing | None:
+    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: What
+) -> Mixing | None:
     """Whether chains of such lengths mixed, by some training rows and weights; of longer ones the last draws."""
     length = min(lengths)
-    if length < mixing.FEWEST:
+    if length < FEWEST:
         return None
-    rows = next(stretches(context.rows, 0, mixing.MOST_ROWS))
-    scores = draws.nll(rows[:: -(-len(rows) // mixing.MOST_ROWS)])
-    some = weights[:, :: -(-weights.shape[1] // mixing.MOST_WEIGHTS)]
+    rows = next(stretches(context.rows, 0, MOST_ROWS))
+    scores = draws.nll(rows[:: -(-len(rows) // MOST_ROWS)])
+    some = weights[:, :: -(-weights.shape[1] // MOST_WEIGHTS)]
     kept = np.stack([np.arange(stop - length, stop) for stop in np.cumsum(lengths)])
-    return mixing.Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64), what)
+    return Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64), what)

@@ -29,7 +29,7 @@ from indubio.settings import Fraction, Positive
 HALF = 0.5
 TENTH = 0.1  # of the scores, the highest, that the tail is fitted on
 SMALLEST_EXCESS = 1e-3  # of the size of the largest score: a tail that falls faster is not known from so few scores
-SUREST = 1 - 2.0**-40  # the largest probability of a finite score
+SUREST_ODDS = 1 - 2.0**-40  # the largest probability of a finite score
 FALSE_ALARMS = 0.1  # docs/verdicts.md: what was tried
 LARGEST_VARIANCE = 4.9  # of the logarithm of s where no score is reached: that of Beta(1/2, N), whatever N
 
@@ -130,6 +130,6 @@ class Odds(Conversion):
             odds = (reached + itself) / (count - own + 1) / (1 + beyond) / rate
         if self.steepness != 1:  # powers are not rounded the same on every processor
             odds **= self.steepness
-        probability = np.minimum(1 / (1 + odds), SUREST)
+        probability = np.minimum(1 / (1 + odds), SUREST_ODDS)
         probability[nll == np.inf] = 1.0
         return np.asarray(probability)
