@@ -7,10 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import indubio.probability
+import indubio.judging
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian, Odds
-from indubio.probability.even_odds import SUREST_ODDS
+from indubio.judging import (
+    CDF_CONVERSIONS,
+    CONVERSIONS,
+    SUREST_ODDS,
+    TIE_TOLERANCE,
+    Ecdf,
+    FittedConversion,
+    Gaussian,
+    Odds,
+)
 from tests import skeletons
 
 SHARED_FILES = {
@@ -82,10 +90,10 @@ def test():
 
 
 def test_the_list_of_conversions_names_every_file_of_the_folder():
-    files = {path.stem for path in Path(indubio.probability.__file__).parent.glob("*.py")}
+    files = {path.stem for path in Path(indubio.judging.__file__).parent.glob("*.py")}
     assert files - SHARED_FILES == CONVERSIONS.keys()
     for name, conversion in CONVERSIONS.items():
-        assert conversion.__module__ == f"indubio.probability.{name}"
+        assert conversion.__module__ == f"indubio.judging.{name}"
 
 
 def test_probabilities_are_within_zero_and_one(conversion, train, test):
@@ -337,7 +345,7 @@ def test_odds_of_scores_that_do_not_vary_rise_beyond_them(scores):
 
 def test_the_stages_after_the_network_work_where_torch_is_absent():
     program = (
-        "import sys; sys.modules['torch'] = None\nimport indubio.probability, indubio.uncertainty, indubio.decision"
+        "import sys; sys.modules['torch'] = None\nimport indubio.judging, indubio.judging.uncertainty, indubio.decision"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 

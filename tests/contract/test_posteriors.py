@@ -9,7 +9,7 @@ from torch import nn
 
 import indubio.posteriors as posteriors
 import indubio_lab.posteriors as lab_posteriors
-from indubio import Detector
+from indubio.detector import Detector
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import (
     Attention,
@@ -24,21 +24,14 @@ from indubio.networks import (
     GaussianLikelihood,
     LaplaceLikelihood,
     OwnNetwork,
-    StudentLikelihood,
-    TruncatedGaussianLikelihood,
-)
-from indubio.posteriors import (
-    POSTERIORS,
-    AnchoredEnsemble,
-    Draws,
-    NormalWishart,
-    Posterior,
     RangeTest,
-    TrainedPosterior,
+    StreamedRows,
+    StudentLikelihood,
     Training,
+    TruncatedGaussianLikelihood,
+    silent,
 )
-from indubio.training.loop import silent
-from indubio.training.rows import StreamedRows
+from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, NormalWishart, Posterior, TrainedPosterior
 from tests import skeletons
 from tests.small_examples import skip_if_refused
 

@@ -6,7 +6,7 @@ that nobody has looked at is not fetched in the background, but put into the fol
 
 from pathlib import Path
 
-from indubio.io.sources import natural_order
+from indubio.io import natural_order
 from indubio_lab.collections.collection import Collection, CollectionFile, LabelledTable
 from indubio_lab.collections.download import data_folder, fetch, find_local
 from indubio_lab.collections.own_tables import read_npz

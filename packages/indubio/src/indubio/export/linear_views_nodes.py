@@ -3,9 +3,8 @@
 import numpy as np
 from onnx import TensorProto
 
-from indubio.engine.views_engine import LOG_2_PI, SMALLEST, View
 from indubio.export.graph import Graph
-from indubio.networks.linear_views import LinearViewsNetwork
+from indubio.networks import LOG_2_PI, SMALLEST, LinearViewsNetwork, View
 from indubio.posteriors import Draws
 
 

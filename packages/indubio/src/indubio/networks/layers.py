@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine.random import Shape
+from indubio.numerics import Shape
 
 Weights = dict[str, np.ndarray]
 Shapes = dict[str, Shape]

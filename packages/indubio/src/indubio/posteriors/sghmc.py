@@ -24,17 +24,31 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from indubio.engine import Dynamics, PointWeights, Stream, streams
+from indubio.networks import (
+    FEWEST,
+    MOST_ROWS,
+    MOST_WEIGHTS,
+    Begin,
+    Beginning,
+    Dynamics,
+    FitContext,
+    Leg,
+    Mixing,
+    PointWeights,
+    Progress,
+    What,
+    fit_networks,
+    fresh_weights,
+    prior_scale_at,
+    stretches,
+    temperature_of,
+    walk,
+)
+from indubio.numerics import Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.texts import english
-from indubio.training.chain_moves import Leg, walk
-from indubio.training.data_prior import prior_scale_at, temperature_of
-from indubio.training.loop import Progress
-from indubio.training.mixing import FEWEST, MOST_ROWS, MOST_WEIGHTS, Mixing, What
-from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
-from indubio.training.rows import stretches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +69,7 @@ class SGHMC(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = SGHMC(draws=6, burn_in=10, thinning=5).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -1,0 +1,24 @@
+"""Referral budgets are fitted on reference examples that most cross-fitted draws have seen."""
+
+import numpy as np
+import pytest
+
+from indubio.calibration import CrossFit
+from indubio.decision import Budget
+from indubio.detector import Detector
+from indubio.posteriors import Prototypes, RandomFeatures
+
+SHARE, SEEDS = 0.05, range(6)
+
+
+@pytest.mark.parametrize("posterior", [Prototypes(), RandomFeatures()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("by", ["total", "epistemic", "aleatoric"])
+def test_draws_that_remember_rows_keep_the_budget_for_new_good_examples(posterior, by):
+    referred = []
+    for seed in SEEDS:
+        random = np.random.default_rng(seed)
+        detector = Detector(posterior=posterior, calibration=CrossFit(), referral=Budget(share=SHARE, by=by), seed=seed)
+        detector.fit(random.normal(size=(250, 5)))
+        referred.append(np.mean(detector.assess(random.normal(size=(400, 5))).verdict == "REFER"))
+    # Two standard errors of the mean of six thresholds, each a quantile of 250 rows, and of their 400 new rows.
+    assert np.mean(referred) < SHARE + 2 * np.sqrt(SHARE * (1 - SHARE) * (1 / 250 + 1 / 400) / len(SEEDS))
