@@ -1,6 +1,6 @@
 """Stage 2, the network: architectures (settings), the networks they build, and the likelihoods on top.
 
-`engine` runs them, from arrays to arrays: the compiled core, or torch. `training` has epochs, batches and learning rates.
+`engine` runs them, from arrays to arrays: the compiled core, or torch. `training` has epochs, batches, learning rates.
 """
 
 from indubio.families import Family
