@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from indubio.errors import MissingExtraError, NotFoundError
-from indubio.io import read_toml
 from indubio_server.cli.server_options import DATABASE, STATE, opened, who
 
 live = typer.Typer(invoke_without_command=True, no_args_is_help=False)
@@ -46,6 +45,7 @@ def run(
             from indubio_server.live import run_live
         except ImportError:
             raise MissingExtraError('live data needs the live extra: pip install "indubio[live]".') from None
+        from indubio.io import read_toml
         from indubio_server.http import log_to_stderr
         from indubio_server.live import live_settings
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.pipeline import Pipeline
 
 from indubio.errors import ConfigError, DataError, IndubioError, ShapeError
 
@@ -56,6 +55,8 @@ def score_of(base: Any) -> Score:
 
 def last_step(model: Any) -> Any:
     """The detector at the end of a pipeline, or the model itself."""
+    from sklearn.pipeline import Pipeline  # loads much that detectors of our own do without
+
     return model[-1] if isinstance(model, Pipeline) else model
 
 
