@@ -4,7 +4,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from indubio.cli.consoles import terminal
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.flags import Configures, Gives
 from indubio.cli.interruption import interruptible
@@ -29,6 +28,7 @@ from indubio.errors import IndubioError
 
 if TYPE_CHECKING:
     from indubio.cli.command_settings import WorkSettings
+    from indubio.cli.consoles import terminal
     from indubio.cli.default_toml import written_toml
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_training_labels
@@ -65,13 +65,14 @@ __all__ = [
     "written_toml",
 ]
 
-_LATER = {  # what loads a detector: imported when a command runs, not when it is asked for its help
+_LATER = {  # what loads much: imported when a command runs, not when it is asked for its help
     "WorkSettings": "indubio.cli.command_settings",
     "in_file": "indubio.cli.told_settings",
     "settings_told": "indubio.cli.told_settings",
     "tell_files": "indubio.cli.file_words",
     "tell_training_labels": "indubio.cli.label_words",
     "tell_unused": "indubio.cli.unused_columns",
+    "terminal": "indubio.cli.consoles",
     "written_toml": "indubio.cli.default_toml",
 }
 
@@ -98,6 +99,7 @@ def main() -> None:
         from rich.text import Text
 
         from indubio.cli.by_flags import by_flags
+        from indubio.cli.consoles import terminal
         from indubio.cli.told_settings import ConfigFileError
 
         told = str(error) if isinstance(error, ConfigFileError) else by_flags(str(error), sys.argv[1])
