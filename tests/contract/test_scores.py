@@ -210,7 +210,7 @@ def test_groups_are_judged_by_their_own_scores(score, tmp_path):
 
 
 def test_trimming_drops_reference_rows_by_this_score(score):
-    detector = small(score, trimming=Trimming(share=0.1), calibration=CrossFit(folds=2)).fit(ROWS)
+    detector = small(score, trimming=Trimming(share=0.1, reference="drop"), calibration=CrossFit(folds=2)).fit(ROWS)
     assert detector.n_reference_ < 90
 
 

@@ -139,7 +139,7 @@ def test_groups_are_calibrated_again():
 
 def test_what_was_trimmed_stays_out_and_the_reference_is_trimmed_again():
     rows = np.concatenate([TRAINING[:300], 30 * rows_of(6)])
-    detector = Detector(posterior=NOISY, trimming=Trimming(share=0.05)).fit(rows)
+    detector = Detector(posterior=NOISY, trimming=Trimming(share=0.05, reference="drop")).fit(rows)
     added = detector.update(CONFIRMED)
     assert added.reference_.dropped == detector.reference_.dropped > 0
     assert added.assess(rows[-6:]).prediction.all()

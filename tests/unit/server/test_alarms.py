@@ -8,7 +8,7 @@ import pytest
 from indubio.errors import ConfigError
 from indubio_server.models.alarm_rules import Alarms, ReferralBudget
 from indubio_server.server_settings import AlarmRule
-from indubio_server.store import Filters, ServerStore, alarm_history, cases_waiting, ringing, verify
+from indubio_server.store import Filters, ServerStore, alarm_history, cases_waiting, now, ringing, verify
 from tests.served import mixed_model, row, serving, table_model
 from tests.stored_cases import assessed, stored
 
@@ -78,6 +78,13 @@ def test_the_budget_is_that_of_the_last_hour(store: ServerStore) -> None:
     budget = store.read(lambda c: ReferralBudget.of(c, 3, AT))
     assert [budget.exceeded() for _ in range(3)] == [False, True, True]
     assert not store.read(lambda c: ReferralBudget.of(c, None, AT)).exceeded()
+
+
+def test_the_budget_counts_what_a_clock_wrote_that_is_a_little_ahead(store: ServerStore) -> None:
+    at = now()
+    stored(store, [assessed(at=at + ahead) for ahead in (timedelta(seconds=30), timedelta(minutes=10))])
+    budget = store.read(lambda c: ReferralBudget.of(c, 2, at))
+    assert [budget.exceeded() for _ in range(2)] == [False, True]
 
 
 def test_a_machine_rings_in_the_store_and_over_http(store: ServerStore, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from indubio.errors import ConfigError, DataError
 from indubio_server.api import tensors
 from indubio_server.http import RESERVED, Answer, Gate, Metrics
+from indubio_server.http.connections import HEALTH_PATHS
 from indubio_server.models import refuse_doubles
 from indubio_server.process import connections_that_fit
 from indubio_server.server_settings import ServerSettings
@@ -136,7 +137,8 @@ def test_when_all_are_being_answered_health_is_too_and_the_rest_is_told_to_come_
         refused = httpx.get(f"{url}/other")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         idle = [stack.enter_context(socket.create_connection((host, port))) for _ in range(2 * RESERVED)]
-        assert httpx.get(f"{url}/v2/health/live").status_code == 200
+        for path in HEALTH_PATHS:
+            assert httpx.get(f"{url}{path}").status_code == 200
         app.go_on.set()
         assert [one.recv(12) for one in busy] == [b"HTTP/1.1 200"] * 4  # nobody who was being answered was dropped
         assert httpx.get(f"{url}/other").status_code == 200  # the idle ones give way

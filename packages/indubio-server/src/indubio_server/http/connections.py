@@ -23,7 +23,7 @@ HEAD_SECONDS = 15.0  # from the connection, the last answer or the first byte on
 REST_SECONDS = 5.0  # for the rest of a body that was answered already, or of an answer on a connection that gave way
 UNREAD_SECONDS = 30.0  # in which a client must have read some of its answer
 FRAMING = 8  # bytes that may frame each byte of a body in chunks; a chunk of one byte has 5
-HEALTH_PATHS = ("/v2/health/live", "/v2/health/ready")
+HEALTH_PATHS = ("/v2/health/live", "/v2/health/ready", "/health")  # the last is that of `indubio live`
 
 
 class Phase(Enum):

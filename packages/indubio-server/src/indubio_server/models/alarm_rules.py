@@ -16,6 +16,7 @@ from indubio_server.server_settings import AlarmRule
 from indubio_server.store import AlarmEvent, keep_last_verdicts, last_verdicts, now, ringing, within_budget
 
 HOUR = timedelta(hours=1)
+CLOCKS_APART = timedelta(minutes=1)  # those of machines that write to one store may differ by so much
 AT_ONCE = 500  # machines
 ANOMALY, UNFAMILIAR, OTHER = "A", "U", "."
 
@@ -93,9 +94,12 @@ class ReferralBudget:
     def of(cls, connection: Connection, per_hour: int | None, at: datetime) -> "ReferralBudget":
         """Read what is left of the hour that ends now; the caller holds the trail.
 
-        Another process may have written what is later than `at` while this one waited for the trail.
+        Another process may have written what is later than `at` while this one waited for the trail, and its clock may
+        be ahead by a little. What is later still is of a clock that was wrong.
         """
-        return cls(None if per_hour is None else per_hour - within_budget(connection, at - HOUR, max(at, now())))
+        if per_hour is None:
+            return cls(None)
+        return cls(per_hour - within_budget(connection, at - HOUR, max(at, now()) + CLOCKS_APART))
 
     def exceeded(self) -> bool:
         """One more referral; whether it is beyond the budget."""
