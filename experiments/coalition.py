@@ -22,7 +22,7 @@ from indubio.evaluation import auroc
 from indubio.networks import Coalition, Conv1d, GaussianLikelihood
 from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.collections import ZEMA_SENSOR_SETS, zema
-from indubio_lab.collections.zema_rig import BEST
+from indubio_lab.collections.zema_collection import BEST
 
 SENSORS = ("PS1", "PS3", "SE", "TS4")
 PLAIN = {"architecture": Conv1d(linear=(100,))}

@@ -21,6 +21,7 @@ from indubio.networks import (
     Conv1d,
     Conv2d,
     Dense,
+    EarlyStopping,
     GaussianLikelihood,
     LaplaceLikelihood,
     OwnNetwork,
@@ -281,7 +282,7 @@ def test_training_stops_early_where_it_no_longer_helps(trained):
     trained.fit(
         autoencoder_for(trained, "dense"),
         rows,
-        training=Training(epochs=2000, learning_rate=0.03, early_stopping=posteriors.EarlyStopping(patience=2)),
+        training=Training(epochs=2000, learning_rate=0.03, early_stopping=EarlyStopping(patience=2)),
         seed=0,
         report=told.append,
     )

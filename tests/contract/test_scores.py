@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-import indubio.judging as scores
+import indubio.judging.scores as scores
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.data import ExampleStream
 from indubio.detector import Detector
@@ -108,7 +108,7 @@ def test_scores_have_the_same_bits_on_every_instruction_set(fitted):
 @pytest.mark.skipif(CORE is None, reason="the core was not built, and torch promises no bits")
 def test_the_size_of_the_blocks_changes_nothing(fitted, monkeypatch):
     whole, apart = fitted.nll(NEW), fitted.nll_per_feature(NEW)
-    monkeypatch.setattr("indubio.judging.draw_score.VALUES_AT_ONCE", 50)
+    monkeypatch.setattr("indubio.judging.scores.draw_score.VALUES_AT_ONCE", 50)
     np.testing.assert_allclose(fitted.nll(NEW), whole, rtol=1e-12)
     np.testing.assert_allclose(fitted.nll_per_feature(NEW), apart, rtol=1e-12)
 

@@ -4,7 +4,7 @@ CDF(nll) = 1 / (1 + exp(-(nll - location) / scale))
 
 Its tails are heavier than the Gaussian's, so a score far out is a little less of an anomaly. This is a distribution
 with a location and a scale; one of another kind derives from `Conversion` and has two methods, `fit_draw` and `cdf`:
-see `judging/ecdf.py`.
+see `judging/conversions/ecdf.py`.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from indubio.errors import ConfigError, DataError
 from indubio_lab.collections import MARKER, SENSORS, binned, deviations, outside_fences, strath
-from indubio_lab.collections.strath_traces import forging_phase
+from indubio_lab.collections.strath_collection import forging_phase
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)  # parts of the real measurements

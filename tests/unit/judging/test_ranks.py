@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.judging.ranks import MANY, places
+from indubio.judging.conversions.ranks import MANY, places
 
 RANDOM = np.random.default_rng(0)
 SCORES = {

@@ -12,13 +12,13 @@ labels that the benchmark may take, one in TABLES.
 
 from collections.abc import Callable
 
-from indubio_lab.collections.adbench import ADBENCH, adbench_names, adbench_table
+from indubio_lab.collections.adbench_collection import ADBENCH, adbench_names, adbench_table
 from indubio_lab.collections.collection import Archive, Collection, CollectionFile, LabelledTable, Sensor, Task
 from indubio_lab.collections.download import cache_folder, data_folder, fetch, find
-from indubio_lab.collections.odds_tables import ODDS, odds, odds_table
+from indubio_lab.collections.odds_collection import ODDS, odds, odds_table
 from indubio_lab.collections.own_tables import check_labelled, own_files, own_table
 from indubio_lab.collections.splits import TaskSplit, count_repeated, count_shared
-from indubio_lab.collections.strath_traces import (
+from indubio_lab.collections.strath_collection import (
     BIN_SIZE,
     DIMENSION,
     FORCE,
@@ -36,7 +36,7 @@ from indubio_lab.collections.strath_traces import (
     recording,
     strath,
 )
-from indubio_lab.collections.zema_rig import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
+from indubio_lab.collections.zema_collection import ZEMA, ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
 
 DATASETS: dict[str, Collection] = {"odds": ODDS, "zema": ZEMA, "strath": STRATH, "adbench": ADBENCH}
 TABLES: dict[str, tuple[Callable[[str | None], list[str]], Callable[..., LabelledTable]]] = {

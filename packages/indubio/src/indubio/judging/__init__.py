@@ -8,28 +8,30 @@ correction          what people's labels teach a conversion
 """
 
 from indubio.families import Family
-from indubio.judging.agreement import EVEN, FACTOR, TOLERANCE, agreeing
-from indubio.judging.aleatoric import PredictedNoise
-from indubio.judging.by_group import GroupConversions
-from indubio.judging.conversion import CdfConversion, Conversion, FittedConversion
-from indubio.judging.correction import FARTHEST, SUREST, Correction
-from indubio.judging.customised_scaling import FULL_LEVEL, Level
-from indubio.judging.draw_score import DrawScore
-from indubio.judging.ecdf import Ecdf
-from indubio.judging.epistemic import ReconstructionVariance
-from indubio.judging.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE, SUREST_ODDS, Odds
-from indubio.judging.exponential import Exponential
-from indubio.judging.gamma import Gamma
-from indubio.judging.gaussian import Gaussian
-from indubio.judging.judgement import Rarity, judged
-from indubio.judging.location_scale import LocationScale
-from indubio.judging.lognormal import LogNormal
+from indubio.judging.conversions.agreement import EVEN, FACTOR, TOLERANCE, agreeing
+from indubio.judging.conversions.by_group import GroupConversions
+from indubio.judging.conversions.conversion import CdfConversion, Conversion, FittedConversion
+from indubio.judging.conversions.correction import FARTHEST, SUREST, Correction
+from indubio.judging.conversions.customised_scaling import FULL_LEVEL, Level
+from indubio.judging.conversions.ecdf import Ecdf
+from indubio.judging.conversions.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE, SUREST_ODDS, Odds
+from indubio.judging.conversions.exponential import Exponential
+from indubio.judging.conversions.gamma import Gamma
+from indubio.judging.conversions.gaussian import Gaussian
+from indubio.judging.conversions.judgement import Rarity, judged
+from indubio.judging.conversions.location_scale import LocationScale
+from indubio.judging.conversions.lognormal import LogNormal
+from indubio.judging.conversions.shaped import Shaped
+from indubio.judging.conversions.ties import TIE_TOLERANCE, upper_tie
+from indubio.judging.conversions.uniform import Uniform
 from indubio.judging.p_values import Conformal
 from indubio.judging.reference_scores import Reference
 from indubio.judging.scores import SCORES, ScoreName, name_of, scored_by
+from indubio.judging.scores.aleatoric import PredictedNoise
+from indubio.judging.scores.draw_score import DrawScore
+from indubio.judging.scores.epistemic import ReconstructionVariance
+from indubio.judging.scores.waic import Waic
 from indubio.judging.selection import alarms, fewest_selected, select_anomalies
-from indubio.judging.shaped import Shaped
-from indubio.judging.ties import TIE_TOLERANCE, upper_tie
 from indubio.judging.uncertainty import (
     DISPLAY_FACTOR,
     LARGEST_TOTAL,
@@ -43,8 +45,6 @@ from indubio.judging.uncertainty import (
     quantify,
     var_nll,
 )
-from indubio.judging.uniform import Uniform
-from indubio.judging.waic import Waic
 
 PAPER_CONVERSIONS: dict[str, type[CdfConversion]] = {  # each with and without the customised scaling
     "gaussian": Gaussian,

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.errors import DataError, ShapeError
-from indubio.judging.ranks import places
-from indubio.judging.ties import upper_tie
+from indubio.judging.conversions.ranks import places
+from indubio.judging.conversions.ties import upper_tie
 from indubio.message import Message
 from indubio.numerics import sum_in_order
 from indubio.texts import english

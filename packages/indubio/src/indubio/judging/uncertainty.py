@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.judging.ties import upper_tie
+from indubio.judging.conversions.ties import upper_tie
 from indubio.numerics import exponential, sum_in_order
 
 UncertaintyName = Literal["epistemic", "aleatoric", "total", "exceed", "var_nll", "disagreement"]

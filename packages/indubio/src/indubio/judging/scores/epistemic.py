@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from indubio.judging.draw_score import DrawScore, Scores, ValueScores, mean_of_values
+from indubio.judging.scores.draw_score import DrawScore, Scores, ValueScores, mean_of_values
 from indubio.judging.uncertainty import var_nll
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.judging.customised_scaling import Level, scaled_probability, scaling_level
+from indubio.judging.conversions.customised_scaling import Level, scaled_probability, scaling_level
 from indubio.settings import Settings
 
 LARGEST_TRAINING_SCORE = np.float64(

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr, xlogy
 
-from indubio.judging.shaped import Shaped
+from indubio.judging.conversions.shaped import Shaped
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from indubio.errors import DataError, ShapeError
-from indubio.judging.conversion import Conversion, FittedConversion
+from indubio.judging.conversions.conversion import Conversion, FittedConversion
 from indubio.message import Message
 from indubio.texts import english
 

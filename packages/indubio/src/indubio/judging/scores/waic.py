@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
-from indubio.judging.draw_score import DrawScore, Scores, ValueScores
+from indubio.judging.scores.draw_score import DrawScore, Scores, ValueScores
 from indubio.judging.uncertainty import mean_nll, var_nll
 
 

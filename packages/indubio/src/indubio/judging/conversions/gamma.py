@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammainc, polygamma, psi
 
-from indubio.judging.shaped import Shaped
+from indubio.judging.conversions.shaped import Shaped
 
 LARGEST_SHAPE = 1e12  # scores that hardly vary beside their mean; their logarithms are rounding then
 STEPS = 30  # of Newton's method at most; a handful are enough

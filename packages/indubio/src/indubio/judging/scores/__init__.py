@@ -9,10 +9,10 @@ waic        mean and variance of the NLL over the draws
 from collections.abc import Sequence
 from typing import Literal
 
-from indubio.judging.aleatoric import PredictedNoise
-from indubio.judging.draw_score import DrawScore
-from indubio.judging.epistemic import ReconstructionVariance
-from indubio.judging.waic import Waic
+from indubio.judging.scores.aleatoric import PredictedNoise
+from indubio.judging.scores.draw_score import DrawScore
+from indubio.judging.scores.epistemic import ReconstructionVariance
+from indubio.judging.scores.waic import Waic
 from indubio.posteriors import Draws
 
 ScoreName = Literal["nll", "epistemic", "aleatoric", "waic"]

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from indubio.judging.ties import upper_tie
+from indubio.judging.conversions.ties import upper_tie
 
 Level = Literal["cdf_of_mean", "mean_of_cdf"]
 Cdf = Callable[[Float[np.ndarray, " examples"]], Float[np.ndarray, " examples"]]

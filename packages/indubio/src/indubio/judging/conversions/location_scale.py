@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.judging.conversion import CdfConversion
-from indubio.judging.ties import upper_tie
+from indubio.judging.conversions.conversion import CdfConversion
+from indubio.judging.conversions.ties import upper_tie
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,10 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import ConfigError
-from indubio.judging.conversion import Conversion
-from indubio.judging.ecdf import rounded_down
-from indubio.judging.ranks import places
-from indubio.judging.ties import lower_tie
+from indubio.judging.conversions.conversion import Conversion
+from indubio.judging.conversions.ecdf import rounded_down
+from indubio.judging.conversions.ranks import places
+from indubio.judging.conversions.ties import lower_tie
 from indubio.settings import Fraction, Positive
 
 HALF = 0.5

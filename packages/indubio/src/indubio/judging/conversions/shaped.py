@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
 
-from indubio.judging.conversion import CdfConversion
-from indubio.judging.location_scale import step_at
-from indubio.judging.ties import upper_tie
+from indubio.judging.conversions.conversion import CdfConversion
+from indubio.judging.conversions.location_scale import step_at
+from indubio.judging.conversions.ties import upper_tie
 
 NEAREST = 1e-12  # of the range of the scores: the least distance from the location to the smallest score
 FARTHEST = 20.0  # standard deviations below the smallest score: the distribution is all but normal there

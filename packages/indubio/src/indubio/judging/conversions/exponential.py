@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.judging.location_scale import LocationScale
+from indubio.judging.conversions.location_scale import LocationScale
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from indubio.judging.agreement import agreeing
-from indubio.judging.by_group import GroupConversions
-from indubio.judging.conversion import FittedConversion
+from indubio.judging.conversions.agreement import agreeing
+from indubio.judging.conversions.by_group import GroupConversions
+from indubio.judging.conversions.conversion import FittedConversion
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

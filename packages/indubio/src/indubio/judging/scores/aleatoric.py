@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.errors import ConfigError
-from indubio.judging.draw_score import DrawScore, Scores, ValueScores, mean_of_values
+from indubio.judging.scores.draw_score import DrawScore, Scores, ValueScores, mean_of_values
 from indubio.networks import Likelihood
 
 
