@@ -359,7 +359,7 @@ from indubio.judging import CONVERSIONS, quantify
 
 nll = np.random.default_rng(0).gamma(2.0, size=(3, 50))
 for conversion in CONVERSIONS.values():
-    assert quantify(conversion().fit(nll).probability(nll)).total.shape == (50,)
+    assert quantify(conversion().fit(nll).probability(nll), nll, 9.0, 50).total.shape == (50,)
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 

@@ -62,7 +62,7 @@ def test_its_posterior_is_configured_fitted_saved_and_loaded_and_its_command_is_
 
 
 def test_it_is_served_with_the_numbers_of_the_command(folder, model):
-    run(folder, "assess", "new.csv", "--model", "model", "-o", "found.csv")
+    run(folder, "assess", "new.csv", "--model", "model", "-o", "found.csv", "--full")
     with (folder / "found.csv").open() as file:
         expected = [float(row["probability"]) for row in csv.DictReader(file)]
     with (folder / "new.csv").open() as file:

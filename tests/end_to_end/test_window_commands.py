@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     quick = ("--window", LENGTH, "--step", 32, "--time", "time", "--group", "run", "--set", "posterior.draws=3")
     told = run(
         "fit", folder / "good.csv", "-o", folder / "model", *map(str, quick), "--set", "spectra.bands=8",
-        "--set", f"spectra.rate={RATE}", "--json",
+        "--set", f"spectra.rate={RATE}", "--set", "spectra.statistics=false", "--set", "spectra.patterns=0", "--json",
     )  # fmt: skip
     assert json.loads(told.stdout)["features"] == [2 * (16 + 2 + 8 + 8)]
     return folder
@@ -44,7 +44,7 @@ def test_fit_with_spectra_and_look_at_the_model(folder):
     assert "68, 34 of each sensor" in shown
     manifest = json.loads(run("inspect", folder / "model", "--json").stdout)
     assert manifest["settings"]["spectra"]["rate"] == RATE
-    assert manifest["settings"]["architecture"]["kind"] == "attention"
+    assert manifest["settings"]["architecture"]["kind"] == "linear_views"
 
 
 def test_verdicts_of_windows_name_features(folder):

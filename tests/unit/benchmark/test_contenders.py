@@ -115,5 +115,5 @@ def test_a_description_follows_the_settings():
 
 def test_a_default_that_changes_is_another_detector(monkeypatch):
     before = Contender.of("a", Detector()).described
-    monkeypatch.setitem(defaults.DEFAULTS, "posterior", AnchoredEnsemble(members=3))
+    monkeypatch.setattr(defaults, "DEFAULT_POSTERIOR", AnchoredEnsemble(members=3))
     assert Contender.of("a", Detector()).described != before

@@ -18,10 +18,12 @@ import pytest
 from sqlalchemy import update
 
 from indubio.errors import ConfigError, DataError, StoreError
+from indubio_server.http import RESERVED
+from indubio_server.http.connection_table import GIVE_WAY
 from indubio_server.live import delivery
 from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.journal import Journal, JournalEntry
-from indubio_server.live.live_metrics import LiveMetrics, MetricsServer
+from indubio_server.live.live_metrics import LIMITS, LiveMetrics, MetricsServer
 from indubio_server.live.messages import MessageReader
 from indubio_server.live.settings_of_live import Webhook
 from indubio_server.models import require_printable
@@ -219,8 +221,10 @@ def test_idle_sockets_at_the_port_for_metrics_cost_no_thread_and_give_way() -> N
     metrics.connected.set(1)
     server = MetricsServer(metrics, "127.0.0.1", 0)
     threads, idle = threading.active_count(), []
+    # All places, as many as give way at once, and all but one of those that are kept for health checks.
+    most = LIMITS.connections_per_address + int(GIVE_WAY[1]) + RESERVED - 1
     try:
-        for _ in range(300):
+        for _ in range(most):
             idle.append(socket.create_connection(("127.0.0.1", server.port)))
             with contextlib.suppress(OSError):  # it may have been refused by now
                 idle[-1].sendall(b"GET /metrics HTTP/1.1\r\n")

@@ -10,6 +10,7 @@ from indubio.data.arrays import examples_of
 from indubio.data.example_streams import ExampleStream
 from indubio.data.examples import Examples
 from indubio.errors import ConfigError, DataError, DataWarning, ShapeError
+from indubio.message import Message
 
 
 def good_ones(X: Any, y: Any, groups: Any, detector: str) -> tuple[Any, Any]:
@@ -24,7 +25,7 @@ def good_ones(X: Any, y: Any, groups: Any, detector: str) -> tuple[Any, Any]:
     if y is None:
         return X, groups
     if isinstance(X, ExampleStream):
-        raise ConfigError("`y` is for examples in memory: name the label column of the files by `label`.")
+        raise ConfigError(Message("`y` is for examples in memory: name the label column of the files by `label`."))
     examples: Examples = examples_of(X, detector)
     bad = known_bad(y, len(examples))
     if not bad.any():
