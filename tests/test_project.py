@@ -94,6 +94,12 @@ def test_a_room_is_imported_through_its_door_only(monkeypatch):
     assert not past, "import it from the room, and add it to the room's __init__"
 
 
+def test_every_name_of_the_reference_is_there():
+    for page in sorted((ROOT / "docs/api").glob("*.md")):
+        for module, name in re.findall(r"^::: ([\w.]+)\.(\w+)$", page.read_text(), re.MULTILINE):
+            assert hasattr(import_module(module), name), f"{page.name}: {module}.{name}"
+
+
 def test_every_version_in_the_constraints_is_pinned():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
