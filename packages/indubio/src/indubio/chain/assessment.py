@@ -146,7 +146,7 @@ class Assessment:
         return found
 
     def alarms(self, level: float) -> Bool[np.ndarray, " examples"]:
-        """P <= level: raised for at most this share of good examples; see `conformal.p_values` for the promise."""
+        """P <= level: raised for at most this share of good examples; see `judging.Conformal` for the promise."""
         return alarms(self.p_value, level, self.smallest_p)
 
     def selected(self, fdr: float = 0.1) -> Bool[np.ndarray, " examples"]:

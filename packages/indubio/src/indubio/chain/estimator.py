@@ -193,7 +193,7 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
     def learn(self, X: Any, y: Any, *, recent: Any, groups: Any = None, spread: float = SPREAD) -> Self:
         """A new detector that has learned from labels, good ones and anomalies; this one stays as it is.
 
-        Nothing is trained: the log-odds of an anomaly are corrected, see `probability.correction`. So verdicts,
+        Nothing is trained: the log-odds of an anomaly are corrected, see `judging.Correction`. So verdicts,
         probabilities and their uncertainties change, and scores, p-values, drift and explanations stay what they were.
 
         Args:

@@ -2,7 +2,7 @@
 
     rows -> Preparation -> Scorer -> nll (M, N) -> Calibrated -> uncertainties (N) -> Decider -> Assessment
 
-`fitting.fitted_chain` makes these one after the other; `pipeline` has them, and what every detector does with them.
+`fitting.fitted_chain` makes these one after the other; `chain` has them, and what every detector does with them.
 """
 
 from typing import Any, Literal, Self

@@ -1,7 +1,7 @@
 """EnsembleDetector: the uncertainty of any detector, from refits of it.
 
     rows -> Preparation -> M refits of the base, each on its own resample of the training rows -> scores (M, N)
-         -> Calibrated -> Decider -> Assessment, as for every detector: see `pipeline`
+         -> Calibrated -> Decider -> Assessment, as for every detector: see `chain`
 
 The spread over the refits says how far the verdict hangs on which training rows there happened to be: an epistemic
 uncertainty for a model that has none of its own.

@@ -172,7 +172,7 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
 
 
 def agreeing(graph: Graph, p: str, part_nll: str, reference: Reference, rate: float) -> str:
-    """The probabilities, held back where they contradict the p-value: see `probability.agreement`."""
+    """The probabilities, held back where they contradict the p-value: see `judging.agreeing`."""
     ties = reference_ties(reference.scores)
     count = float(reference.examples)
     below = graph.cast(_counted(graph, ties, part_nll, "Less"), TensorProto.DOUBLE)

@@ -1,4 +1,4 @@
-"""Linear views as ONNX nodes, in double precision; `engine.views_engine` says what they are."""
+"""Linear views as ONNX nodes, in double precision; `networks/engine/views_engine.py` says what they are."""
 
 import numpy as np
 from onnx import TensorProto

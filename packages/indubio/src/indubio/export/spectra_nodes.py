@@ -1,4 +1,4 @@
-"""Windows to the features of their spectra, as ONNX nodes; `inputs.spectra` says what they are."""
+"""Windows to the features of their spectra, as ONNX nodes; `prepare.Spectra` says what they are."""
 
 from itertools import groupby, pairwise
 

@@ -7,7 +7,7 @@
     chain       what follows from the scores
 
 Rows in memory are one block, which is scored whole; a stream is read again in every pass. A `Method` is what scores:
-draws of a posterior (`PosteriorFit`), or other people's detectors (`ensemble`).
+draws of a posterior (`PosteriorFit`), or other people's detectors (`EnsembleDetector`).
 """
 
 from dataclasses import replace

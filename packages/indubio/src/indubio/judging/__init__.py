@@ -1,13 +1,14 @@
 """What scores mean: nll (draws, examples) -> anomaly probability, uncertainties, p-value.
 
 conversion          nll -> probability: `CONVERSIONS` names every conversion, for commands, files and contract tests
-reference_scores    scores of good examples, which p-values compare with; `selection` at a false-discovery rate
+reference_scores    scores of good examples; `conformal` has p-values of them, `selection` keeps a false-discovery rate
 uncertainty         epistemic, aleatoric, total, exceed, var_nll
 scores              scores other than the nll
 correction          what people's labels teach a conversion
 """
 
 from indubio.families import Family
+from indubio.judging.conformal import Conformal
 from indubio.judging.conversions.agreement import EVEN, FACTOR, TOLERANCE, agreeing
 from indubio.judging.conversions.by_group import GroupConversions
 from indubio.judging.conversions.conversion import CdfConversion, Conversion, FittedConversion
@@ -24,7 +25,6 @@ from indubio.judging.conversions.lognormal import LogNormal
 from indubio.judging.conversions.shaped import Shaped
 from indubio.judging.conversions.ties import TIE_TOLERANCE, upper_tie
 from indubio.judging.conversions.uniform import Uniform
-from indubio.judging.p_values import Conformal
 from indubio.judging.reference_scores import Reference
 from indubio.judging.scores import SCORES, ScoreName, name_of, scored_by
 from indubio.judging.scores.aleatoric import PredictedNoise
