@@ -11,7 +11,7 @@ from indubio.detector.detector import Detector
 from indubio.detector.ensemble_detector import EnsembleDetector
 from indubio.detector.labelled import HELD_OUT, LabelledExamples, held_out
 from indubio.detector.member_scores import Score, distance_to_centre, score_of, scores
-from indubio.detector.suspicious import suspects, without_bad
+from indubio.detector.suspicious import found_bad, suspects, without_bad
 
 __all__ = [
     "HELD_OUT",
@@ -20,6 +20,7 @@ __all__ = [
     "LabelledExamples",
     "Score",
     "distance_to_centre",
+    "found_bad",
     "held_out",
     "own_randomness",
     "score_of",
