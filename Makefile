@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SETUP  := $(VENV)/.setup
-NATIVE := packages/indubio/src/indubio/engine/native
+NATIVE := packages/indubio/src/indubio/numerics/native
 READY  := $(VENV)/.ready
 
 .PHONY: texts demo test test-all check format sanitize figures detectors commands life house site package bench bench-quick bench-cold bench-batch bench-server bench-flood quality fuzz clean
@@ -42,7 +42,7 @@ sanitize: $(READY)        ## the core under AddressSanitizer and UndefinedBehavi
 	$(BIN)/python $(NATIVE)/build.py --sanitize --out build/libindubio_core_sanitized.so
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 INDUBIO_CORE=build/libindubio_core_sanitized.so INDUBIO_CORE_EXAMPLES=400 \
-	$(BIN)/python -m pytest -q tests/unit/engine/test_core_border.py tests/reference/test_core.py
+	$(BIN)/python -m pytest -q tests/unit/numerics/test_core_border.py tests/reference/test_core.py
 
 format: $(READY)
 	$(BIN)/ruff format .

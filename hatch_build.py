@@ -13,7 +13,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-NATIVE = Path("packages/indubio/src/indubio/engine/native")
+NATIVE = Path("packages/indubio/src/indubio/numerics/native")
 OTHER_PACKAGE = re.compile(r"(?P<name>indubio-\w+)(?P<extras>\[.*\])?")
 
 

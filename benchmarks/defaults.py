@@ -14,9 +14,10 @@ import numpy as np
 from benchmarks.measuring import Timing, interleaved, timed
 from benchmarks.processor import processor
 from experiments.results_file import markdown, put_into
-from indubio import AnchoredEnsemble, Detector, save
-from indubio.posteriors import RandomFeatures
-from indubio.probability import Ecdf
+from indubio.detector import Detector
+from indubio.judging import Ecdf
+from indubio.posteriors import AnchoredEnsemble, RandomFeatures
+from indubio.storage import save
 
 MAKES: dict[str, Callable[[], Detector]] = {
     "default": Detector,

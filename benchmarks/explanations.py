@@ -14,9 +14,10 @@ from rich.console import Console
 
 from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
-from indubio import AnchoredEnsemble, Detector, Training
-from indubio.engine.torch_engine import TorchEngine
-from indubio.posteriors import draws
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.networks.engine.torch_engine import TorchEngine
+from indubio.posteriors import AnchoredEnsemble, draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
 FAULTS = 8

@@ -19,7 +19,7 @@ from benchmarks.measuring import bytes_per_second, flops_per_second, interleaved
 from benchmarks.nets import OTHERS, SIZES
 from benchmarks.scoring import ScoreTimes, measured_scoring
 from benchmarks.steps import PosteriorTimes, StepTimes, measured_posterior_steps, measured_steps
-from indubio.engine.core import core
+from indubio.numerics import core
 
 PLAIN = "plain"
 HELD = {
@@ -50,7 +50,7 @@ def instruction_sets() -> list[str]:
     """What the core can use here, the widest first."""
     library = core()
     if library is None:
-        raise SystemExit("The core was not built: python packages/indubio/src/indubio/engine/native/build.py")
+        raise SystemExit("The core was not built: python packages/indubio/src/indubio/numerics/native/build.py")
     return library.instruction_sets
 
 

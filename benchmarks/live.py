@@ -32,15 +32,13 @@ import paho.mqtt.client as mqtt
 import pandas as pd
 from paho.mqtt.enums import CallbackAPIVersion
 
-from indubio import Detector
-from indubio.inputs import Wide, Windowing
-from indubio.inputs.reading import Reading
-from indubio.posteriors import AnchoredEnsemble, Training
+from indubio.data import Reading, Wide, Windowing
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import load, save
-from indubio_server.store import ServerStore
-from indubio_server.store.alarms import alarm_history
+from indubio_server.store import ServerStore, alarm_history, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.verification import verify
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, wait_for
 
 OUT = Path(__file__).parents[1] / "build" / "live_load.txt"

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from indubio.engine.core import core
+from indubio.numerics import core
 
 GEMM_SIZE = 1024
 PRODUCTS = ("torch.mm", "numpy", "oneDNN", "our core")

@@ -9,14 +9,24 @@ import torch
 from torch import nn
 
 from benchmarks.measuring import Stopwatch, Work
-from indubio.engine import PointWeights, Variational, engine, engine_for, streams
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.networks.layers import Convolution
-from indubio.networks.network import BlockNetwork
-from indubio.posteriors import AnchoredEnsemble, BayesByBackprop, Posterior, Training
-from indubio.training.learning_rate import fixed
-from indubio.training.loop import LARGE_NETWORK, chunks, members_at_once, train
-from indubio.training.network_fits import fresh_weights
+from indubio.networks import (
+    Autoencoder,
+    BlockNetwork,
+    Conv1d,
+    Convolution,
+    Dense,
+    GaussianLikelihood,
+    PointWeights,
+    Training,
+    Variational,
+    engine_for,
+    fresh_weights,
+)
+from indubio.networks.engine import engine
+from indubio.networks.training.learning_rate import fixed
+from indubio.networks.training.loop import LARGE_NETWORK, chunks, members_at_once, train
+from indubio.numerics import streams
+from indubio.posteriors import AnchoredEnsemble, BayesByBackprop, Posterior
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 
 RATE, PRIOR_SCALE = 0.005, 1e-10

@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-from indubio.engine.core import core
+from indubio.numerics import core
 
 
 def processor() -> str:

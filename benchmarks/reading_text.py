@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from indubio.io import opened
 from indubio.io.csv_files import CSV_BLOCK
-from indubio.io.sources import opened
 
 COLUMNS = 20
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from benchmarks.measuring import Timing, flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
-from indubio import Detector
-from indubio.engine import streams
+from indubio.detector import Detector
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.posteriors import AnchoredEnsemble, Training
-from indubio.probability import Ecdf, FittedConversion
-from indubio.uncertainty import quantify
+from indubio.judging import Ecdf, FittedConversion, quantify
+from indubio.networks import Training
+from indubio.numerics import streams
+from indubio.posteriors import AnchoredEnsemble
 from tests.reference.plain_loop import load
 
 SIZE = Size("16 features", (16,), 1000, 100)

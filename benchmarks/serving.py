@@ -6,7 +6,7 @@
 
 What was measured is printed, and written to build/server_load.txt or build/server_memory.txt (`--out` for elsewhere);
 `--against` only prints, unless `--out` names a file. SRC is the `src` of a `git worktree` of another commit, with the
-core built in it (`python packages/indubio/src/indubio/engine/native/build.py`).
+core built in it (`python packages/indubio/src/indubio/numerics/native/build.py`).
 
 All settings are the defaults: the audit log is on, and referrals and control cases are durable before they are
 answered. `--control-share 0` keeps no control cases, to compare with a state of the source that kept none. Clients are
@@ -66,8 +66,10 @@ def fitted_model(folder: Path) -> Path:
     """A model of 10 members on 21 features, and its name."""
     import pandas as pd
 
-    from indubio import AnchoredEnsemble, Detector, save
-    from indubio.posteriors import Training
+    from indubio.detector import Detector
+    from indubio.networks import Training
+    from indubio.posteriors import AnchoredEnsemble
+    from indubio.storage import save
 
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, FEATURES)), columns=NAMES)
     save(Detector(posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=10)).fit(rows), folder)

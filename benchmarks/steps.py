@@ -16,7 +16,7 @@ from benchmarks.nets import (
     step_operations,
 )
 from benchmarks.report import Section, milliseconds, ratio
-from indubio.engine import PointWeights, Variational
+from indubio.networks import PointWeights, Variational
 from indubio.posteriors import BayesByBackprop, MCDropout
 
 

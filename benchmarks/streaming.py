@@ -19,7 +19,10 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from benchmarks.memory import peak
-from indubio import AnchoredEnsemble, Detector, ExampleStream, Training
+from indubio.data import ExampleStream
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
 
 FEATURES, MEMBERS, ROW_GROUP, BUFFER = 21, 10, 100_000, 200_000
 

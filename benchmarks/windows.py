@@ -83,7 +83,7 @@ def measure(how: str, folder: Path) -> None:
     """Stream in this process and print speed and memory; imports and training are not counted in the time."""
     import pyarrow.parquet as parquet
 
-    from indubio.inputs import recordings  # noqa: F401
+    from indubio.data import recordings  # noqa: F401
 
     detector = trained(folder) if how == "score" else None
     path = folder / f"{'long' if how == 'long' else 'wide'}.parquet"
@@ -111,8 +111,7 @@ def peak_memory() -> float:
 
 
 def stream(how: str, folder: Path) -> Iterator[Any]:
-    from indubio.inputs.recordings import Long, Wide, stream_windows
-    from indubio.inputs.windows import Windowing
+    from indubio.data import Long, Wide, Windowing, stream_windows
 
     if how == "long":
         layout = Long(time="t", tag="tag", value="value")
@@ -124,8 +123,10 @@ def stream(how: str, folder: Path) -> Iterator[Any]:
 
 
 def trained(folder: Path) -> Any:
-    from indubio import AnchoredEnsemble, Detector, TrainScores
-    from indubio.posteriors import Training
+    from indubio.calibration import TrainScores
+    from indubio.detector import Detector
+    from indubio.networks import Training
+    from indubio.posteriors import AnchoredEnsemble
 
     detector = Detector(
         posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=EPOCHS), calibration=TrainScores()

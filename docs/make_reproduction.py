@@ -14,7 +14,9 @@ from typing import TypeVar
 
 from experiments.paper import DEFAULT, EXPERIMENTS, LARGEST, cells
 from indubio_lab.collections import DATASETS
-from indubio_lab.paper.reproduction import Cell, CellStore, experiments, published
+from indubio_lab.paper import CellStore, experiments
+from indubio_lab.paper.reproduction import published
+from indubio_lab.paper.reproduction.cells import Cell
 from indubio_lab.paper.reproduction.claims import Claim, claims
 from indubio_lab.paper.reproduction.page import model_rows
 from indubio_lab.paper.reproduction.result_tables import Mean

@@ -13,17 +13,17 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 from sqlalchemy import Connection
 
-from indubio import AnchoredEnsemble, Budget, Detector, Training
-from indubio.inputs import Table
+from indubio.data import Table
+from indubio.decision import Budget
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import save
 from indubio_server.app import build_app
 from indubio_server.process import configured
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key
-from indubio_server.store.cases import chosen_cases
-from indubio_server.store.reviews import review
+from indubio_server.store import Role, ServerStore, add_key, chosen_cases, review
 
 IMAGES = Path(__file__).parent / "images"
 NAMES = ("temperature", "pressure", "flow", "speed", "torque", "vibration")

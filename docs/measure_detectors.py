@@ -16,12 +16,11 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from indubio import evaluate
 from indubio.calibration import CrossFit
-from indubio.ensemble import EnsembleDetector, distance_to_centre
-from indubio.evaluation import auroc
-from indubio.inputs import MinMax
-from indubio.probability import Ecdf, FittedConversion
+from indubio.detector import EnsembleDetector, distance_to_centre
+from indubio.evaluation import auroc, evaluate
+from indubio.judging import Ecdf, FittedConversion
+from indubio.prepare import MinMax
 from indubio_lab.collections import odds
 
 PAGE = Path(__file__).parent / "any-detector.md"

@@ -16,11 +16,13 @@ import time
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import AnchoredEnsemble, Coalition, Conv1d, Detector, TrainScores
+from indubio.calibration import TrainScores
+from indubio.detector import Detector
 from indubio.evaluation import auroc
-from indubio.networks import GaussianLikelihood
-from indubio_lab.collections import zema
-from indubio_lab.collections.zema import BEST, ZEMA_SENSOR_SETS
+from indubio.networks import Coalition, Conv1d, GaussianLikelihood
+from indubio.posteriors import AnchoredEnsemble
+from indubio_lab.collections import ZEMA_SENSOR_SETS, zema
+from indubio_lab.collections.zema_collection import BEST
 
 SENSORS = ("PS1", "PS3", "SE", "TS4")
 PLAIN = {"architecture": Conv1d(linear=(100,))}

@@ -18,12 +18,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import CrossFit, Detector
-from indubio.ensemble import EnsembleDetector
+from indubio.calibration import CrossFit
+from indubio.chain import ChainEstimator
+from indubio.detector import Detector, EnsembleDetector
 from indubio.errors import CalibrationWarning
-from indubio.fitting.trimming import Trimming
-from indubio.inputs import ZScore
-from indubio.pipeline.estimator import ChainEstimator
+from indubio.fitting import Trimming
+from indubio.prepare import ZScore
 from indubio_lab.collections import odds
 
 ODDS = ("cardio", "lympho", "pendigits", "thyroid", "ionosphere", "pima", "vowels")

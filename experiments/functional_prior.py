@@ -22,12 +22,13 @@ import warnings
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown
-from indubio import SGHMC, Dense, Detector, Ecdf, Training, TrainScores
+from indubio.calibration import TrainScores
+from indubio.detector import Detector
 from indubio.errors import MixingWarning
 from indubio.evaluation import auroc
-from indubio.networks import Autoencoder, GaussianLikelihood
-from indubio.posteriors import Draws
-from indubio.training.network_fits import FitContext
+from indubio.judging import Ecdf
+from indubio.networks import Autoencoder, Dense, FitContext, GaussianLikelihood, Training
+from indubio.posteriors import SGHMC, Draws
 from indubio_lab.collections import odds
 from indubio_lab.posteriors import FunctionalPrior
 from indubio_lab.posteriors.functional_prior import PriorNetworks

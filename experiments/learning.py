@@ -22,11 +22,11 @@ import numpy as np
 from scipy.stats import binomtest, wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import Budget, Detector, evaluate
-from indubio.assessment import Assessment
-from indubio.evaluation import auroc
-from indubio_lab.collections import Task, odds
-from indubio_lab.collections.odds import ODDS
+from indubio.chain import Assessment
+from indubio.decision import Budget
+from indubio.detector import Detector
+from indubio.evaluation import auroc, evaluate
+from indubio_lab.collections import ODDS, Task, odds
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1
 WAYS = ("none", "random", "uncertain", "alarms first", "mixed", "all")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from indubio.errors import TrainingError
 from indubio_lab.collections import DATASETS
-from indubio_lab.grids import GridAdvance
-from indubio_lab.paper.presets import OTHER_MODELS, CollectionName, Protocol
-from indubio_lab.paper.reproduction import Cell, CellStore, grid, published, run_grid
-from indubio_lab.paper.reproduction.cells import FOR_USE
+from indubio_lab.grids import GridAdvance, run_grid
+from indubio_lab.paper import CellStore, CollectionName
+from indubio_lab.paper.presets import OTHER_MODELS, Protocol
+from indubio_lab.paper.reproduction import published
+from indubio_lab.paper.reproduction.cells import FOR_USE, Cell, grid
 
 FIRST, ALL = range(3), range(10)
 LARGEST = "optdigits"  # nine tenths of the cost of ODDS

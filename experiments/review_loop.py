@@ -22,10 +22,10 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import Budget, Detector
+from indubio.decision import Budget
+from indubio.detector import Detector
 from indubio.evaluation import METRICS, Confusion, auroc
-from indubio_lab.collections import Task, odds
-from indubio_lab.collections.odds import ODDS
+from indubio_lab.collections import ODDS, Task, odds
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1
 FIRST_SEED = 10  # the ways were thought out on the seeds before

@@ -21,12 +21,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import Detector
+from indubio.detector import Detector
 from indubio.errors import TrainingError, data_warnings_told_otherwise
 from indubio.evaluation import auroc
+from indubio.judging import SCORES, mean_nll, scored_by
 from indubio.networks import GaussianLikelihood
-from indubio.scores import SCORES, scored_by
-from indubio.uncertainty import mean_nll
 from indubio_lab.collections import DATASETS, Task, odds, zema
 from indubio_lab.paper.presets import MODELS, preset
 

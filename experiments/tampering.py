@@ -58,13 +58,27 @@ def fill(state: Path, model: Path) -> None:
     from indubio_server.app import build_app
     from indubio_server.server_settings import AlarmRule, ServerSettings
     from indubio_server.service import Service
-    from indubio_server.store import ServerStore
-    from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
-    from indubio_server.store.cases import cases_waiting
-    from indubio_server.store.drift_states import keep_drift
-    from indubio_server.store.jobs import JobStatus, add_job, finish_job, job_progress
-    from indubio_server.store.reviews import claim, comment_on, review, undo
-    from indubio_server.store.sessions import Person, close_session, open_person_session, open_session
+    from indubio_server.store import (
+        JobStatus,
+        Person,
+        Role,
+        ServerStore,
+        add_job,
+        add_key,
+        cases_waiting,
+        claim,
+        close_session,
+        comment_on,
+        finish_job,
+        job_progress,
+        keep_drift,
+        keys_in_use,
+        open_person_session,
+        open_session,
+        review,
+        revoke_key,
+        undo,
+    )
 
     settings = ServerSettings(alarm=AlarmRule(raise_at=2, of=3), control_share=0.5, referrals_per_hour=4)
     with ServerStore(f"sqlite:///{state / 'indubio.sqlite'}") as store:
@@ -113,12 +127,11 @@ def fill(state: Path, model: Path) -> None:
 
 def listen(store: Any, registry: Any, state: Path) -> None:
     """Judge live machines, with events that wait, are taken, given up and tried again."""
+    from indubio_server.live import live_settings
     from indubio_server.live.live_engine import LiveEngine
     from indubio_server.live.live_metrics import LiveMetrics
-    from indubio_server.live.live_settings import live_settings
     from indubio_server.live.subscription import Received
-    from indubio_server.store.clock import now
-    from indubio_server.store.outbox import delivered, due_events, failed, retry_dead
+    from indubio_server.store import delivered, due_events, failed, now, retry_dead
 
     hook = {"url": "http://127.0.0.1:9/", "verdicts": ["INLIER", "REFER", "ANOMALY"]}
     settings = live_settings({"topics": [{"topic": "{machine}"}], "webhook": hook, "alarm": {"raise_at": 2, "of": 3}})
@@ -284,7 +297,8 @@ def tried(tries: int, seed: int, tell: Callable[[str], None] = print) -> dict[tu
     import numpy as np
     import pandas as pd
 
-    from indubio import Detector, save
+    from indubio.detector import Detector
+    from indubio.storage import save
     from indubio_server.service import ANCHOR
     from indubio_server.store.tables import metadata
 

@@ -27,8 +27,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.io import loadmat
 from scipy.signal import decimate
 
-from indubio_lab.collections import zema
-from indubio_lab.collections.zema import BEST, ZEMA_SENSORS
+from indubio_lab.collections import ZEMA_SENSORS, zema
+from indubio_lab.collections.zema_collection import BEST
 
 FAULTS = ("B-007-118_0", "B-021-222_0", "IR-007-105_0", "IR-021-209_0", "OR-007-@6-130@6_0", "OR-021-@6-234_0")
 Tests = Callable[[], Iterator[tuple[str, np.ndarray, np.ndarray]]]

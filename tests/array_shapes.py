@@ -16,25 +16,20 @@ from typing_extensions import is_protocol
 
 ROOMS = (
     "calibration",
-    "conformal",
+    "chain",
+    "data",
     "decision",
+    "detector",
     "drift",
-    "engine",
-    "ensemble",
     "evaluation",
-    "explain",
     "export",
     "fitting",
-    "inputs",
+    "judging",
     "networks",
-    "paper",
-    "pipeline",
+    "numerics",
     "posteriors",
-    "probability",
+    "prepare",
     "report",
-    "training",
-    "tuning",
-    "uncertainty",
 )
 
 

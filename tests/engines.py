@@ -7,14 +7,13 @@ from math import prod
 import numpy as np
 import pytest
 
-from indubio.engine import Engine, streams
-from indubio.engine.compiled import CompiledEngine
-from indubio.engine.core import RandomStream, core
-from indubio.engine.torch_engine import TorchEngine
-from indubio.networks import Autoencoder
-from indubio.networks.network import BlockNetwork
+from indubio.networks import Autoencoder, BlockNetwork, Engine
+from indubio.networks.engine.compiled import CompiledEngine
+from indubio.networks.engine.torch_engine import TorchEngine
+from indubio.networks.training import chain_moves, network_fits
+from indubio.numerics import core, streams
+from indubio.numerics.compiled_core import RandomStream
 from indubio.posteriors import draws
-from indubio.training import chain_moves, network_fits
 from indubio_lab.posteriors import functional_prior, iterates, parallel_tempering
 
 ENGINES: dict[str, Callable[[Autoencoder], Engine]] = {"torch": TorchEngine}

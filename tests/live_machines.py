@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from indubio import Detector
-from indubio.inputs import Long, Wide, Windowing
-from indubio.inputs.reading import Reading
-from indubio.posteriors import AnchoredEnsemble, Training
+from indubio.data import Long, Reading, Wide, Windowing
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import load, save
+from indubio_server.live import live_settings
 from indubio_server.live.journal import JournalEntry
-from indubio_server.live.live_settings import LiveSettings, live_settings
+from indubio_server.live.settings_of_live import LiveSettings
 
 SENSORS = ("flow", "pressure", "speed")
 START = pd.Timestamp("2026-03-01T00:00:00Z")

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from indubio.inputs import Wide, Windowing, Windows
-from indubio.inputs.reading import Reading
+from indubio.data import Reading, Wide, Windowing, Windows
 
 READING = Reading(layout=Wide(time="time", sensors=("a", "b"), group="machine"), windowing=Windowing(length=20))
 DAY = pd.Timestamp("2026-03-01")

@@ -17,8 +17,7 @@ from indubio_server.app import build_app
 from indubio_server.plant import PlantFile
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key
+from indubio_server.store import Role, ServerStore, add_key
 
 PEOPLE = {"ada": Role.REVIEWER, "bob": Role.REVIEWER, "eve": Role.ADMIN, "line": Role.SCORER}
 

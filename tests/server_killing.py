@@ -18,10 +18,8 @@ from pathlib import Path
 
 import httpx
 
-from indubio_server.store import ServerStore
-from indubio_server.store.cases import case_by_reference
-from indubio_server.store.reviews import history, review
-from indubio_server.store.verification import Verification, verify
+from indubio_server.store import ServerStore, case_by_reference, history, review, verify
+from indubio_server.store.verification import Verification
 from tests.review_server import token
 
 BAD = {"weight": None, "colour": "red"}  # always referred by `mixed_model`

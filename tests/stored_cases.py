@@ -4,12 +4,19 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import append, locked_head
-from indubio_server.store.cases import Assessed, Case, add_cases, case_by_reference, case_rows
-from indubio_server.store.clock import now
-from indubio_server.store.row_seals import row_seal
-from indubio_server.store.tables import cases
+from indubio_server.store import (
+    Assessed,
+    Case,
+    ServerStore,
+    add_cases,
+    append,
+    case_by_reference,
+    case_rows,
+    cases,
+    locked_head,
+    now,
+    row_seal,
+)
 
 
 def assessed(**changes: Any) -> Assessed:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from indubio_lab.collections.strath import DIMENSION, FORCE, MARKER, PARTS
+from indubio_lab.collections import DIMENSION, FORCE, MARKER, PARTS
 
 # The header of the real files, in order; it repeats "$U_GH_HEATON_1 (U25S0)".
 COLUMNS = (

@@ -10,9 +10,9 @@ import pytest
 from indubio import evaluation
 from indubio.calibration import CALIBRATIONS
 from indubio.decision import REFERRALS
+from indubio.judging import CONVERSIONS
 from indubio.networks import LIKELIHOODS
 from indubio.posteriors import POSTERIORS
-from indubio.probability import CONVERSIONS
 
 PACKAGES = Path(__file__).parents[1] / "packages"
 # Only what has examples is imported: the rest may need an extra that is not installed.

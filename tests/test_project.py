@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import yaml
 from jaxtyping import TypeCheckError
 
 import indubio
-from indubio.uncertainty import aleatoric
+from indubio.judging.uncertainty import aleatoric
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted((ROOT / "packages").glob("*/src/*/__init__.py"))
@@ -80,6 +81,23 @@ def test_the_shapes_in_signatures_are_checked_while_tests_run():
     assert aleatoric(np.zeros((2, 3))).shape == (3,)
     with pytest.raises(TypeCheckError, match=r"uncertainty\.aleatoric"):
         aleatoric(np.zeros((2, 3, 4)))
+
+
+def test_a_room_is_imported_through_its_door_only(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    house = import_module("measure_house")
+    past = [
+        f"{package}/{file}: {module}"
+        for (package, file), tree in house.sources().items()
+        for module in house.behind_doors(package, file, tree)
+    ]
+    assert not past, "import it from the room, and add it to the room's __init__"
+
+
+def test_every_name_of_the_reference_is_there():
+    for page in sorted((ROOT / "docs/api").glob("*.md")):
+        for module, name in re.findall(r"^::: ([\w.]+)\.(\w+)$", page.read_text(), re.MULTILINE):
+            assert hasattr(import_module(module), name), f"{page.name}: {module}.{name}"
 
 
 def test_every_version_in_the_constraints_is_pinned():

@@ -44,8 +44,9 @@ def parts(count: int, bad: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 # `--control-share` keeps some of the other verdicts for people too, chosen by chance: without them nobody would know how often the accepted verdicts are wrong.
 
 # %%
-from indubio import Detector, save
-from indubio.inputs import read_table
+from indubio.detector import Detector
+from indubio.storage import save
+from indubio.data import read_table
 
 import pyarrow as pa
 

@@ -36,7 +36,7 @@ healthy.shape
 # 1,024 samples are 85 milliseconds: two turns of the shaft. `read_windows` does the same with files, and `--window 1024` on the command line.
 
 # %%
-from indubio.inputs import Windowing, array_windows
+from indubio.data import Windowing, array_windows
 
 windowing = Windowing(length=1024)
 training = array_windows(healthy, windowing, sensors=["near", "far"])
@@ -48,7 +48,8 @@ training
 # of its spectrum and of its envelope. The sampling rate makes the bands readable.
 
 # %%
-from indubio import Detector, Spectra
+from indubio.detector import Detector
+from indubio.prepare import Spectra
 
 detector = Detector(spectra=Spectra(rate=RATE), false_alarms=0.02).fit(training)
 detector
@@ -67,7 +68,7 @@ ax = found.plot.timeline("probability", at=range(len(found)))
 # ## Which band?
 
 # %%
-from indubio import plots
+from indubio.report import plots
 
 ax = plots.contributions(detector, new, len(new) - 1)
 
@@ -78,6 +79,6 @@ ax = plots.contributions(detector, new, len(new) - 1)
 # Windows of one run are judged together; they depend on each other, and the p-value of a run allows for that.
 
 # %%
-from indubio.runs import assess_runs
+from indubio.chain import assess_runs
 
 assess_runs(found).to_arrow().to_pandas()

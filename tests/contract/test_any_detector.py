@@ -23,10 +23,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from indubio.ensemble import EnsembleDetector, distance_to_centre
+from indubio.detector import EnsembleDetector, distance_to_centre
 from indubio.errors import PerformanceWarning
 from indubio.evaluation import auroc
-from indubio.probability import CONVERSIONS
+from indubio.judging import CONVERSIONS
 from indubio_lab.collections import odds
 
 DATA = load_breast_cancer()

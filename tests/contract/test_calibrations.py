@@ -9,15 +9,16 @@ from sklearn.base import clone
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 import indubio.calibration
-from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
-from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
-from indubio.ensemble import EnsembleDetector
+from indubio.data import read_table
+from indubio.decision import AtMost, Budget, Cost, Exceed, RejEx, TargetRisk
+from indubio.detector import Detector, EnsembleDetector
 from indubio.errors import CalibrationWarning, ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
-from indubio.inputs import read_table
-from indubio.posteriors import POSTERIORS, TrainedPosterior
-from indubio.probability import Ecdf
+from indubio.judging import Ecdf
+from indubio.networks import Dense, Training
+from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Deterministic, MCDropout, TrainedPosterior
+from indubio.storage import load, save
 from tests.small_examples import trained_if_so
 
 SHARED_FILES = {"__init__", "calibration"}

@@ -7,10 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import indubio.probability
+import indubio.judging
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, FittedConversion, Gaussian, Odds
-from indubio.probability.even_odds import SUREST
+from indubio.judging import (
+    CDF_CONVERSIONS,
+    CONVERSIONS,
+    SUREST_ODDS,
+    TIE_TOLERANCE,
+    Ecdf,
+    FittedConversion,
+    Gaussian,
+    Odds,
+)
 from tests import skeletons
 
 SHARED_FILES = {
@@ -82,10 +90,10 @@ def test():
 
 
 def test_the_list_of_conversions_names_every_file_of_the_folder():
-    files = {path.stem for path in Path(indubio.probability.__file__).parent.glob("*.py")}
+    files = {path.stem for path in (Path(indubio.judging.__file__).parent / "conversions").glob("*.py")}
     assert files - SHARED_FILES == CONVERSIONS.keys()
     for name, conversion in CONVERSIONS.items():
-        assert conversion.__module__ == f"indubio.probability.{name}"
+        assert conversion.__module__ == f"indubio.judging.conversions.{name}"
 
 
 def test_probabilities_are_within_zero_and_one(conversion, train, test):
@@ -156,7 +164,7 @@ def test_an_infinite_score_has_probability_one(conversion, train):
     largest = np.finfo(np.float64).max
     probability = conversion.fit(train).probability(np.array([[np.inf, largest]] * 3))
     np.testing.assert_array_equal(probability[:, 0], 1.0)
-    np.testing.assert_array_equal(probability[:, 1], SUREST if isinstance(conversion, Odds) else 1.0)
+    np.testing.assert_array_equal(probability[:, 1], SUREST_ODDS if isinstance(conversion, Odds) else 1.0)
 
 
 def test_no_test_examples_give_no_probabilities(conversion, train):
@@ -336,9 +344,23 @@ def test_odds_of_scores_that_do_not_vary_rise_beyond_them(scores):
 
 
 def test_the_stages_after_the_network_work_where_torch_is_absent():
-    program = (
-        "import sys; sys.modules['torch'] = None\nimport indubio.probability, indubio.uncertainty, indubio.decision"
-    )
+    program = """
+import sys
+
+class WithoutTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, WithoutTorch())
+import numpy as np
+import indubio.decision
+from indubio.judging import CONVERSIONS, quantify
+
+nll = np.random.default_rng(0).gamma(2.0, size=(3, 50))
+for conversion in CONVERSIONS.values():
+    assert quantify(conversion().fit(nll).probability(nll), nll, 9.0, 50).total.shape == (50,)
+"""
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from indubio.data import Examples, Images, Rows, examples_of
 from indubio.errors import DataError, ShapeError
-from indubio.inputs import Examples, Images, Rows
-from indubio.inputs.arrays import examples_of
 from tests.small_examples import SIGNALS, table, windows
 
 NUMBERS = np.random.default_rng(0).normal(size=(9, 4))

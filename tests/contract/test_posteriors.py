@@ -9,7 +9,7 @@ from torch import nn
 
 import indubio.posteriors as posteriors
 import indubio_lab.posteriors as lab_posteriors
-from indubio import Detector
+from indubio.detector import Detector
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import (
     Attention,
@@ -21,24 +21,18 @@ from indubio.networks import (
     Conv1d,
     Conv2d,
     Dense,
+    EarlyStopping,
     GaussianLikelihood,
     LaplaceLikelihood,
     OwnNetwork,
-    StudentLikelihood,
-    TruncatedGaussianLikelihood,
-)
-from indubio.posteriors import (
-    POSTERIORS,
-    AnchoredEnsemble,
-    Draws,
-    NormalWishart,
-    Posterior,
     RangeTest,
-    TrainedPosterior,
+    StreamedRows,
+    StudentLikelihood,
     Training,
+    TruncatedGaussianLikelihood,
+    silent,
 )
-from indubio.training.loop import silent
-from indubio.training.rows import StreamedRows
+from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Draws, NormalWishart, Posterior, TrainedPosterior
 from tests import skeletons
 from tests.small_examples import skip_if_refused
 
@@ -288,7 +282,7 @@ def test_training_stops_early_where_it_no_longer_helps(trained):
     trained.fit(
         autoencoder_for(trained, "dense"),
         rows,
-        training=Training(epochs=2000, learning_rate=0.03, early_stopping=posteriors.EarlyStopping(patience=2)),
+        training=Training(epochs=2000, learning_rate=0.03, early_stopping=EarlyStopping(patience=2)),
         seed=0,
         report=told.append,
     )

@@ -9,7 +9,7 @@ import pytest
 from indubio import decision
 from indubio.decision import REFERRALS, Evidence, Labelled, Referral
 from indubio.errors import ConfigError, DataError
-from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES, Uncertainty, disagreement, quantify
+from indubio.judging import ON_DEMAND, UNCERTAINTIES, Uncertainty, disagreement, quantify
 from tests import skeletons
 
 SHARED_FILES = {"__init__", "referral", "verdict"}

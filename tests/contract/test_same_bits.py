@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from indubio import Detector
-from indubio.engine import compiled
-from indubio.inputs import MinMax
+from indubio.detector import Detector
 from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,
@@ -19,20 +17,18 @@ from indubio.networks import (
     ContinuousBernoulliLikelihood,
     Conv1d,
     Conv2d,
+    Denoising,
     Dense,
+    EarlyStopping,
     GaussianLikelihood,
     LaplaceLikelihood,
+    RangeTest,
+    Training,
     TruncatedGaussianLikelihood,
 )
-from indubio.posteriors import (
-    POSTERIORS,
-    Denoising,
-    EarlyStopping,
-    RandomFeatures,
-    RangeTest,
-    TrainedPosterior,
-    Training,
-)
+from indubio.networks.engine import compiled
+from indubio.posteriors import POSTERIORS, RandomFeatures, TrainedPosterior
+from indubio.prepare import MinMax
 from tests.engines import CORE, instruction_sets
 from tests.small_examples import skip_if_refused
 

@@ -9,31 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-import indubio.scores as scores
-from indubio import (
-    VAE,
-    AnchoredEnsemble,
-    Conv1d,
-    CrossFit,
-    Detector,
-    Deterministic,
-    ExampleStream,
-    HoldOut,
-    MCDropout,
-    Prototypes,
-    RandomFeatures,
-    Training,
-    TrainScores,
-    load,
-    save,
-)
-from indubio.calibration import Calibration
+import indubio.judging.scores as scores
+from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
+from indubio.data import ExampleStream
+from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError
 from indubio.export import export_onnx
-from indubio.fitting.trimming import Trimming
-from indubio.networks import GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
-from indubio.posteriors import Posterior
-from indubio.scores import SCORES, DrawScore, ScoreName
+from indubio.fitting import Trimming
+from indubio.judging import SCORES, DrawScore, ScoreName
+from indubio.networks import Conv1d, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood, Training
+from indubio.posteriors import VAE, AnchoredEnsemble, Deterministic, MCDropout, Posterior, Prototypes, RandomFeatures
+from indubio.storage import load, save
 from tests.end_to_end.test_commands import run
 from tests.engines import CORE, instruction_sets
 from tests.stored_models import assert_same, reseal
@@ -122,7 +108,7 @@ def test_scores_have_the_same_bits_on_every_instruction_set(fitted):
 @pytest.mark.skipif(CORE is None, reason="the core was not built, and torch promises no bits")
 def test_the_size_of_the_blocks_changes_nothing(fitted, monkeypatch):
     whole, apart = fitted.nll(NEW), fitted.nll_per_feature(NEW)
-    monkeypatch.setattr("indubio.scores.draw_score.VALUES_AT_ONCE", 50)
+    monkeypatch.setattr("indubio.judging.scores.draw_score.VALUES_AT_ONCE", 50)
     np.testing.assert_allclose(fitted.nll(NEW), whole, rtol=1e-12)
     np.testing.assert_allclose(fitted.nll_per_feature(NEW), apart, rtol=1e-12)
 

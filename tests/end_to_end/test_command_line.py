@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from indubio.engine.core import NO_CORE
+from indubio.numerics.compiled_core import NO_CORE
 from tests.engines import CORE
 
 

@@ -22,8 +22,8 @@ from sklearn.datasets import load_breast_cancer
 
 from indubio.cli import main
 from indubio.errors import IndubioError
+from indubio.judging import CONVERSIONS
 from indubio.networks import LIKELIHOODS
-from indubio.probability import CONVERSIONS
 
 COLOUR = re.compile("\x1b\\[[0-9;]*3[0-7]m")
 COLOUR_OR_STYLE = re.compile("\x1b[^m]*m")
@@ -417,8 +417,8 @@ def test_the_number_of_draws_has_the_posterior_s_own_name(folder):
 
 
 def test_the_default_configuration_is_toml_that_gives_the_default_detector(folder):
-    from indubio import Detector
     from indubio.configuration import Configuration, configured
+    from indubio.detector import Detector
 
     text = run("config").stdout
     (folder / "default.toml").write_text(text)

@@ -16,8 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key
+from indubio_server.store import Role, ServerStore, add_key
 from tests.deployed_broker import DeployedBroker
 from tests.monitoring import ADDED, DASHBOARD, DEPLOY, RULES, expressions, grouped, panels, rules, selectors
 from tests.served import mixed_model, serving

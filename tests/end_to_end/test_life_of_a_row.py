@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from indubio.engine.compiled import compiled_engine
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood
+from indubio.networks.engine.compiled import compiled_engine
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "trace_row.py"
 
@@ -39,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_row_visits_the_rooms_that_the_page_names(script: ModuleType, page: str) -> None:
     rooms = script.rooms_on(page)
-    assert {"posteriors", "engine", "decision"} <= set(rooms)
+    assert {"posteriors", "networks", "decision"} <= set(rooms)
     assert script.rooms_on(script.PAGE.read_text()) == rooms, "run `make life`"
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from indubio_server.store import ServerStore
+from indubio_server.store import ServerStore, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.verification import verify
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, Publisher, wait_for
 from tests.live_machines import WIDE, assessed, fitted, recording, shuffled, wide_messages
 from tests.served import row, table_model

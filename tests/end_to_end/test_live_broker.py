@@ -21,14 +21,10 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import Broker
+from indubio_server.live.settings_of_live import Broker
 from indubio_server.live.subscription import Subscription
-from indubio_server.store import ServerStore
-from indubio_server.store.alarms import alarm_history
-from indubio_server.store.audit_trail import append, entries
-from indubio_server.store.outbox import add_events, all_events
-from indubio_server.store.tables import outbox
-from indubio_server.store.verification import verify
+from indubio_server.store import ServerStore, add_events, alarm_history, all_events, append, outbox, verify
+from indubio_server.store.audit_trail import entries
 from tests.live_broker import MOSQUITTO, Live, Mosquitto, Publisher, wait_for
 from tests.live_machines import WIDE, assessed, fitted, recording, shuffled, wide_messages
 

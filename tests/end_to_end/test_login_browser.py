@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from indubio import Budget, Detector
+from indubio.decision import Budget
+from indubio.detector import Detector
 from tests.oidc_provider import PROVIDER_WARNINGS, provider
 from tests.review_server import running
 from tests.small_examples import ROWS, TRAINING, table

@@ -12,7 +12,7 @@ import pytest
 from experiments.promises import cell
 from experiments.results_file import Row
 from experiments.simulations import TRUTHS, discoveries, drift, fitted, good_rows, resting, target_risk
-from indubio_lab.collections.adbench import adbench_table
+from indubio_lab.collections import adbench_table
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from indubio import AnchoredEnsemble, Dense, Detector, Ecdf, Training
+from indubio.detector import Detector
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.inputs import MinMax
-from indubio.probability import PAPER_CONVERSIONS
-from indubio.uncertainty import total
+from indubio.judging import PAPER_CONVERSIONS, Ecdf
+from indubio.judging.uncertainty import total
+from indubio.networks import Dense, Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.prepare import MinMax
 from indubio_lab.collections import odds
 
 

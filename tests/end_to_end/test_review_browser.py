@@ -7,10 +7,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from indubio import Budget, Detector
-from indubio_server.store.alarms import ringing
-from indubio_server.store.cases import Status, chosen_cases
-from indubio_server.store.reviews import final_labels, history, review
+from indubio.decision import Budget
+from indubio.detector import Detector
+from indubio_server.store import Status, chosen_cases, final_labels, history, review, ringing
 from tests.review_server import Running, running
 from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, table
 from tests.stored_cases import assessed, stored

@@ -20,8 +20,11 @@ import pyarrow.parquet as parquet
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from indubio import AnchoredEnsemble, Assessment, Detector, load, save
-from indubio.posteriors import Training
+from indubio.chain import Assessment
+from indubio.detector import Detector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.storage import load, save
 from indubio_server.store import ServerStore
 from tests.engines import CORE
 from tests.served import serving

@@ -10,10 +10,8 @@ import pytest
 
 from indubio.errors import StoreError
 from indubio_server import service
-from indubio_server.store import ServerStore, database, unanswered
-from indubio_server.store.audit_trail import append, entries
-from indubio_server.store.cases import cases_waiting, count_waiting
-from indubio_server.store.verification import verify
+from indubio_server.store import ServerStore, append, cases_waiting, count_waiting, database, unanswered, verify
+from indubio_server.store.audit_trail import entries
 from tests.served import mixed_model, serving
 from tests.server_databases import PostgresServer, postgres
 from tests.server_killing import killed_under_load
@@ -160,7 +158,7 @@ def test_a_full_disk_is_told_and_corrupts_nothing(sqlite_store: ServerStore, mod
 
 
 def test_a_stopped_server_answers_first_and_anchors_its_trail(model: Path, tmp_path: Path) -> None:
-    from indubio_server.store.anchors import read_anchors
+    from indubio_server.store import read_anchors
     from tests.server_killing import ask, free_port, started
 
     port, state = free_port(), tmp_path / "state"

@@ -29,14 +29,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from indubio.data import Column, Schema
 from indubio.errors import DataError
-from indubio.inputs import Column, Schema
 from indubio_server.api import tensors
-from indubio_server.http.error_answers import decoded
-from indubio_server.models.model_inputs import LARGEST, ModelInput
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import hashed
-from indubio_server.store.verification import verify
+from indubio_server.http import decoded
+from indubio_server.models import LARGEST, ModelInput
+from indubio_server.store import ServerStore, hashed, verify
 from tests.served import NAMES, mixed_model, serving, table_model
 
 CASES = int(os.environ.get("INDUBIO_FUZZ", "240"))

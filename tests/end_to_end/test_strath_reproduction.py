@@ -6,8 +6,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from indubio_lab.paper.reproduction import CellStore, grid, run_grid
-from indubio_lab.paper.reproduction.figures import FIGURES, Results, write_figures
+from indubio_lab.grids import run_grid
+from indubio_lab.paper import CellStore
+from indubio_lab.paper.reproduction.cells import grid
+from indubio_lab.paper.reproduction.figures import FIGURES, write_figures
+from indubio_lab.paper.reproduction.figures.results import Results
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)

@@ -8,24 +8,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from indubio.engine import Corruption, streams
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
     BetaLikelihood,
     BlockArchitecture,
+    BlockNetwork,
     ContinuousBernoulliLikelihood,
     Conv1d,
     Conv2d,
+    Corruption,
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     StudentLikelihood,
     TruncatedGaussianLikelihood,
+    fresh_weights,
 )
-from indubio.networks.network import BlockNetwork
-from indubio.training.network_fits import fresh_weights
+from indubio.numerics import streams
 from tests.reference.plain_network import Named, Passed, nll_of_values, passed
 
 DOUBLE = np.dtype(np.float64)

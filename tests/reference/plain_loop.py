@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from indubio.engine import Stream
+from indubio.numerics import Stream
 
 SLOPE = 0.01
 

@@ -15,14 +15,15 @@ from torch import Tensor, distributions
 from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,
+    Block,
+    BlockNetwork,
     ContinuousBernoulliLikelihood,
     GaussianLikelihood,
     Likelihood,
+    Linear,
     StudentLikelihood,
     TruncatedGaussianLikelihood,
 )
-from indubio.networks.layers import Block, Linear
-from indubio.networks.network import BlockNetwork
 
 ACTIVATIONS = {
     "relu": torch.nn.ReLU(),

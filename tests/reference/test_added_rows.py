@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from indubio import CrossFit, Detector, ExampleStream, HoldOut, TrainScores, load, save
+from indubio.calibration import CrossFit, HoldOut, TrainScores
+from indubio.data import ExampleStream, Table
+from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError
-from indubio.fitting.trimming import Trimming
-from indubio.inputs import MinMax, Table
+from indubio.fitting import Trimming
+from indubio.networks import ROWS
 from indubio.posteriors import Prototypes, RandomFeatures
-from indubio.storage.detector_state import put_together, taken_apart
-from indubio.training.normal_equations import ROWS
+from indubio.prepare import MinMax
+from indubio.storage import load, save, taken_apart
+from indubio.storage.detector_state import put_together
 
 RANDOM = np.random.default_rng(0)
 MIX = RANDOM.normal(size=(2, 4))

@@ -6,14 +6,15 @@ import torch
 from scipy import integrate, special, stats
 from torch import distributions
 
-from indubio.engine import Dynamics, streams
 from indubio.networks import (
     BetaLikelihood,
     ContinuousBernoulliLikelihood,
     Dense,
+    Dynamics,
     Likelihood,
     TruncatedGaussianLikelihood,
 )
+from indubio.numerics import streams
 from tests.engines import ENGINES
 from tests.reference.engine_cases import Case
 

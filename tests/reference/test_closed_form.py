@@ -5,11 +5,22 @@ import pytest
 import torch
 from scipy import stats
 
-from indubio.engine import linear_algebra, stream
-from indubio.engine.torch_engine import TorchEngine
-from indubio.networks import Attention, Autoencoder, Cosines, GaussianLikelihood, StudentLikelihood
-from indubio.posteriors import Prototypes, RandomFeatures, Training
-from indubio.training.normal_equations import Cosine, NormalEquations, Solution, in_blocks, noisy
+from indubio.networks import (
+    Attention,
+    Autoencoder,
+    Cosine,
+    Cosines,
+    GaussianLikelihood,
+    NormalEquations,
+    Solution,
+    StudentLikelihood,
+    Training,
+    in_blocks,
+)
+from indubio.networks.engine.torch_engine import TorchEngine
+from indubio.networks.training.normal_equations import noisy
+from indubio.numerics import linear_algebra, stream
+from indubio.posteriors import Prototypes, RandomFeatures
 from tests.engines import CORE
 from tests.reference.plain_network import nll_of_values, passed
 

@@ -3,13 +3,28 @@
 import numpy as np
 import pytest
 
-from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, Training
-from indubio.engine import Corruption, Dynamics, PointWeights, Variational, engine_for, stream, streams
-from indubio.engine.coalition_engine import SAMPLING, TRAINING, CoalitionEngine
-from indubio.networks import Autoencoder, GaussianLikelihood, Likelihood, StudentLikelihood
-from indubio.posteriors import VAE, Deterministic, Draws, MCDropout
-from indubio.training.data_prior import temperature_of
-from indubio.training.network_fits import FitContext, fresh_weights
+from indubio.detector import Detector
+from indubio.networks import (
+    Autoencoder,
+    Coalition,
+    Conv1d,
+    Corruption,
+    Dense,
+    Dynamics,
+    FitContext,
+    GaussianLikelihood,
+    Likelihood,
+    PointWeights,
+    StudentLikelihood,
+    Training,
+    Variational,
+    engine_for,
+    fresh_weights,
+    temperature_of,
+)
+from indubio.networks.engine.coalition_engine import SAMPLING, TRAINING, CoalitionEngine
+from indubio.numerics import stream, streams
+from indubio.posteriors import VAE, AnchoredEnsemble, Deterministic, Draws, MCDropout
 from tests.engines import ENGINES
 
 LENGTH, SENSORS, ROWS, BATCH = 21, 3, 40, 16

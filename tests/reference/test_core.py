@@ -8,9 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from indubio.engine.compiled import ACTIVATIONS
-from indubio.engine.core import GROUP, RandomStream
-from indubio.engine.random import CoreStream
+from indubio.networks.engine.compiled import ACTIVATIONS
+from indubio.numerics import GROUP
+from indubio.numerics.compiled_core import RandomStream
+from indubio.numerics.random import CoreStream
 from tests.engines import CORE, instruction_sets
 
 pytestmark = pytest.mark.skipif(CORE is None, reason="the core was not built: there is no compiler")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.posteriors import AnchoredEnsemble, Draws, MCDropout, Training
-from indubio.scores import PredictedNoise, ReconstructionVariance, Waic
+from indubio.judging import PredictedNoise, ReconstructionVariance, Waic
+from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood, Training
+from indubio.posteriors import AnchoredEnsemble, Draws, MCDropout
 from tests.engines import ENGINES, run_on
 from tests.reference.plain_network import passed
 

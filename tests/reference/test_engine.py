@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from indubio.engine import Dynamics, PointWeights, streams
-from indubio.networks import Conv1d, Conv2d, Dense
+from indubio.networks import Conv1d, Conv2d, Dense, Dynamics, PointWeights
+from indubio.numerics import streams
 from tests.engines import ENGINES, NOISES
 from tests.reference.engine_cases import (
     CASES,

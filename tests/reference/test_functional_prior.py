@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from indubio.engine import streams
-from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import SGHMC, Training
-from indubio.training.network_fits import FitContext
+from indubio.networks import Autoencoder, Dense, FitContext, GaussianLikelihood, Training
+from indubio.numerics import streams
+from indubio.posteriors import SGHMC
 from indubio_lab.posteriors import FunctionalPrior
 from indubio_lab.posteriors.functional_prior import (
     FACTORS,

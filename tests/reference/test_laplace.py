@@ -5,13 +5,23 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
-from indubio import Detector, TrainScores, load, save
-from indubio.engine import PointWeights, stream
+from indubio.calibration import TrainScores
+from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.posteriors import Deterministic, Draws, Training
+from indubio.networks import (
+    Autoencoder,
+    Conv1d,
+    Dense,
+    FitContext,
+    GaussianLikelihood,
+    PointWeights,
+    Training,
+    fit_network,
+)
+from indubio.numerics import stream
+from indubio.posteriors import Deterministic, Draws
 from indubio.report import html_report
-from indubio.training.network_fits import FitContext, fit_network
+from indubio.storage import load, save
 from indubio_lab.posteriors import Laplace
 from indubio_lab.posteriors.evidence import evidence_of
 from indubio_lab.posteriors.laplace import LastLayer, last_weights

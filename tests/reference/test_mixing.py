@@ -8,15 +8,27 @@ import torch
 from scipy import stats
 from torch import nn
 
-from indubio import CrossFit, Detector, TrainScores, load, save
-from indubio.engine import stream
+from indubio.calibration import CrossFit, TrainScores
+from indubio.detector import Detector
 from indubio.errors import MixingWarning
-from indubio.networks import Autoencoder, Dense, GaussianLikelihood, OwnNetwork
-from indubio.posteriors import POSTERIORS, SGHMC, TrainedPosterior, Training
+from indubio.networks import (
+    FEWEST,
+    Autoencoder,
+    Dense,
+    FitContext,
+    GaussianLikelihood,
+    Mixing,
+    OwnNetwork,
+    Training,
+    prior_scale_at,
+    temperature_of,
+)
+from indubio.networks.training.data_prior import INITIAL_NUMBERS
+from indubio.networks.training.mixing import MIXED, effective_size, split_r_hat
+from indubio.numerics import stream
+from indubio.posteriors import POSTERIORS, SGHMC, TrainedPosterior
 from indubio.report import html_report
-from indubio.training.data_prior import INITIAL_NUMBERS, prior_scale_at, temperature_of
-from indubio.training.mixing import FEWEST, MIXED, Mixing, effective_size, split_r_hat
-from indubio.training.network_fits import FitContext
+from indubio.storage import load, save
 from indubio.workers import Workers
 from tests.end_to_end.test_commands import run
 

@@ -6,12 +6,13 @@ import scipy.stats
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
 
-from indubio import Detector, HoldOut, TrainScores, load, save
-from indubio.engine import stream
-from indubio.networks import Autoencoder, GaussianLikelihood, LinearViews
-from indubio.posteriors import Draws, NormalWishart, Training
-from indubio.training.gaussian_sums import NormalWishartState, ViewSums, chi_squared
-from indubio.training.network_fits import FitContext
+from indubio.calibration import HoldOut, TrainScores
+from indubio.detector import Detector
+from indubio.networks import Autoencoder, FitContext, GaussianLikelihood, LinearViews, NormalWishartState, Training
+from indubio.networks.training.gaussian_sums import ViewSums, chi_squared
+from indubio.numerics import stream
+from indubio.posteriors import Draws, NormalWishart
+from indubio.storage import load, save
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.judging import UNCERTAINTIES
 from indubio_lab.collections import DATASETS
 from indubio_lab.paper.reproduction import published as paper
 

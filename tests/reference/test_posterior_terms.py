@@ -8,8 +8,6 @@ import torch
 from scipy import stats
 from torch import distributions
 
-from indubio.engine.torch_likelihoods import nll_of_values
-from indubio.engine.torch_losses import kl_from_standard_normal
 from indubio.networks import (
     Autoencoder,
     BernoulliLikelihood,
@@ -17,9 +15,12 @@ from indubio.networks import (
     Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
+    Training,
 )
+from indubio.networks.engine.torch_likelihoods import nll_of_values
+from indubio.networks.engine.torch_losses import kl_from_standard_normal
 from indubio.networks.tensors import Decoded
-from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout, Training
+from indubio.posteriors import SGHMC, VAE, BayesByBackprop, MCDropout
 from indubio_lab.posteriors import BayesianVAE
 from tests.engines import ENGINES, run_on
 from tests.reference.engine_cases import NETWORKS, Case, batches_of

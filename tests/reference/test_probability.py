@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from indubio.probability import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, Gamma, LogNormal
-from indubio.uncertainty import exceed
+from indubio.judging import CDF_CONVERSIONS, CONVERSIONS, TIE_TOLERANCE, Ecdf, Gamma, LogNormal, exceed
 
 DISTRIBUTIONS = {"gaussian": stats.norm, "exponential": stats.expon, "uniform": stats.uniform}
 SHAPED = {"gamma": stats.gamma, "lognormal": stats.lognorm}

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from indubio.engine import stream, streams
-from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-from indubio.posteriors import SGHMC, Training
-from indubio.training.chain_moves import KeptPlace
-from indubio.training.network_fits import FitContext, fresh_weights
+from indubio.networks import Autoencoder, Dense, FitContext, GaussianLikelihood, Training, fresh_weights
+from indubio.networks.training.chain_moves import KeptPlace
+from indubio.numerics import stream, streams
+from indubio.posteriors import SGHMC
 from indubio_lab.posteriors import SWAG, CyclicalSGMCMC, iterates
 from indubio_lab.posteriors.cyclical_sgmcmc import shares
 from indubio_lab.posteriors.iterates import Iterates, steady

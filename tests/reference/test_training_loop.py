@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.engine import stream
-from indubio.engine.torch_engine import SMALL_NETWORK, TorchEngine
-from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood
-from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, EarlyStopping, MCDropout, Training
+from indubio.networks import Autoencoder, Conv1d, Dense, EarlyStopping, GaussianLikelihood, Training
+from indubio.networks.engine.torch_engine import SMALL_NETWORK, TorchEngine
+from indubio.numerics import stream
+from indubio.posteriors import AnchoredEnsemble, Deterministic, Draws, MCDropout
 from tests.engines import ENGINES, run_on
 from tests.reference.plain_loop import PlainConv, PlainDense, load, train_plain
 

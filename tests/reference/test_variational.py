@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import distributions
 
-from indubio.engine import Variational, streams
-from indubio.engine.torch_losses import log_prior
-from indubio.networks import Dense
+from indubio.networks import Dense, Variational
+from indubio.networks.engine.torch_losses import log_prior
+from indubio.numerics import streams
 from tests.engines import ENGINES, NOISES
 from tests.reference.engine_cases import CASES, NETWORKS, Case, adam, batches_of, corruption_of, noisy_inputs
 

@@ -1,9 +1,9 @@
 """One small method of each kind, to copy and change. The contract tests run them beside the built-in ones."""
 
 from indubio.decision import Referral
+from indubio.judging import Conversion
 from indubio.networks import Likelihood
 from indubio.posteriors import Posterior
-from indubio.probability import Conversion
 from tests.skeletons.conversion import Logistic
 from tests.skeletons.likelihood import LogCoshLikelihood
 from tests.skeletons.posterior import NoisyWeights

@@ -4,7 +4,7 @@ CDF(nll) = 1 / (1 + exp(-(nll - location) / scale))
 
 Its tails are heavier than the Gaussian's, so a score far out is a little less of an anomaly. This is a distribution
 with a location and a scale; one of another kind derives from `Conversion` and has two methods, `fit_draw` and `cdf`:
-see `probability/ecdf.py`.
+see `judging/conversions/ecdf.py`.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from indubio.probability.location_scale import LocationScale
+from indubio.judging import LocationScale
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from math import log
 import torch.nn.functional as F
 from torch import Tensor
 
-from indubio.engine.torch_likelihoods import nll_of_values
 from indubio.networks import Likelihood
+from indubio.networks.engine.torch_likelihoods import nll_of_values
 from indubio.networks.tensors import Decoded, TensorWeights
 
 

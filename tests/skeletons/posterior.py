@@ -8,10 +8,9 @@ not depend on when it is asked for, or with which others.
 
 from dataclasses import dataclass
 
-from indubio.engine import PointWeights
+from indubio.networks import FitContext, PointWeights, fit_network
 from indubio.posteriors import Draws, TrainedPosterior
 from indubio.settings import AtLeastOne, Positive
-from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,14 +15,13 @@ import pyarrow.parquet as parquet
 import pytest
 from rich.console import Console
 
-from indubio import Detector
 from indubio.batch import Batch, run_batch
 from indubio.cli.assess_batch import _drawn
+from indubio.data import Reading, Wide, Windowing, read_windows
 from indubio.decision import AtMost
-from indubio.engine.compiled import compiled_engine
+from indubio.detector import Detector
 from indubio.errors import ConfigError, OutputError
-from indubio.inputs import Wide, Windowing, read_windows
-from indubio.inputs.reading import Reading
+from indubio.networks.engine.compiled import compiled_engine
 from indubio.storage import load, save
 from tests.batches import digests, results, rows, saved_model, written
 from tests.small_examples import NAMES

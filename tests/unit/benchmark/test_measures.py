@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
-from indubio import AnchoredEnsemble, Detector, Training, save
-from indubio.assessment import Assessment
-from indubio.ensemble import EnsembleDetector
-from indubio_lab.benchmark.measures import MEASURES, balanced_log_loss, model_bytes, of_assessment, of_scores
+from indubio.chain import Assessment
+from indubio.detector import Detector, EnsembleDetector
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.storage import save
+from indubio_lab.benchmark import MEASURES
+from indubio_lab.benchmark.measures import balanced_log_loss, model_bytes, of_assessment, of_scores
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 1, 1], dtype=bool)
 PREDICTED = np.array([0, 0, 0, 1, 1, 1, 0, 0], dtype=bool)

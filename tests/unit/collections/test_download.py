@@ -20,7 +20,7 @@ from scipy.io import savemat
 from indubio.errors import ConfigError, DownloadError
 from indubio_lab.collections import DATASETS, Archive, CollectionFile, cache_folder, data_folder, fetch, find, odds
 from indubio_lab.collections.download import ATTEMPTS
-from indubio_lab.collections.odds import FILES
+from indubio_lab.collections.odds_collection import FILES
 
 CONTENT = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

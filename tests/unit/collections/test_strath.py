@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from indubio.errors import ConfigError, DataError
-from indubio_lab.collections import strath
-from indubio_lab.collections.strath import MARKER, SENSORS, binned, deviations, forging_phase, outside_fences
+from indubio_lab.collections import MARKER, SENSORS, binned, deviations, outside_fences, strath
+from indubio_lab.collections.strath_collection import forging_phase
 from tests.strath_traces import write_measurements, write_traces
 
 DEFECTIVE = (55, 64, 65, 66, 67, 69, 71)  # parts of the real measurements

@@ -8,7 +8,7 @@ from scipy.signal import resample
 
 from indubio.errors import ConfigError, DataError, DownloadError
 from indubio_lab.collections import ZEMA_SENSOR_SETS, ZEMA_SENSORS, zema
-from indubio_lab.collections.zema import FILES
+from indubio_lab.collections.zema_collection import FILES
 
 CYCLES = 20
 SECONDS = 60

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from indubio import Cost, Detector
+from indubio.decision import Cost
+from indubio.detector import Detector
 from indubio.errors import DataError
 from indubio.evaluation import cost_per_example
 

@@ -23,7 +23,7 @@ from indubio.decision import (
     predictions,
 )
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
+from indubio.judging import UNCERTAINTIES, Uncertainty, quantify
 
 # Few different values, so that most lists are full of ties.
 TIED_VALUES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.2, 0.25]), min_size=1, max_size=60)

@@ -5,7 +5,7 @@ import pytest
 
 from indubio.decision import Evidence, Labelled, TargetRisk
 from indubio.errors import ConfigError, DataError
-from indubio.uncertainty import Uncertainty
+from indubio.judging import Uncertainty
 
 REFERENCE = np.random.default_rng(0).beta(1, 3, size=500) / 4
 

@@ -7,13 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from indubio import Detector, HoldOut, TrainScores
+from indubio.calibration import HoldOut, TrainScores
+from indubio.detector import Detector
 from indubio.fitting.on_workers import Order, _tasks
-from indubio.networks import Architecture, StudentLikelihood
-from indubio.posteriors import AddsUp, Draws, Posterior, Prototypes, RandomFeatures
-from indubio.posteriors.posterior import SeparateDraws
-from indubio.training.network_fits import FitContext
-from indubio.training.normal_equations import ROWS
+from indubio.networks import ROWS, Architecture, FitContext, StudentLikelihood
+from indubio.posteriors import AddsUp, Draws, Posterior, Prototypes, RandomFeatures, SeparateDraws
 from indubio.workers import Workers
 
 BUILT_IN = RandomFeatures(draws=2, units=20, copies=1, keep_sums=True)

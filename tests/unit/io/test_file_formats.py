@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from indubio.data import Long, Wide, Windowing, read_table, read_windows
 from indubio.errors import ConfigError, DataError, MissingExtraError
-from indubio.inputs import FileFormat, Long, Wide, Windowing, read_table, read_windows
-from indubio.io.sniffing import dict_rows
-from indubio.io.sources import opened
+from indubio.io import FileFormat, dict_rows, opened
 
 
 def source_of(folder, content, name="file.csv", **asked):

@@ -1,6 +1,6 @@
 import json
 
-from indubio.io.json_text import json_text
+from indubio.io import json_text
 
 
 def test_json_has_null_for_what_is_not_a_number():

@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from indubio.errors import ConfigError, DataError
-from indubio.io.sinks import sink
+from indubio.io import sink
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 FIRST = pa.table({"a": [1, 2], "b": ["x", 'y "z"']}, SCHEMA)

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from indubio.errors import OutputError
-from indubio.io.whole_files import whole_file
+from indubio.io import whole_file
 
 
 def test_nothing_is_there_before_the_end(tmp_path):

@@ -9,12 +9,22 @@ import torch
 from torch import nn
 
 from indubio.detector import Detector
-from indubio.engine import DrawScorer, stream, streams
-from indubio.engine.torch_engine import TorchEngine
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
-from indubio.networks import Autoencoder, Coalition, Conv1d, Conv2d, Dense, GaussianLikelihood, OwnNetwork
-from indubio.posteriors import VAE, AnchoredEnsemble, BayesByBackprop, Deterministic, Training
-from indubio.training.network_fits import fresh_weights
+from indubio.networks import (
+    Autoencoder,
+    Coalition,
+    Conv1d,
+    Conv2d,
+    Dense,
+    DrawScorer,
+    GaussianLikelihood,
+    OwnNetwork,
+    Training,
+    fresh_weights,
+)
+from indubio.networks.engine.torch_engine import TorchEngine
+from indubio.numerics import stream, streams
+from indubio.posteriors import VAE, AnchoredEnsemble, BayesByBackprop, Deterministic
 from tests.engines import ENGINES
 
 RNG = np.random.default_rng(0)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from indubio import AnchoredEnsemble, Detector, Deterministic, Training
-from indubio.engine import engine_for
+from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.export import export_onnx
-from indubio.networks import Autoencoder, Dense, Likelihood
+from indubio.networks import Autoencoder, Dense, Likelihood, Training, engine_for
+from indubio.posteriors import AnchoredEnsemble, Deterministic
 from tests.skeletons.likelihood import LogCoshLikelihood
 
 ROWS = np.random.default_rng(0).random((40, 3), dtype=np.float32)

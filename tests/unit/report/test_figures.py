@@ -8,11 +8,14 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from indubio.chain import Contributions
+from indubio.chain.explain import Parts
 from indubio.errors import ConfigError
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.explain import Contributions, Parts
+from indubio.judging import ON_DEMAND, UNCERTAINTIES
 from indubio.report import (
     COLOURS,
+    Drawing,
     plot_confusion,
     plot_contributions,
     plot_distribution,
@@ -22,13 +25,12 @@ from indubio.report import (
     plot_right_and_wrong,
     plot_score_over_time,
     plot_signal,
+    report_style,
 )
-from indubio.report.figures import Drawing
 from indubio.report.pictures import MOST_PIXELS, reduced
 from indubio.report.signals import peaks
-from indubio.report.style import QUANTITIES, report_style
+from indubio.report.style import QUANTITIES
 from indubio.report.svg import inline_svg
-from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
 RNG = np.random.default_rng(0)
 

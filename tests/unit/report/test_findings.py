@@ -7,25 +7,27 @@ import numpy as np
 import pytest
 from torch import nn
 
-from indubio import AnchoredEnsemble, Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
-from indubio.decision import Verdict
+from indubio.data.windows import ShortGroup
+from indubio.decision import Budget, NoReferral, UncertaintyThreshold, Verdict
+from indubio.detector import Detector
 from indubio.errors import DataWarning
-from indubio.inputs.windows import ShortGroup
-from indubio.report.findings import drift, drift_in_words, findings
-from indubio.report.html import html_report
-from indubio.report.label_findings import quality
-from indubio.report.model_facts import column_rows, model_in_short, model_rows
-from indubio.report.subject import Subject
-from indubio.report.words import (
+from indubio.networks import OwnNetwork, Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.report import (
+    Subject,
     count,
     doubt_in_words,
+    html_report,
     novelty_in_words,
     number,
     percent,
     plain,
-    point,
     verdict_in_words,
 )
+from indubio.report.findings import drift, drift_in_words, findings
+from indubio.report.label_findings import quality
+from indubio.report.model_facts import column_rows, model_in_short, model_rows
+from indubio.report.words import point
 from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, TRAINING, table, windows
 
 

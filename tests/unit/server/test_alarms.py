@@ -8,11 +8,7 @@ import pytest
 from indubio.errors import ConfigError
 from indubio_server.models.alarm_rules import Alarms, ReferralBudget
 from indubio_server.server_settings import AlarmRule
-from indubio_server.store import ServerStore
-from indubio_server.store.alarms import alarm_history, ringing
-from indubio_server.store.cases import Filters, cases_waiting
-from indubio_server.store.clock import now
-from indubio_server.store.verification import verify
+from indubio_server.store import Filters, ServerStore, alarm_history, cases_waiting, now, ringing, verify
 from tests.served import mixed_model, row, serving, table_model
 from tests.stored_cases import assessed, stored
 

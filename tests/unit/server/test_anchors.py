@@ -14,9 +14,7 @@ from typer.testing import CliRunner, Result
 from indubio.cli.app import app
 from indubio.errors import ConfigError
 from indubio_server import service as serving_service
-from indubio_server.store import ServerStore
-from indubio_server.store.anchors import AnchorPlaces, read_anchors
-from indubio_server.store.audit_trail import Head, append, head
+from indubio_server.store import AnchorPlaces, Head, ServerStore, append, head, read_anchors
 from tests.served import serving, table_model
 
 END = Head(seq=3, hash="a" * 64)

@@ -10,23 +10,49 @@ from sqlalchemy import Boolean, Column, Connection, Integer, MetaData, Table, Te
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import DataError
-from indubio_server.store import ServerStore, audit_trail
-from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
-from indubio_server.store.alarms import AlarmEvent, record_alarm
-from indubio_server.store.anchors import KeptHeads, read_anchors, write_anchor
-from indubio_server.store.audit_trail import Head, append, entries, head
-from indubio_server.store.clock import now
-from indubio_server.store.drift_states import keep_drift
-from indubio_server.store.jobs import JobStatus, add_job, finish_job, job_progress
-from indubio_server.store.live_machines import MachineProgress, keep_progress
-from indubio_server.store.outbox import add_events, delivered, due_events, failed
-from indubio_server.store.reviews import review, undo
-from indubio_server.store.row_seals import row_seal
-from indubio_server.store.sessions import Person, close_session, open_person_session, open_session
-from indubio_server.store.tables import EPOCH, MICROSECOND, keys, live_machines, metadata, outbox
-from indubio_server.store.trail_export import export, verify_export
-from indubio_server.store.verification import verify
-from indubio_server.store.versions import activate, add_version
+from indubio_server.store import (
+    AlarmEvent,
+    Head,
+    JobStatus,
+    MachineProgress,
+    Person,
+    Role,
+    ServerStore,
+    activate,
+    add_events,
+    add_job,
+    add_key,
+    add_version,
+    append,
+    audit_trail,
+    close_session,
+    delivered,
+    due_events,
+    export,
+    failed,
+    finish_job,
+    head,
+    job_progress,
+    keep_drift,
+    keep_progress,
+    keys_in_use,
+    live_machines,
+    now,
+    open_person_session,
+    open_session,
+    outbox,
+    read_anchors,
+    record_alarm,
+    review,
+    revoke_key,
+    row_seal,
+    undo,
+    verify,
+    verify_export,
+)
+from indubio_server.store.anchors import KeptHeads, write_anchor
+from indubio_server.store.audit_trail import entries
+from indubio_server.store.tables import EPOCH, MICROSECOND, keys, metadata
 from tests.stored_cases import assessed, stored
 
 

@@ -11,16 +11,32 @@ import pytest
 from sqlalchemy import event
 
 from indubio.errors import DataError
-from indubio_server.review import import_export
-from indubio_server.review.page_request import PageRequest
-from indubio_server.store import ServerStore, imported_labels
-from indubio_server.store.access_keys import keys_in_use
-from indubio_server.store.audit_trail import append, entries, head
-from indubio_server.store.cases import EVERYTHING, Case, cases_waiting, count_waiting, last_case
+from indubio_server.review import PageRequest, import_export
+from indubio_server.store import (
+    EVERYTHING,
+    Case,
+    ImportedLabel,
+    ServerStore,
+    append,
+    blocks,
+    cases_waiting,
+    claim,
+    count_waiting,
+    final_labels,
+    head,
+    imported_labels,
+    keys_in_use,
+    last_case,
+    last_review,
+    one_by_case,
+    require_free,
+    review,
+    undo,
+    verify,
+    write_block,
+)
+from indubio_server.store.audit_trail import entries
 from indubio_server.store.database import READERS
-from indubio_server.store.imported_labels import ImportedLabel, blocks, one_by_case, require_free, write_block
-from indubio_server.store.reviews import claim, final_labels, last_review, review, undo
-from indubio_server.store.verification import verify
 from tests.stored_cases import assessed, stored
 
 

@@ -10,12 +10,8 @@ from typer.testing import CliRunner, Result
 
 from indubio.cli.app import app
 from indubio.errors import ConfigError, NotFoundError
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import hashed, keys_in_use, revoke_key
+from indubio_server.store import Head, ServerStore, hashed, keys_in_use, open_session, review, revoke_key, session_owner
 from indubio_server.store.anchors import write_anchor
-from indubio_server.store.audit_trail import Head
-from indubio_server.store.reviews import review
-from indubio_server.store.sessions import open_session, session_owner
 from tests.served import table_model
 from tests.stored_cases import assessed, stored
 

@@ -13,11 +13,10 @@ import httpx
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from indubio_server.http.answers import Answer
+from indubio_server.http import Answer, LimitedProtocol
 from indubio_server.http.connection_table import Guest
-from indubio_server.http.connections import LimitedProtocol
 from indubio_server.http.request_bodies import WHOLE
-from indubio_server.models.batching import Result
+from indubio_server.models import Result
 from indubio_server.service import Service
 from indubio_server.store import ServerStore
 from tests.served import row, running, serving, table_model

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.inputs import read_table
+from indubio.data import read_table
 from indubio.storage import load
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
+from indubio_server.store import ServerStore, drift_state
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.drift_states import drift_state
 from tests.served import NAMES, good_rows, serving, table_model
 
 

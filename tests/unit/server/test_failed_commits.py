@@ -14,16 +14,11 @@ import pytest
 from sqlalchemy import text
 
 from indubio.errors import StoreError
+from indubio_server.models import ExampleOrigin, Loaded, Model, Recorder, ScoredBatch
 from indubio_server.models import recorder as recording
-from indubio_server.models.recorder import Recorder
-from indubio_server.models.registry import Loaded, Model
-from indubio_server.models.scored_batch import ExampleOrigin, ScoredBatch
 from indubio_server.server_settings import AlarmRule, ServerSettings
-from indubio_server.store import ServerStore
-from indubio_server.store.alarms import alarm_history, ringing
+from indubio_server.store import ServerStore, alarm_history, cases_waiting, ringing, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.cases import cases_waiting
-from indubio_server.store.verification import verify
 from tests.served import good_rows, table_model
 from tests.server_databases import PostgresServer
 

@@ -18,17 +18,13 @@ import pytest
 
 from indubio.errors import ConfigError, DataError
 from indubio_server.api import tensors
-from indubio_server.http.answers import Answer
-from indubio_server.http.connection_table import RESERVED
+from indubio_server.http import RESERVED, Answer, Gate, Metrics
 from indubio_server.http.connections import HEALTH_PATHS
-from indubio_server.http.gate import Gate
-from indubio_server.http.metrics import Metrics
-from indubio_server.models.model_inputs import refuse_doubles
+from indubio_server.models import refuse_doubles
 from indubio_server.process import connections_that_fit
 from indubio_server.server_settings import ServerSettings
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key
+from indubio_server.store import Role, ServerStore, add_key
 from indubio_server.trusted_proxies import PROXIED, TrustedProxies, neighbourhood
 from tests.review_server import token
 from tests.served import all_of, mixed_model, row, running, serving, table_model, until

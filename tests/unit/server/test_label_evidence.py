@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from indubio.decision import UncertaintyThreshold
 from indubio_server.review.label_evidence import LabelEvidence, evidence
-from indubio_server.store.reviews import review
+from indubio_server.store import review
 from tests.stored_cases import assessed, stored
 
 

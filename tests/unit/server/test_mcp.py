@@ -11,14 +11,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from sqlalchemy import text
 
-from indubio import load
 from indubio.errors import ConfigError, DataError, StoreError
-from indubio_server.mcp.example_files import ExampleFiles
-from indubio_server.mcp.read_only_models import ReadOnlyModels
-from indubio_server.store import ServerStore
-from indubio_server.store.cases import cases_waiting, count_waiting
-from indubio_server.store.database import Database
-from indubio_server.store.reviews import review
+from indubio.storage import load
+from indubio_server.mcp import ExampleFiles, ReadOnlyModels
+from indubio_server.store import Database, ServerStore, cases_waiting, count_waiting, review
 from tests.served import good_rows, mixed_model, row, table_model, window_model
 from tests.stored_cases import assessed, stored
 

@@ -11,18 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio import Detector
+from indubio.data import Reading, Roles, read_table
 from indubio.decision import Cost, TargetRisk
+from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Roles, read_table
-from indubio.inputs.reading import Reading
 from indubio.storage import load, save
-from indubio_server.retraining.background_jobs import Jobs
+from indubio_server.retraining import Jobs
 from indubio_server.retraining.new_versions import VersionOrder, make_version
 from indubio_server.server_settings import ServerSettings
-from indubio_server.store.cases import chosen_cases
-from indubio_server.store.jobs import JobStatus, all_jobs, job_by_id
-from indubio_server.store.reviews import review
+from indubio_server.store import JobStatus, all_jobs, chosen_cases, review
+from indubio_server.store.jobs import job_by_id
 from tests.machine_recordings import READING, recorded, write_recording
 from tests.review_server import Running, logged_in, running, token
 from tests.served import NAMES, QUICK, good_rows, table_model

@@ -14,13 +14,12 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from indubio import Budget, Detector
+from indubio.decision import Budget
+from indubio.detector import Detector
 from indubio.errors import ConfigError, ConflictError
 from indubio_server.oidc_login import OidcLogin
-from indubio_server.store.access_keys import Role
+from indubio_server.store import Person, Role, close_session, open_person_session, session_owner, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.sessions import Person, close_session, open_person_session, session_owner
-from indubio_server.store.verification import verify
 from tests.oidc_provider import PROVIDER_WARNINGS, SETTINGS, Provider, provider, signed
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, TRAINING, table
@@ -355,9 +354,7 @@ def test_people_get_in_only_under_the_rules_that_they_logged_in_with(store):
 def test_with_a_provider_nobody_gets_in_as_local(sqlite_store, works, tmp_path, monkeypatch):
     from starlette.testclient import TestClient
 
-    from indubio_server.http.answers import Answer
-    from indubio_server.http.gate import Gate
-    from indubio_server.http.metrics import Metrics
+    from indubio_server.http import Answer, Gate, Metrics
     from indubio_server.server_settings import ServerSettings
 
     gate = Gate(Answer(b""), sqlite_store, Metrics(), ServerSettings(), provider="rules")

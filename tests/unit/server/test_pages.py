@@ -12,16 +12,14 @@ import httpx
 import numpy as np
 import pytest
 
-from indubio import Budget, Detector
-from indubio.report.figures import Drawing
+from indubio.decision import Budget
+from indubio.detector import Detector
+from indubio.report import Drawing
 from indubio_server.review import downloads
 from indubio_server.review.page_request import safe_path
 from indubio_server.review.plots import styled_by_attributes
+from indubio_server.store import cases_waiting, claim, final_labels, history, next_to, now, review, undo, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.cases import cases_waiting, next_to
-from indubio_server.store.clock import now
-from indubio_server.store.reviews import claim, final_labels, history, review, undo
-from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 from tests.stored_cases import assessed, stored

@@ -12,7 +12,7 @@ from sqlalchemy import literal as value
 from indubio.errors import ConfigError, NotFoundError
 from indubio_server.plant import MachinePattern, Plant, PlantFile
 from indubio_server.store import ServerStore
-from indubio_server.store.cases import of_machines
+from indubio_server.store.assessed_cases import of_machines
 
 TEXT = """
 [sites.hamburg.lines.press]

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key, all_keys
-from indubio_server.store.database import Database
+from indubio_server.store import Database, Role, ServerStore, add_key, all_keys
 from tests.served import table_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio import Detector
+from indubio.data import read_table
+from indubio.detector import HELD_OUT, Detector, LabelledExamples
 from indubio.errors import DataError
-from indubio.inputs import read_table
-from indubio.labelled import HELD_OUT, LabelledExamples
 from indubio_server.retraining.new_versions import VersionOrder, recalibrated
 
 REPETITIONS, REVIEWED, COMING = 300, 450, 2000

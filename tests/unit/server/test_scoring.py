@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from indubio import Budget, Detector
+from indubio.decision import Budget
+from indubio.detector import Detector
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
+from indubio_server.store import ServerStore, cases_waiting, input_values, verify
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.cases import cases_waiting, input_values
-from indubio_server.store.verification import verify
 from tests.served import NAMES, good_rows, image_model, mixed_model, row, serving, table_model, window_model
 
 NUMBERS = ("probability", "epistemic", "aleatoric", "total", "exceed", "var_nll", "nll", "novelty")
@@ -443,7 +442,7 @@ def test_what_a_model_takes_can_be_forgotten() -> None:
 
     code = """
 import gc
-from indubio.inputs import Column, Schema
+from indubio.data import Column, Schema
 from indubio_server.models.model_inputs import ModelInput
 for _ in range(30):
     ModelInput(Schema((Column(name="a"), Column(name="b", kind="category"))), (2,), "refer", 10)

@@ -10,15 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from indubio_server.http import Actor, RefusalError, is_loopback, require
 from indubio_server.http.connections import LARGEST_HEAD, MOST_HEADERS
-from indubio_server.http.error_answers import RefusalError
-from indubio_server.http.gate import Actor, is_loopback, require
 from indubio_server.http.logs import JsonLines
 from indubio_server.http.rate_limits import Buckets
 from indubio_server.service import Service
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import Role, add_key, hashed, keys_in_use, revoke_key
-from indubio_server.store.sessions import open_session
+from indubio_server.store import Role, ServerStore, add_key, hashed, keys_in_use, open_session, revoke_key
 from tests.served import all_of, row, serving, table_model
 
 BODY = {"rows": [row()]}

@@ -10,14 +10,24 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from indubio import Budget, Detector
+from indubio.decision import Budget
+from indubio.detector import Detector
 from indubio.errors import ConfigError, NotFoundError
-from indubio_server.store.access_keys import Role, add_key, keys_in_use, revoke_key
-from indubio_server.store.alarms import ringing as ringing_now
+from indubio_server.store import (
+    Filters,
+    Role,
+    add_key,
+    case_by_id,
+    chosen_cases,
+    history,
+    keys_in_use,
+    review,
+    revoke_key,
+    undo,
+    verify,
+)
+from indubio_server.store import ringing as ringing_now
 from indubio_server.store.audit_trail import entries
-from indubio_server.store.cases import Filters, case_by_id, chosen_cases
-from indubio_server.store.reviews import history, review, undo
-from indubio_server.store.verification import verify
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import ROWS, TRAINING, table
 

@@ -14,55 +14,59 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError, StoreError
-from indubio_server.store import ServerStore, sessions
-from indubio_server.store.access_keys import (
-    Role,
-    add_key,
-    all_keys,
-    hashed,
-    keys_in_use,
-    revoke_key,
-)
-from indubio_server.store.audit_trail import append, head
-from indubio_server.store.cases import (
+from indubio_server.store import (
     Filters,
+    JobStatus,
+    Role,
+    ServerStore,
+    abandoned_jobs,
+    activate,
+    activation_history,
+    active_version,
     add_cases,
+    add_events,
+    add_job,
+    add_key,
+    add_version,
+    agreement,
+    all_jobs,
+    all_keys,
+    append,
     case_rows,
     cases_waiting,
-    count_waiting,
-    next_to,
-    second_opinions,
-)
-from indubio_server.store.clock import now
-from indubio_server.store.jobs import (
-    LEASE,
-    JobStatus,
-    abandoned_jobs,
-    add_job,
-    all_jobs,
-    finish_job,
-    interrupt_jobs,
-    job_by_id,
-    job_progress,
-    renew_leases,
-)
-from indubio_server.store.outbox import add_events, due_events, failed
-from indubio_server.store.reviews import (
-    agreement,
-    all_reviews,
     claim,
+    close_session,
     comment_on,
+    count_waiting,
     counting,
+    due_events,
+    failed,
     final_labels,
+    finish_job,
+    hashed,
+    head,
     history,
+    interrupt_jobs,
+    job_progress,
+    keys_in_use,
+    next_to,
+    now,
+    open_session,
+    outbox,
     progress,
+    renew_leases,
     review,
+    revoke_key,
+    second_opinions,
+    session_owner,
+    sessions,
     undo,
+    verify,
+    versions,
 )
-from indubio_server.store.sessions import close_session, open_session, session_owner
-from indubio_server.store.tables import metadata, outbox
-from indubio_server.store.verification import verify
-from indubio_server.store.versions import activate, activation_history, active_version, add_version, versions
+from indubio_server.store.jobs import LEASE, job_by_id
+from indubio_server.store.reviews import all_reviews
+from indubio_server.store.tables import metadata
 from tests.stored_cases import assessed, stored
 
 

@@ -22,8 +22,7 @@ from uvloop import loop as uvloop_loop
 
 from indubio.errors import ConfigError
 from indubio_server import process
-from indubio_server.http.answers import Answer
-from indubio_server.http.connection_table import ConnectionTable
+from indubio_server.http import Answer, ConnectionTable
 from indubio_server.http.connections import Phase
 from indubio_server.process import LimitedServer, configured
 from indubio_server.server_settings import ServerSettings

@@ -14,13 +14,15 @@ from sklearn.exceptions import NotFittedError
 from torch import nn
 
 import indubio
-from indubio import AnchoredEnsemble, Budget, Conv1d, Dense, Detector, OwnNetwork, Training, load, save
+from indubio.decision import Budget
+from indubio.detector import Detector
 from indubio.errors import ConfigError, DataWarning, ModelFileError
-from indubio.probability import Gaussian
-from indubio.storage import FORMAT, read_manifest
+from indubio.judging import UNCERTAINTIES, Gaussian, Uncertainty, quantify
+from indubio.networks import Conv1d, Dense, OwnNetwork, Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.storage import FORMAT, load, read_manifest, save
 from indubio.storage.detector_state import FITTED, OPTIONAL, fitted_attributes
 from indubio.storage.kept_uncertainty import MOST, NAMES, KeptUncertainty
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty, quantify
 from tests.golden.make import parts
 from tests.stored_models import ROWS, TRAINED, as_saved, assert_same, data_file, fitted, reseal, trained
 

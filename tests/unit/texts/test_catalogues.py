@@ -9,7 +9,7 @@ import pytest
 
 from indubio.errors import ConfigError
 from indubio.message import Message, joined
-from indubio.report.words import count, number, percent
+from indubio.report import count, number, percent
 from indubio.texts import FOLDER, KEPT, LANGUAGES, _, english, in_language, language, preferred, told, written
 
 pytest.importorskip("babel", reason="Babel gathers the texts: pip install babel")

@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 
 import indubio.texts
-from indubio import Budget, Detector, HoldOut
-from indubio.ensemble import EnsembleDetector
+from indubio.calibration import HoldOut
+from indubio.decision import Budget
+from indubio.detector import Detector, EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
 from indubio.texts import DOMAIN, FOLDER
-from indubio_server.store.cases import cases_waiting, chosen_cases
-from indubio_server.store.jobs import all_jobs
-from indubio_server.store.reviews import claim, review
+from indubio_server.store import all_jobs, cases_waiting, chosen_cases, claim, review
 from tests.review_server import Running, logged_in, running, token
 from tests.small_examples import LABELS, NAMES, ROWS, SENSORS, SIGNALS, SMALL_NETWORK, TRAINING, quick, table, windows
 

@@ -10,16 +10,18 @@ import pyarrow as pa
 import pytest
 from distributed import LocalCluster
 
-from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Spectra, Training
-from indubio.cli.default_toml import written_toml
+from indubio.cli import written_toml
 from indubio.configuration import Configuration, configured, detector_from_plain, detector_to_plain
+from indubio.data import ExampleStream, Reading, Roles
+from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Roles
-from indubio.inputs.reading import Reading
+from indubio.networks import Dense, Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.prepare import Spectra
 from indubio.workers import Workers
 from indubio_lab.tuning import Search, SettingsQuality, best_so_far, judged, sampled, search
 from indubio_lab.tuning.criterion import broken
-from indubio_lab.tuning.search import _Run, _study
+from indubio_lab.tuning.settings_search import _Run, _study
 from tests.end_to_end.test_commands import run
 
 RANDOM = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import anyio.to_thread
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp
 
-from indubio_server.api.routes import Api
-from indubio_server.http.gate import Gate
+from indubio_server.api import Api
+from indubio_server.http import Gate
 from indubio_server.service import Service
 
 log = logging.getLogger("indubio_server")

@@ -26,13 +26,11 @@ from joserfc.errors import JoseError
 
 from indubio.configuration import from_plain
 from indubio.errors import ConfigError, IndubioError
-from indubio.io.toml_file import read_toml
+from indubio.io import read_toml
 from indubio.settings import Settings
 from indubio.texts import english
-from indubio_server.http.error_answers import RefusalError
-from indubio_server.http.gate import CALLBACK, is_loopback
-from indubio_server.store.access_keys import Role, hashed, sites_plain
-from indubio_server.store.sessions import Person
+from indubio_server.http import CALLBACK, RefusalError, is_loopback
+from indubio_server.store import Person, Role, hashed, sites_plain
 
 log = logging.getLogger("indubio_server")
 ATTEMPT = 600.0  # seconds that somebody may take to log in at the provider

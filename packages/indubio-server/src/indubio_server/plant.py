@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from indubio.errors import ConfigError, NotFoundError
-from indubio.io.toml_file import read_toml
+from indubio.io import read_toml
 from indubio.settings import refuse_unknown
 from indubio.texts import english
 

@@ -13,9 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from indubio.errors import ConfigError
-from indubio_server.http.connection_table import RESERVED, ConnectionTable
-from indubio_server.http.connections import LimitedProtocol, limited
-from indubio_server.http.tls_connections import with_tls
+from indubio_server.http import RESERVED, ConnectionTable, LimitedProtocol, limited, with_tls
 from indubio_server.server_settings import ServerSettings
 from indubio_server.trusted_proxies import TrustedProxies
 

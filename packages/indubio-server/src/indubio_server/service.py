@@ -13,26 +13,36 @@ from sqlalchemy import Connection
 
 from indubio import __version__
 from indubio.errors import StoreError
-from indubio_server.http.error_answers import RefusalError
-from indubio_server.http.metrics import Metrics
-from indubio_server.models.alarm_rules import HOUR
-from indubio_server.models.batching import Batcher, Result
-from indubio_server.models.drift_monitors import DriftMonitors
-from indubio_server.models.model_inputs import ExampleBatch
-from indubio_server.models.recorder import Recorder
-from indubio_server.models.registry import Loaded, Registry
-from indubio_server.models.scored_batch import ExampleOrigin
+from indubio_server.http import Metrics, RefusalError
+from indubio_server.models import (
+    HOUR,
+    Batcher,
+    DriftMonitors,
+    ExampleBatch,
+    ExampleOrigin,
+    Loaded,
+    Recorder,
+    Registry,
+    Result,
+)
 from indubio_server.plant import Plant, PlantFile
 from indubio_server.server_settings import ServerSettings
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import keys_in_use
-from indubio_server.store.alarms import ringing
-from indubio_server.store.anchors import AnchorPlaces
-from indubio_server.store.audit_trail import append, head
-from indubio_server.store.cases import Filters, Status, count_by_machine, oldest_waiting
-from indubio_server.store.clock import now
-from indubio_server.store.jobs import interrupt_jobs
-from indubio_server.store.private_files import private_folder, warn_of_others
+from indubio_server.store import (
+    AnchorPlaces,
+    Filters,
+    ServerStore,
+    Status,
+    append,
+    count_by_machine,
+    head,
+    interrupt_jobs,
+    keys_in_use,
+    now,
+    oldest_waiting,
+    private_folder,
+    ringing,
+    warn_of_others,
+)
 
 if TYPE_CHECKING:
     from indubio_server.oidc_login import OidcLogin

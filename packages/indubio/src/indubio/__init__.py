@@ -4,41 +4,35 @@ What a row meets, from a file to a verdict (docs/life-of-a-row.md traces one):
 
     io              bytes <-> tables: CSV, Parquet, Excel, stdin, URLs; whole files or none
       v
-    inputs          tables (N, D), windows (N, L, K), images (N, H, W, C): matched by name, checked, filled in, scaled
+    data            tables (N, D), windows (N, L, K), images (N, H, W, C), from files or from memory
       v
-    posteriors      M draws of an autoencoder: Prototypes, AnchoredEnsemble, ...; `engine` computes their nll (M, N)
+    prepare         matched by name, checked, filled in, scaled; features of windows
       v
-    probability     nll (M, N) -> anomaly probability (M, N); `conformal` gives p-values (N)
+    posteriors      M draws of an autoencoder: Prototypes, AnchoredEnsemble, ...; `networks` computes their nll (M, N)
       v
-    uncertainty     epistemic, aleatoric, total, exceed, var_nll (N)
+    judging         nll (M, N) -> anomaly probability (M, N), uncertainties (N), p-value (N)
       v
     decision        INLIER, ANOMALY or REFER, and why
       v
-    assessment      one array per statement
+    chain           these as one: Preparation -> Scorer -> Calibrated -> Decider -> Assessment, one array per statement;
+                    what made a score, a verdict per run, a score per time step
 
-    pipeline        these as one chain: Preparation -> Scorer -> Calibrated -> Decider -> Assessment
     fitting         makes the chain, one way for all: rows in memory, streams, updates, refits of other detectors
-    detector        Detector: scikit-learn's face of draws of autoencoders
-    ensemble        EnsembleDetector: scikit-learn's face of refits of any other detector
+    detector        scikit-learn's faces: Detector, of draws of autoencoders, and EnsembleDetector, of refits of any
+                    other detector; what people's labels teach, and which training examples to look at
 
 What makes a detector:
 
     calibration     which rows train, and which rows scores are compared with
-    networks        autoencoders and their likelihoods, as specifications
-    engine          trains and scores them, from arrays to arrays: the compiled core, or torch
-    training        epochs, batches, learning rates, early stopping
+    networks        autoencoders and their likelihoods, the engine that runs them, and how they are trained
+    numerics        the compiled core, sums in a fixed order, random streams
     workers         processes or a cluster
 
 What is done with one:
 
-    explain         which features made the score
-    suspects        training examples for a person to look at
-    labelled        what people's labels teach, and old and new compared on labels that taught nothing
-    runs, points    windows of a recording together: a verdict per run, a score per time step
     drift           whether new data is still like the training data
     evaluation      accuracy-rejection curves, on anybody's scores
-    report          an HTML page of an assessment
-    plots           pictures by the names people guess; `notebook` is what a notebook shows, `most_anomalous` a terminal
+    report          an HTML page of an assessment, plots by the names people guess, what a notebook shows
     texts           words of reports and review pages in other languages; `message` is what is put into them
     storage         model files; `configuration` is a detector as plain data
     judge           a model in use: detector, how its files are read, digest
@@ -49,22 +43,22 @@ What is done with one:
     families        methods and commands of other packages: the server's, the lab's, yours
 
 Names are imported when they are first used, so that `import indubio` does not wait
-for what it does not need.
+for what it does not need. A room is imported through its `__init__` only.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indubio.assessment import Assessment
     from indubio.calibration import CrossFit, HoldOut, TrainScores
+    from indubio.chain import Assessment
+    from indubio.data import ExampleStream
     from indubio.decision import AtMost, Budget, Cost, NoReferral, TargetRisk, UncertaintyThreshold, Verdict
     from indubio.detector import Detector
     from indubio.evaluation import evaluate
-    from indubio.fitting.trimming import Trimming
-    from indubio.inputs.example_streams import ExampleStream
-    from indubio.inputs.spectra import Spectra
-    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork
+    from indubio.fitting import Trimming
+    from indubio.judging import Ecdf, Odds
+    from indubio.networks import Coalition, Conv1d, Dense, OwnNetwork, Training
     from indubio.posteriors import (
         SGHMC,
         VAE,
@@ -75,9 +69,8 @@ if TYPE_CHECKING:
         NormalWishart,
         Prototypes,
         RandomFeatures,
-        Training,
     )
-    from indubio.probability import Ecdf, Odds
+    from indubio.prepare import Spectra
     from indubio.storage import load, save
 
 __all__ = [
@@ -121,15 +114,15 @@ __all__ = [
 __version__ = "0.2.0"
 
 _HOMES = {
-    "indubio.assessment": ("Assessment",),
-    "indubio.networks": ("Coalition", "Conv1d", "Conv2d", "Dense", "OwnNetwork"),
     "indubio.calibration": ("CrossFit", "HoldOut", "TrainScores"),
-    "indubio.inputs.example_streams": ("ExampleStream",),
-    "indubio.inputs.spectra": ("Spectra",),
+    "indubio.chain": ("Assessment",),
+    "indubio.data": ("ExampleStream",),
     "indubio.decision": ("AtMost", "Budget", "Cost", "NoReferral", "TargetRisk", "UncertaintyThreshold", "Verdict"),
     "indubio.detector": ("Detector",),
     "indubio.evaluation": ("evaluate",),
-    "indubio.fitting.trimming": ("Trimming",),
+    "indubio.fitting": ("Trimming",),
+    "indubio.judging": ("Ecdf", "Odds"),
+    "indubio.networks": ("Coalition", "Conv1d", "Conv2d", "Dense", "OwnNetwork", "Training"),
     "indubio.posteriors": (
         "SGHMC",
         "VAE",
@@ -140,9 +133,8 @@ _HOMES = {
         "NormalWishart",
         "Prototypes",
         "RandomFeatures",
-        "Training",
     ),
-    "indubio.probability": ("Ecdf", "Odds"),
+    "indubio.prepare": ("Spectra",),
     "indubio.storage": ("load", "save"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

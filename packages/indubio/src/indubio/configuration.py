@@ -17,21 +17,18 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from indubio.calibration import CALIBRATIONS, Calibration
+from indubio.chain import Scalars
+from indubio.data import LAYOUTS, ImageFiles, Long, Reading, Roles, Wide, Windowing
 from indubio.decision import REFERRALS, Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, quoted
-from indubio.fitting.defaults import default_of, default_posterior
-from indubio.fitting.trimming import Trimming
-from indubio.inputs import SCALINGS, ImageFiles, Roles, Scaling, Spectra, Windowing
-from indubio.inputs.reading import Reading
-from indubio.inputs.recordings import LAYOUTS, Long, Wide
-from indubio.io.file_format import UNSAID, FileFormat
+from indubio.fitting import Trimming, default_of, default_posterior
+from indubio.io import UNSAID, FileFormat
+from indubio.judging import CONVERSIONS, Conversion, ScoreName
 from indubio.message import Message, joined
-from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork
-from indubio.pipeline.scalars import Scalars
-from indubio.posteriors import POSTERIORS, Posterior, Training
-from indubio.probability import CONVERSIONS, Conversion
-from indubio.scores import ScoreName
+from indubio.networks import ARCHITECTURES, LIKELIHOODS, Architecture, Likelihood, OwnNetwork, Training
+from indubio.posteriors import POSTERIORS, Posterior
+from indubio.prepare import SCALINGS, Scaling, Spectra
 from indubio.settings import KIND, NO_KIND, AtLeastOne, ByKind, NotNegativeInt, Settings, broken_rules, nearest
 from indubio.workers import Workers
 

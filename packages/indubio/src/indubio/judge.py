@@ -12,16 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from indubio.assessment import OUTPUT_COLUMNS, Assessment
+from indubio.chain import COLUMNS, OUTPUT_COLUMNS, Assessment
+from indubio.data import Examples, Reading, Windowing, opened_for, reading_for
 from indubio.decision import Referral
 from indubio.detector import Detector
 from indubio.drift import DriftMonitor, DriftTest
 from indubio.errors import ConfigError, ModelFileError, quoted
-from indubio.explain import COLUMNS
-from indubio.inputs.examples import Examples
-from indubio.inputs.reading import Reading, opened_for, reading_for
-from indubio.inputs.windows import Windowing
-from indubio.io.file_format import FileFormat
+from indubio.io import FileFormat
 from indubio.storage import read_model
 
 

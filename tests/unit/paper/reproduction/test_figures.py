@@ -9,15 +9,16 @@ from scipy import stats
 from sklearn.metrics import recall_score, roc_auc_score
 
 from indubio.errors import ConfigError
-from indubio.probability import PAPER_CONVERSIONS
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.judging import PAPER_CONVERSIONS, UNCERTAINTIES
+from indubio_lab.paper import CellStore
 from indubio_lab.paper.presets import MODELS
-from indubio_lab.paper.reproduction import Cell, CellOutcome, CellStore
-from indubio_lab.paper.reproduction.figures import CAPTIONS, FIGURES, Results, write_figures
+from indubio_lab.paper.reproduction.cells import Cell, CellOutcome
+from indubio_lab.paper.reproduction.figures import CAPTIONS, FIGURES, write_figures
 from indubio_lab.paper.reproduction.figures.averaging import mean_curve
 from indubio_lab.paper.reproduction.figures.conversion_sketch import conversion_figure
 from indubio_lab.paper.reproduction.figures.look import DISTRIBUTIONS, MODEL_LOOKS, UNCERTAINTY_NAMES
 from indubio_lab.paper.reproduction.figures.preprocessing import made_up, pipeline_figure
+from indubio_lab.paper.reproduction.figures.results import Results
 from indubio_lab.paper.reproduction.judgements import within
 
 SEEDS = range(3)

@@ -12,24 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from indubio import Detector
+from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.posteriors import Training
-from indubio.probability import Ecdf
-from indubio_lab.paper import presets
-from indubio_lab.paper.reproduction import (
-    Cell,
-    CellStore,
-    experiments,
-    grid,
-    published,
-    quick_grid,
-    run,
-    run_grid,
-    write_results,
-)
-from indubio_lab.paper.reproduction.cells import FOR_USE
+from indubio.judging import Ecdf
+from indubio.networks import Training
+from indubio_lab.grids import run_grid
+from indubio_lab.paper import CellStore, experiments, presets, quick_grid, write_results
+from indubio_lab.paper.reproduction import published
+from indubio_lab.paper.reproduction.cells import FOR_USE, Cell, grid, run
 from indubio_lab.paper.reproduction.judgements import OWN, conversions, judge, within
 from indubio_lab.paper.reproduction.result_tables import gain_table
 from indubio_lab.paper.reproduction.summary import summarised

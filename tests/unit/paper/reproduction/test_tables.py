@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from indubio.report.sheets import to_csv, to_html, to_markdown
-from indubio.uncertainty import UNCERTAINTIES
-from indubio_lab.paper.reproduction import Cell, Record
+from indubio.judging import UNCERTAINTIES
+from indubio.report import to_csv, to_html, to_markdown
+from indubio_lab.paper.reproduction.cell_store import Record
+from indubio_lab.paper.reproduction.cells import Cell
 from indubio_lab.paper.reproduction.choice import chosen_conversions, judged_as_chosen
 from indubio_lab.paper.reproduction.claims import claims
 from indubio_lab.paper.reproduction.judgements import Judgement, within

@@ -14,23 +14,29 @@ import pandas as pd
 import pytest
 from sqlalchemy import text
 
-from indubio import Detector, save
+from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.posteriors import AnchoredEnsemble, Training
-from indubio_server.live import live_engine
+from indubio.networks import Training
+from indubio.posteriors import AnchoredEnsemble
+from indubio.storage import save
+from indubio_server.live import live_engine, run_live
 from indubio_server.live.journal import JournalEntry
 from indubio_server.live.live_engine import EndedError, LiveEngine
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_process import run_live
-from indubio_server.live.live_settings import LiveSettings
+from indubio_server.live.settings_of_live import LiveSettings
 from indubio_server.live.subscription import Received
-from indubio_server.models.registry import Registry
-from indubio_server.store import ServerStore
-from indubio_server.store.alarms import alarm_history
+from indubio_server.models import Registry
+from indubio_server.store import (
+    EVERYTHING,
+    ServerStore,
+    activate,
+    active_version,
+    add_version,
+    alarm_history,
+    chosen_cases,
+    verify,
+)
 from indubio_server.store.audit_trail import entries as audit_entries
-from indubio_server.store.cases import EVERYTHING, chosen_cases
-from indubio_server.store.verification import verify
-from indubio_server.store.versions import activate, active_version, add_version
 from tests.live_machines import (
     LONG,
     SENSORS,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from indubio.errors import ConfigError, StoreError
+from indubio_server.live import live_settings
 from indubio_server.live.journal import Journal, JournalEntry
-from indubio_server.live.live_settings import live_settings
 from indubio_server.live.snapshots import read_snapshot, write_snapshot
 
 TOPIC = {"topic": "plant/{machine}", "time": "t"}

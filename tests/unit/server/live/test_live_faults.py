@@ -18,18 +18,16 @@ import pytest
 from sqlalchemy import update
 
 from indubio.errors import ConfigError, DataError, StoreError
-from indubio_server.http.connection_table import GIVE_WAY, RESERVED
+from indubio_server.http import RESERVED
+from indubio_server.http.connection_table import GIVE_WAY
 from indubio_server.live import delivery
 from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.journal import Journal, JournalEntry
 from indubio_server.live.live_metrics import LIMITS, LiveMetrics, MetricsServer
-from indubio_server.live.live_settings import Webhook
 from indubio_server.live.messages import MessageReader
-from indubio_server.models.model_inputs import require_printable
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import append
-from indubio_server.store.outbox import OutboxEvent, add_events, all_events
-from indubio_server.store.tables import outbox
+from indubio_server.live.settings_of_live import Webhook
+from indubio_server.models import require_printable
+from indubio_server.store import OutboxEvent, ServerStore, add_events, all_events, append, outbox
 from tests.live_machines import START, settings
 
 BAD = [

@@ -16,12 +16,9 @@ from indubio.cli.app import app
 from indubio_server.live import delivery
 from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import Webhook
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import append, entries
-from indubio_server.store.outbox import add_events, all_events
-from indubio_server.store.tables import outbox
-from indubio_server.store.verification import verify
+from indubio_server.live.settings_of_live import Webhook
+from indubio_server.store import ServerStore, add_events, all_events, append, outbox, verify
+from indubio_server.store.audit_trail import entries
 
 
 class Hook(http.server.ThreadingHTTPServer):

@@ -12,23 +12,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.decision import Evidence, Referral
-from indubio.ensemble.contained_randomness import own_randomness
-from indubio.ensemble.member_scores import score_of, scores
+from indubio.detector import own_randomness, score_of, scores
 from indubio.errors import ConfigError, IndubioError, TrainingError, quoted
-from indubio.io.json_text import json_text
-from indubio.uncertainty import Uncertainty
+from indubio.io import json_text
+from indubio.judging import Uncertainty
 from indubio_lab.benchmark.contender import Contender
 from indubio_lab.benchmark.measures import Measures, model_bytes, of_assessment, of_scores
 from indubio_lab.benchmark.one_class import OneClass, OneClassRows
-from indubio_lab.collections import (
-    TABLES,
-    LabelledTable,
-    check_labelled,
-    own_files,
-    own_table,
-)
+from indubio_lab.collections import TABLES, LabelledTable, check_labelled, own_files, own_table
 
 REVISION = 2  # of what a cell computes: raised when old results must not be mixed with new ones
 

@@ -13,10 +13,8 @@ from matplotlib.figure import Figure
 
 from indubio import __version__
 from indubio.evaluation import critical_difference
-from indubio.io.whole_files import whole_file
-from indubio.report.figures import Drawing
-from indubio.report.sheets import PagePicture, Sheet, to_html, to_markdown
-from indubio.report.style import report_style
+from indubio.io import whole_file
+from indubio.report import Drawing, PagePicture, Sheet, report_style, to_html, to_markdown
 from indubio_lab.benchmark.drawings import WIDE, diagram_height, plot_critical_difference, plot_quality_and_cost
 from indubio_lab.benchmark.measures import MEASURES, NOMINAL
 from indubio_lab.benchmark.standings import PairTest, Standings

@@ -22,13 +22,11 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import clone
 
-from indubio.detector import Detector
-from indubio.ensemble import EnsembleDetector, distance_to_centre
-from indubio.ensemble.member_scores import Score
+from indubio.chain import ChainEstimator
+from indubio.detector import Detector, EnsembleDetector, Score, distance_to_centre
 from indubio.errors import ConfigError, MissingExtraError, quoted
-from indubio.pipeline.estimator import ChainEstimator
+from indubio.judging import Ecdf
 from indubio.posteriors import AnchoredEnsemble, RandomFeatures
-from indubio.probability import Ecdf
 
 Form = Literal["own", "plain", "refits"]
 MEMBERS = 10  # refits, as many as the default ensemble has members

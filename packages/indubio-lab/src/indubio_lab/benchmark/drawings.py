@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
-from indubio.report.style import BLUE, GREY, VERMILLION
+from indubio.report import BLUE, GREY, VERMILLION
 
 ROW = 0.24  # inches between two names
 WIDE = 7.0  # inches

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.decision import Verdict
 from indubio.detector import Detector
 from indubio.evaluation import auroc, evaluate

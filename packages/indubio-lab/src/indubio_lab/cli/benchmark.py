@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.flags import Configures
-from indubio.cli.options import Json, WorkersOption, set_option
+from indubio.cli import Configures, Json, WorkersOption, set_option
 from indubio.errors import ConfigError, TrainingError, quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from indubio.detector import Detector
-    from indubio.report.sheets import Sheet
+    from indubio.report import Sheet
     from indubio_lab.benchmark import Standings
 
 # Of the tables what fits on a terminal of 80 characters; the pages have all.
@@ -77,8 +76,7 @@ def benchmark(
 
     Such as: indubio benchmark mine.csv --label bad --out benchmark
     """
-    from indubio.cli.command_settings import WorkSettings
-    from indubio.cli.told_settings import settings_told
+    from indubio.cli import WorkSettings, settings_told
     from indubio.workers import Workers
     from indubio_lab.benchmark import (
         BenchmarkStore,
@@ -123,7 +121,7 @@ def _listed(text: str | None) -> list[str] | None:
 
 def _configured(paths: list[Path]) -> "dict[str, Detector]":
     """Detectors of ours by the names of their files."""
-    from indubio.cli.told_settings import in_file
+    from indubio.cli import in_file
     from indubio.configuration import Configuration
 
     stems = [path.stem for path in paths]
@@ -141,8 +139,8 @@ def _chosen(against: str | None, names: list[str]) -> str:
 
 
 def _tell(standings: "Standings", chosen: str, written: list[Path], as_json: bool) -> None:
-    from indubio.cli.terminal import terminal
-    from indubio.io.json_text import json_text
+    from indubio.cli import terminal
+    from indubio.io import json_text
     from indubio_lab.benchmark import MEASURES, detection_sheet, uncertainty_sheet
 
     if as_json:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from indubio.cli.terminal import terminal
+from indubio.cli import terminal
 from indubio_lab.grids import GridAdvance
 
 

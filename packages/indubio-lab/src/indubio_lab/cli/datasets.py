@@ -23,7 +23,7 @@ def list_datasets(context: typer.Context, folder: Folder = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from indubio.cli.terminal import terminal
+    from indubio.cli import terminal
     from indubio_lab.collections import DATASETS, cache_folder, data_folder
 
     console = terminal()
@@ -48,7 +48,7 @@ def fetch_dataset(
     folder: Folder = None,
 ) -> None:
     """Download what is not here yet of a collection into the cache, with checksums."""
-    from indubio.cli.terminal import terminal
+    from indubio.cli import terminal
     from indubio_lab.collections import DATASETS, fetch, find
 
     if name not in DATASETS:

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from indubio.cli.flags import Configures
-from indubio.cli.options import WorkersOption, set_option
+from indubio.cli import Configures, WorkersOption, set_option
 from indubio.errors import TrainingError
 
 if TYPE_CHECKING:
-    from indubio_lab.paper.presets import CollectionName
+    from indubio_lab.paper import CollectionName
 
 
 def reproduce(
@@ -47,12 +46,11 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the paper's experiments and write tables and figures with the paper's numbers beside ours."""
-    from indubio.cli.command_settings import WorkSettings
-    from indubio.cli.terminal import terminal
-    from indubio.cli.told_settings import settings_told
+    from indubio.cli import WorkSettings, settings_told, terminal
     from indubio.workers import Workers
     from indubio_lab.cli.cell_bar import cell_bar
-    from indubio_lab.paper.reproduction import CellStore, experiments, quick_grid, run_grid, write_results
+    from indubio_lab.grids import run_grid
+    from indubio_lab.paper import CellStore, experiments, quick_grid, write_results
 
     hands = settings_told(context, WorkSettings).workers or Workers()
     chosen: list[CollectionName] = ["odds", "zema", "strath"] if collection == "all" else [collection]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio.cli.exit_codes import ExitCode
-from indubio.cli.flags import Configures, Gives
-from indubio.cli.options import (
+from indubio.cli import (
     Anomaly,
     Categorical,
     Columns,
     ConfigFile,
+    Configures,
     Exclude,
+    ExitCode,
+    Gives,
     Group,
     Ids,
     Json,
@@ -71,12 +72,8 @@ def tune(
 
     Such as: indubio tune good.csv --id serial --out tuned.toml
     """
-    from indubio.cli.file_words import tell_files
-    from indubio.cli.label_words import tell_training_labels
-    from indubio.cli.terminal import terminal
-    from indubio.cli.told_settings import settings_told
-    from indubio.cli.unused_columns import tell_unused
-    from indubio.inputs.example_streams import ExampleStream
+    from indubio.cli import settings_told, tell_files, tell_training_labels, tell_unused, terminal
+    from indubio.data import ExampleStream
     from indubio.workers import Workers
     from indubio_lab.tuning import SearchConfiguration, best_so_far, sampled, search
 
@@ -106,17 +103,17 @@ def tune(
 
 
 def _write(found: "Found", settings: "SearchConfiguration", out: Path) -> None:
-    from indubio.cli.default_toml import written_toml
+    from indubio.cli import written_toml
     from indubio.configuration import detector_to_plain
-    from indubio.io.whole_files import whole_file
+    from indubio.io import whole_file
 
     with whole_file(out) as file:
         file.write(written_toml(detector_to_plain(found.detector) | settings.plain_reading).encode())
 
 
 def _tell(found: "Found", out: Path, as_json: bool) -> None:
-    from indubio.cli.terminal import terminal
-    from indubio.io.json_text import json_text
+    from indubio.cli import terminal
+    from indubio.io import json_text
 
     if as_json:
         told = {"trials": found.done, "failed": found.failed, "config": str(out)}

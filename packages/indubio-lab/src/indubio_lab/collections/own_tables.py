@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indubio.data import read_table
 from indubio.errors import DataError, quoted
-from indubio.inputs.tables import read_table
-from indubio.io.sources import ENDINGS as TABLES
-from indubio.io.sources import SURE_ENDINGS, natural_order, opened
+from indubio.io import ENDINGS as TABLES
+from indubio.io import SURE_ENDINGS, natural_order, opened
 from indubio_lab.collections.collection import LabelledTable
 
 ENDINGS = (*TABLES, ".npz")

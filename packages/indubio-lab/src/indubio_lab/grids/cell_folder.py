@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from indubio.errors import DataError
-from indubio.io.json_text import json_text
-from indubio.io.whole_files import whole_file
+from indubio.io import json_text, whole_file
 
 Plain = dict[str, Any]  # a cell's record as plain values
 

@@ -9,20 +9,10 @@ from typing import Literal, get_args
 from indubio.calibration import TrainScores
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.inputs import MinMax
-from indubio.networks import BlockArchitecture, Conv1d, Dense
-from indubio.posteriors import (
-    SGHMC,
-    VAE,
-    AnchoredEnsemble,
-    BayesByBackprop,
-    Deterministic,
-    MCDropout,
-    Posterior,
-    RangeTest,
-    Training,
-)
-from indubio.probability import Ecdf
+from indubio.judging import Ecdf
+from indubio.networks import BlockArchitecture, Conv1d, Dense, RangeTest, Training
+from indubio.posteriors import SGHMC, VAE, AnchoredEnsemble, BayesByBackprop, Deterministic, MCDropout, Posterior
+from indubio.prepare import MinMax
 from indubio_lab.collections import DATASETS
 from indubio_lab.posteriors import SWAG, BayesianVAE, CyclicalSGMCMC, FunctionalPrior, Laplace, ParallelTempering
 

@@ -22,13 +22,10 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import stream
-from indubio.networks.autoencoder import Autoencoder
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import PRIOR_SCALE
-from indubio.posteriors.sghmc import SGHMC
+from indubio.networks import Autoencoder, FitContext
+from indubio.numerics import stream
+from indubio.posteriors import PRIOR_SCALE, SGHMC, Draws
 from indubio.settings import NotNegative
-from indubio.training.network_fits import FitContext
 
 CODE_NUMBERS = 13  # purpose of the random stream of the code's noise
 OF_ENCODER = ("encoder.", "code_log_variance.")  # names of weights begin so
@@ -46,7 +43,7 @@ class BayesianVAE(SGHMC):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,), code_noise=BayesianVAE.code_noise), GaussianLikelihood())
         >>> chain = BayesianVAE(draws=6, burn_in=10, thinning=5)

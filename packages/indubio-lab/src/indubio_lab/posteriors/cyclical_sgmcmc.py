@@ -17,12 +17,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Dynamics, stream
-from indubio.posteriors.sghmc import SGHMC
+from indubio.networks import Dynamics, FitContext, Leg, What
+from indubio.numerics import stream
+from indubio.posteriors import SGHMC
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive
-from indubio.training import mixing
-from indubio.training.chain_moves import Leg
-from indubio.training.network_fits import FitContext
 from indubio_lab.posteriors.iterates import falling, steady
 
 LARGEST = 5.0  # step size that is tried: twice as much got lost, two fifths left held-out scores higher
@@ -46,7 +44,7 @@ class CyclicalSGMCMC(SGHMC):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> posterior = CyclicalSGMCMC(draws=6, cycles=2, burn_in=10, thinning=5)
@@ -55,7 +53,7 @@ class CyclicalSGMCMC(SGHMC):
         (6, 40)
     """
 
-    COMPARED: ClassVar[mixing.What] = "cycle"
+    COMPARED: ClassVar[What] = "cycle"
 
     cycles: AtLeastOne = 4
     step_size: Positive | Literal["auto"] = "auto"  # type: ignore[assignment]

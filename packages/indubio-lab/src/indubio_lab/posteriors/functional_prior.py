@@ -26,15 +26,11 @@ from math import inf, isfinite, prod, sqrt
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.engine import Stream, engine_for, stream, streams
-from indubio.engine.linear_algebra import product
-from indubio.networks.autoencoder import Autoencoder
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.sghmc import SGHMC
+from indubio.networks import Autoencoder, Beginning, FitContext, engine_for, fresh_weights, stretches
+from indubio.numerics import Stream, product, stream, streams
+from indubio.posteriors import SGHMC, Draws
 from indubio.settings import AtLeastOne, NotNegativeInt
 from indubio.texts import english
-from indubio.training.network_fits import Beginning, FitContext, fresh_weights
-from indubio.training.rows import stretches
 
 DIRECTION_NUMBERS, PRIOR_NUMBERS = 14, 15  # purposes of the random streams
 MOST_ROWS = 100  # that prior networks reconstruct
@@ -58,7 +54,7 @@ class FunctionalPrior(SGHMC):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> prior = FunctionalPrior(draws=6, burn_in=10, thinning=5, networks=8, directions=10)

@@ -6,13 +6,9 @@ from math import prod, sqrt
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Stream, engine_for
-from indubio.engine.linear_algebra import product
 from indubio.errors import TrainingError
-from indubio.training.chain_moves import Leg, walk
-from indubio.training.data_prior import temperature_of
-from indubio.training.network_fits import FitContext
-from indubio.training.rows import stretches
+from indubio.networks import FitContext, Leg, engine_for, stretches, temperature_of, walk
+from indubio.numerics import Stream, product
 
 TRIES = 7  # rates, each a tenth of the one before
 SAMPLES = 10  # of a Gaussian, whose scores are looked at

@@ -19,21 +19,25 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import PointWeights, Stream
-from indubio.engine.linear_algebra import back, cholesky, gram
 from indubio.errors import ConfigError
 from indubio.message import Message
-from indubio.networks import Architecture, BlockArchitecture
-from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.layers import Weights
-from indubio.networks.network import BlockNetwork, Network
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import TrainedPosterior
+from indubio.networks import (
+    Architecture,
+    Autoencoder,
+    BlockArchitecture,
+    BlockNetwork,
+    FitContext,
+    Network,
+    PointWeights,
+    Progress,
+    Weights,
+    fit_network,
+    stretches,
+)
+from indubio.numerics import Stream, back, cholesky, gram
+from indubio.posteriors import Draws, TrainedPosterior
 from indubio.settings import AtLeastOne, Positive
 from indubio.texts import english
-from indubio.training.loop import Progress
-from indubio.training.network_fits import FitContext, fit_network
-from indubio.training.rows import stretches
 from indubio_lab.posteriors.evidence import ChosenPrior, evidence_of
 
 MOST_VALUES = 2**22  # of phi: where there are more, as many stand for all
@@ -54,7 +58,7 @@ class Laplace(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = Laplace(draws=6).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -17,16 +17,22 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from indubio.engine import Engine, PointWeights, engine_for, stream, streams
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import TrainedPosterior
-from indubio.posteriors.sghmc import mixing_of
+from indubio.networks import (
+    Engine,
+    FitContext,
+    PointWeights,
+    Progress,
+    TrainingRows,
+    engine_for,
+    fit_network,
+    prior_scale_at,
+    stretches,
+    temperature_of,
+)
+from indubio.numerics import stream, streams
+from indubio.posteriors import Draws, TrainedPosterior, mixing_of
 from indubio.settings import AtLeastOne, NotNegativeInt, Positive, Share
 from indubio.texts import english
-from indubio.training.data_prior import prior_scale_at, temperature_of
-from indubio.training.loop import Progress
-from indubio.training.network_fits import FitContext, fit_network
-from indubio.training.rows import TrainingRows, stretches
 from indubio_lab.posteriors.tempering import (
     LANGEVIN_RATE,
     WALK_RATE,
@@ -65,7 +71,7 @@ class ParallelTempering(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> posterior = ParallelTempering(draws=6, chains=3, burn_in=20, thinning=5)

@@ -17,14 +17,11 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from indubio.engine import Dynamics, PointWeights, streams
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import TrainedPosterior
+from indubio.networks import Beginning, Dynamics, FitContext, Leg, PointWeights, Progress, fit_networks, fresh_weights
+from indubio.numerics import streams
+from indubio.posteriors import Draws, TrainedPosterior
 from indubio.settings import AtLeastOne, AtLeastTwo, Positive
 from indubio.texts import english
-from indubio.training.chain_moves import Leg
-from indubio.training.loop import Progress
-from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 from indubio_lab.posteriors.iterates import falling, mean_score, steady
 
 RATE = 2.0  # beyond it, on data scaled to [0, 1], held-out scores no longer fell
@@ -50,7 +47,7 @@ class SWAG(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = SWAG(draws=6, members=2).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -22,8 +22,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Stream
-from indubio.engine.linear_algebra import exponential
+from indubio.numerics import Stream, exponential
 from indubio.texts import english
 
 LANGEVIN_RATE, WALK_RATE = 0.574, 0.234  # accepted of the best step sizes in many dimensions (Roberts & Rosenthal 2001)

@@ -2,7 +2,7 @@
 
 from indubio_lab.tuning.criterion import SettingsQuality, judged
 from indubio_lab.tuning.sample import Sample, sampled
-from indubio_lab.tuning.search import Found, Search, SearchConfiguration, Step, best_so_far, search
+from indubio_lab.tuning.settings_search import Found, Search, SearchConfiguration, Step, best_so_far, search
 
 __all__ = [
     "Found",

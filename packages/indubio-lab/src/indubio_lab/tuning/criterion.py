@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from indubio.calibration import TrainScores
 from indubio.detector import Detector
 from indubio.errors import data_warnings_told_otherwise
-from indubio.uncertainty import mean_nll
+from indubio.judging import mean_nll
 from indubio_lab.tuning.sample import Sample
 
 By = Literal["separation", "nll"]

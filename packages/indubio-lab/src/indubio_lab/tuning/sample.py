@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from indubio.data import ExampleStream, Schema, drawn, named_errors
 from indubio.errors import DataError
-from indubio.inputs.example_streams import ExampleStream, drawn, named_errors
-from indubio.inputs.schema import Schema
 
 HELD_OUT = 0.25
 FEWEST = 20  # examples; fewer judge nothing

@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.networks import Architecture, Dense
-from indubio.networks.convolutional import Convolutional
+from indubio.networks import Architecture, Convolutional, Dense
 from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.tuning.criterion import By
 

@@ -7,7 +7,7 @@ import msgspec
 from indubio import __version__
 from indubio.decision import Reason
 from indubio_server.api import tensors
-from indubio_server.models.registry import Loaded, Registry
+from indubio_server.models import Loaded, Registry
 from indubio_server.outside_names import PRINTABLE
 from indubio_server.server_settings import ServerSettings
 

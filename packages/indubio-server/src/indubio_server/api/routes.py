@@ -12,17 +12,21 @@ from indubio import __version__
 from indubio_server.api import tensors
 from indubio_server.api.openapi import document
 from indubio_server.api.verdict_requests import addressed_model, verdict_endpoints
-from indubio_server.http.answers import Answer
-from indubio_server.http.error_answers import decoded
-from indubio_server.http.gate import require
-from indubio_server.http.request_bodies import read_body
-from indubio_server.models.model_inputs import Name, require_printable
+from indubio_server.http import Answer, decoded, read_body, require
+from indubio_server.models import Name, require_printable
 from indubio_server.service import Service
-from indubio_server.store.access_keys import Role
-from indubio_server.store.alarms import alarm_history, ringing
-from indubio_server.store.cases import Filters, case_by_reference
-from indubio_server.store.reviews import counting, history, verdict_of_people
-from indubio_server.store.versions import Version, activation_history
+from indubio_server.store import (
+    Filters,
+    Role,
+    Version,
+    activation_history,
+    alarm_history,
+    case_by_reference,
+    counting,
+    history,
+    ringing,
+    verdict_of_people,
+)
 
 EXTENSIONS = ["binary_tensor_data", "model_repository"]
 

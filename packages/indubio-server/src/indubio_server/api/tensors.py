@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from indubio.errors import DataError, quoted
-from indubio_server.models.model_inputs import ExampleBatch, ModelInput, Name, refuse_doubles
+from indubio_server.models import ExampleBatch, ModelInput, Name, refuse_doubles
 
 KINDS: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),

@@ -14,18 +14,31 @@ from starlette.types import Receive, Scope, Send
 
 from indubio.errors import DataError, NotFoundError
 from indubio_server.api import tensors
-from indubio_server.http.answers import Answer
-from indubio_server.http.error_answers import RefusalError, decoded
-from indubio_server.http.gate import Actor, require
-from indubio_server.http.request_bodies import JSON_TYPE, RequestHeaders, read_body, without_blocking
-from indubio_server.http.request_numbers import is_whole_number
-from indubio_server.models.batching import Result
-from indubio_server.models.model_inputs import ExampleBatch, ModelInput, Name, require_printable
-from indubio_server.models.registry import Loaded, Registry
-from indubio_server.models.scored_batch import ExampleOrigin
+from indubio_server.http import (
+    JSON_TYPE,
+    Actor,
+    Answer,
+    RefusalError,
+    RequestHeaders,
+    decoded,
+    is_whole_number,
+    read_body,
+    require,
+    without_blocking,
+)
+from indubio_server.models import (
+    ExampleBatch,
+    ExampleOrigin,
+    Loaded,
+    ModelInput,
+    Name,
+    Registry,
+    Result,
+    require_printable,
+)
 from indubio_server.plant import Plant
 from indubio_server.service import Service
-from indubio_server.store.access_keys import Role
+from indubio_server.store import Role
 
 TOP = 3
 Respond = Callable[[Service, Actor, Loaded, RequestHeaders, bytes], Awaitable[Answer]]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from indubio.cli.exit_codes import ExitCode
+from indubio.cli import ExitCode
 from indubio_server.cli.server_options import DATABASE, STATE, opened, require_server
 
 if TYPE_CHECKING:
-    from indubio_server.store.audit_trail import Head
+    from indubio_server.store import Head
 
 audit = typer.Typer(
     help="The server's audit trail: verified, exported, its head to keep elsewhere.", no_args_is_help=True
@@ -47,12 +47,12 @@ def verified(
 
     Exit code 5: nothing was found, but no head that was kept elsewhere shows that the end is there.
     """
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
 
     if stamp is not None and (head is None or stamp_ca is None):
         raise typer.BadParameter("--stamp is checked against --head NUMBER:HASH and --stamp-ca FILE: give both.")
     if export is not None:
-        from indubio_server.store.trail_export import verify_export
+        from indubio_server.store import verify_export
 
         with export.open("rb") as file:
             count, findings = verify_export(file)
@@ -61,7 +61,7 @@ def verified(
     else:
         summary, findings, proven = _database_verified(db, state, anchor_file or [], head, files=files)
     if stamp is not None and head is not None and stamp_ca is not None:
-        from indubio_server.store.time_stamps import stamp_finding, stamped_at
+        from indubio_server.store import stamp_finding, stamped_at
 
         wrong = stamp_finding(_head(head), stamp, stamp_ca)
         findings = (*findings, *([] if wrong is None else [wrong]))
@@ -88,9 +88,7 @@ def _database_verified(
     kept = [] if head is None else [_head(head)]
     with require_server():
         from indubio_server.service import ANCHOR
-        from indubio_server.store.anchors import read_anchors
-        from indubio_server.store.schema_version import ChangedVersionError
-        from indubio_server.store.verification import verify
+        from indubio_server.store import ChangedVersionError, read_anchors, verify
 
     wrong: list[str] = []
     own = [state / ANCHOR] if (state / ANCHOR).exists() else []
@@ -132,8 +130,8 @@ def exported(
     """Write a run of entries, without holes; `indubio audit verify --export FILE` verifies it by itself."""
     chosen = {"since": _moment(since), "before": _moment(until)}
     with opened(db, state, existing=True) as store:
-        from indubio.io.whole_files import whole_file
-        from indubio_server.store.trail_export import export
+        from indubio.io import whole_file
+        from indubio_server.store import export
 
         count = -2  # a line before the entries, and one after them
         with store.database.reading() as connection, whole_file(str(out)) as file:
@@ -149,7 +147,7 @@ def print_head(
 ) -> None:
     """Print the number and hash of the last entry, to keep where nobody can change it."""
     with opened(db, state, existing=True) as store:
-        from indubio_server.store.audit_trail import head
+        from indubio_server.store import head
 
         end = store.read(head)
     typer.echo(f"{end.seq}:{end.hash}")
@@ -163,9 +161,8 @@ def stamp_head(
 ) -> None:
     """Write a request for a time stamp of the last entry, and print the head that it is of."""
     with opened(db, state, existing=True) as store:
-        from indubio.io.whole_files import whole_file
-        from indubio_server.store.audit_trail import head
-        from indubio_server.store.time_stamps import stamp_request
+        from indubio.io import whole_file
+        from indubio_server.store import head, stamp_request
 
         end = store.read(head)
     request = stamp_request(end)
@@ -175,7 +172,7 @@ def stamp_head(
 
 
 def _head(text: str) -> "Head":
-    from indubio_server.store.audit_trail import Head
+    from indubio_server.store import Head
 
     number, _, hash_ = text.partition(":")
     if not number.isdecimal() or len(hash_) != 64:

@@ -26,7 +26,7 @@ def add(
 ) -> None:
     """Make a key and print it; it is shown only now."""
     with opened(db, state) as store:
-        from indubio_server.store.access_keys import Role, add_key
+        from indubio_server.store import Role, add_key
 
         typer.echo(store.write(lambda c: add_key(c, name, Role(role.value), sites=site or None, actor=who())))
 
@@ -38,10 +38,10 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List all keys, with roles and dates."""
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
 
     with opened(db, state) as store:
-        from indubio_server.store.access_keys import all_keys
+        from indubio_server.store import all_keys
 
         known = store.read(all_keys)
     if as_json:
@@ -59,7 +59,7 @@ def listed(
         return
     from rich.table import Table
 
-    from indubio.cli.terminal import terminal
+    from indubio.cli import terminal
 
     table = Table("name", "role", "sites", "made", "revoked")
     for key in known:
@@ -81,7 +81,7 @@ def revoke(
 ) -> None:
     """Take a key back; a running server follows within seconds."""
     with opened(db, state) as store:
-        from indubio_server.store.access_keys import revoke_key
+        from indubio_server.store import revoke_key
 
         store.write(lambda c: revoke_key(c, name, actor=who()))
     typer.echo(f"{name}: revoked.", err=True)
@@ -95,7 +95,7 @@ def logout(
 ) -> None:
     """End all sessions of somebody at once; a key can still be used, and a person can log in again."""
     with opened(db, state) as store:
-        from indubio_server.store.sessions import end_sessions
+        from indubio_server.store import end_sessions
 
         ended = store.write(lambda c: end_sessions(c, name, actor=who()))
     typer.echo(f"{name}: {ended} sessions ended.", err=True)

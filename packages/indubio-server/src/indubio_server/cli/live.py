@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from indubio.errors import MissingExtraError, NotFoundError
-from indubio.io.toml_file import read_toml
 from indubio_server.cli.server_options import DATABASE, STATE, opened, who
 
 live = typer.Typer(invoke_without_command=True, no_args_is_help=False)
@@ -43,11 +42,12 @@ def run(
     address = None if metrics is None else _address(metrics)
     with opened(db, state) as store:
         try:
-            from indubio_server.live.live_process import run_live
+            from indubio_server.live import run_live
         except ImportError:
             raise MissingExtraError('live data needs the live extra: pip install "indubio[live]".') from None
-        from indubio_server.http.logs import log_to_stderr
-        from indubio_server.live.live_settings import live_settings
+        from indubio.io import read_toml
+        from indubio_server.http import log_to_stderr
+        from indubio_server.live import live_settings
 
         log_to_stderr()
         run_live(store, model_sources([model]), state, live_settings(read_toml(config)), address)
@@ -61,10 +61,10 @@ def list_outbox(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
 ) -> None:
     """List what waits, the oldest first: one line of JSON each."""
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
 
     with opened(db, state) as store:
-        from indubio_server.store.outbox import all_events
+        from indubio_server.store import all_events
 
         for one in store.read(lambda c: all_events(c, dead=True if dead else None, limit=limit)):
             plain = one.__dict__ | {"at": one.at.isoformat(), "due": one.due.isoformat()}
@@ -79,7 +79,7 @@ def retry_outbox(
 ) -> None:
     """Try dead events again, with all their attempts."""
     with opened(db, state) as store:
-        from indubio_server.store.outbox import retry_dead
+        from indubio_server.store import retry_dead
 
         count = store.write(lambda c: retry_dead(c, event, actor=who()))
         if event is not None and not count:

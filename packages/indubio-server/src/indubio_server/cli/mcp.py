@@ -9,7 +9,7 @@ from indubio.errors import MissingExtraError
 from indubio_server.cli.server_options import DATABASE, database_url
 
 if TYPE_CHECKING:
-    from indubio_server.store.database import Database
+    from indubio_server.store import Database
 
 
 def mcp(
@@ -32,13 +32,12 @@ def mcp(
     from indubio_server.cli.serve import model_sources
 
     try:
-        from indubio_server.mcp.mcp_app import mcp_app
+        from indubio_server.mcp import mcp_app
     except MissingExtraError:
         raise
     except ImportError:
         raise MissingExtraError('the MCP server needs the mcp extra: pip install "indubio[mcp]".') from None
-    from indubio_server.mcp.example_files import ExampleFiles
-    from indubio_server.mcp.read_only_models import ReadOnlyModels
+    from indubio_server.mcp import ExampleFiles, ReadOnlyModels
 
     files = ExampleFiles(folder, largest_file)
     mcp_app(ReadOnlyModels(model_sources(model), files, most_rows, _database(db, state))).run("stdio")
@@ -48,7 +47,7 @@ def _database(db: str | None, state: Path | None) -> "Database | None":
     """The server's database, opened read-only; refused where its tables are not those of this version."""
     if db is None and state is None:
         return None
-    from indubio_server.store.database import Database
+    from indubio_server.store import Database
 
     database = Database(database_url(db, state or Path()), read_only=True)
     database.require_current()

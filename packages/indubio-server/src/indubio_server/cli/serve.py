@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from indubio.cli.flags import Configures, Gives
-from indubio.cli.options import ConfigFile, set_option
+from indubio.cli import ConfigFile, Configures, Gives, set_option
 from indubio_server.cli.server_options import DATABASE, STATE, opened, who
 
 if TYPE_CHECKING:
@@ -67,10 +66,10 @@ def serve(
     Such as: indubio serve --model press=model --training press=good.csv
     """
     with opened(db, state) as store:
-        from indubio.cli.told_settings import settings_told
-        from indubio_server.http.gate import is_loopback
+        from indubio.cli import settings_told
+        from indubio_server.http import is_loopback
         from indubio_server.server_settings import ServerSettings
-        from indubio_server.store.access_keys import count_keys, first_key
+        from indubio_server.store import count_keys, first_key
 
         login = None if oidc is None else _login(oidc)
         settings = settings_told(context, ServerSettings, config)
@@ -80,7 +79,7 @@ def serve(
                 "indubio keys add NAME --role admin."
             )
         from indubio_server.app import build_app
-        from indubio_server.http.logs import log_to_stderr
+        from indubio_server.http import log_to_stderr
         from indubio_server.plant import PlantFile
         from indubio_server.process import configured, run
         from indubio_server.service import Service

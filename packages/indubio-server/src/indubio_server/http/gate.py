@@ -27,9 +27,7 @@ from indubio_server.http.metrics import Metrics
 from indubio_server.http.rate_limits import Buckets
 from indubio_server.http.request_bodies import RequestHeaders
 from indubio_server.server_settings import ServerSettings
-from indubio_server.store import ServerStore
-from indubio_server.store.access_keys import ApiKey, Role, hashed, keys_in_use
-from indubio_server.store.sessions import SessionOwner, session_owner
+from indubio_server.store import ApiKey, Role, ServerStore, SessionOwner, hashed, keys_in_use, session_owner
 from indubio_server.trusted_proxies import PROXIED, TrustedProxies, came_through_proxy, neighbourhood, peer
 
 log = logging.getLogger("indubio_server")

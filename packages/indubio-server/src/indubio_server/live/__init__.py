@@ -11,3 +11,8 @@ delivery           the outbox emptied: webhook and MQTT
 live_engine        all of it in order
 live_metrics       numbers for Prometheus, and whether all is well
 """
+
+from indubio_server.live.live_process import run_live
+from indubio_server.live.settings_of_live import live_settings
+
+__all__ = ["live_settings", "run_live"]

@@ -22,12 +22,10 @@ from datetime import timedelta
 
 from indubio.errors import MissingExtraError
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import Webhook
 from indubio_server.live.publishing import DeliveryError, UnreachableError
+from indubio_server.live.settings_of_live import Webhook
 from indubio_server.live.workers import Worker
-from indubio_server.store import ServerStore
-from indubio_server.store.clock import now
-from indubio_server.store.outbox import Channel, OutboxEvent, delivered, due_events, failed
+from indubio_server.store import Channel, OutboxEvent, ServerStore, delivered, due_events, failed, now
 
 log = logging.getLogger("indubio_server.live")
 LOOK_EVERY = 1.0  # seconds, where nobody says that there is something new

@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from indubio.errors import StoreError
-from indubio.io.whole_files import sync_folder
+from indubio.io import sync_folder
 
 HEAD = struct.Struct("<II")
 BODY = struct.Struct("<qHH")

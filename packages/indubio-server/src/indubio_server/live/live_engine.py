@@ -26,19 +26,15 @@ from indubio.errors import ConfigError, DataError, IndubioError, OutputError, St
 from indubio_server.live.delivery import Delivery
 from indubio_server.live.journal import Journal, JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.live_verdicts import LiveBatch, Written, usable, write_batch
 from indubio_server.live.machine_stream import MachineExamples, MachineStream, StreamPlan
 from indubio_server.live.messages import MessageReader, TimedValues
 from indubio_server.live.publishing import MqttPublisher, topic_of
+from indubio_server.live.settings_of_live import LiveSettings
 from indubio_server.live.snapshots import read_snapshot, write_snapshot
 from indubio_server.live.subscription import Received, Subscription
-from indubio_server.models.registry import Loaded, Registry
-from indubio_server.store import ServerStore
-from indubio_server.store.canonical_json import digest
-from indubio_server.store.clock import now
-from indubio_server.store.outbox import Channel, OutboxCount, count_outbox
-from indubio_server.store.versions import active_version
+from indubio_server.models import Loaded, Registry
+from indubio_server.store import Channel, OutboxCount, ServerStore, active_version, count_outbox, digest, now
 
 log = logging.getLogger("indubio_server.live")
 GATHER = 0.01  # seconds that messages gather: what is made durable at once costs one sync

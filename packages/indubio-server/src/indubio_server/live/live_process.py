@@ -10,12 +10,11 @@ from indubio import __version__
 from indubio_server.live.delivery import Delivery, WebhookPoster
 from indubio_server.live.live_engine import EndedError, LiveEngine
 from indubio_server.live.live_metrics import LiveMetrics, MetricsServer
-from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.publishing import AlarmPublisher, MqttPublisher
+from indubio_server.live.settings_of_live import LiveSettings
 from indubio_server.live.subscription import Subscription
-from indubio_server.models.registry import Registry
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import append
+from indubio_server.models import Registry
+from indubio_server.store import ServerStore, append
 
 log = logging.getLogger("indubio_server.live")
 MQTT_ATTEMPTS = 5  # of an event that the broker refuses, or ends the connection over

@@ -14,18 +14,22 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from indubio_server.live.live_settings import LiveSettings
 from indubio_server.live.machine_stream import MachineExamples
-from indubio_server.models.model_inputs import ExampleBatch
-from indubio_server.models.registry import Contributors, Loaded
-from indubio_server.models.scored_batch import ExampleOrigin, ScoredBatch
-from indubio_server.models.verdict_entries import VerdictEntry
-from indubio_server.store.alarms import AlarmEvent
-from indubio_server.store.canonical_json import canonical, digest
-from indubio_server.store.live_machines import MachineProgress, keep_progress, machine_progress
-from indubio_server.store.outbox import Channel, add_events
-from indubio_server.store.row_seals import Touched
-from indubio_server.store.tables import live_machines, outbox
+from indubio_server.live.settings_of_live import LiveSettings
+from indubio_server.models import Contributors, ExampleBatch, ExampleOrigin, Loaded, ScoredBatch, VerdictEntry
+from indubio_server.store import (
+    AlarmEvent,
+    Channel,
+    MachineProgress,
+    Touched,
+    add_events,
+    canonical,
+    digest,
+    keep_progress,
+    live_machines,
+    machine_progress,
+    outbox,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY = "live"

@@ -16,17 +16,22 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Int64
 
+from indubio.data import (
+    TICKS,
+    Cutter,
+    GridSampler,
+    Long,
+    Piece,
+    Reading,
+    RowSampler,
+    Samples,
+    Tally,
+    Windowing,
+    longest_pauses,
+)
 from indubio.errors import ConfigError
-from indubio.inputs.pauses import longest_pauses
-from indubio.inputs.reading import Reading
-from indubio.inputs.recordings import Long
-from indubio.inputs.recordings.cutting import Cutter, Samples, Tally
-from indubio.inputs.recordings.filling import RowSampler
-from indubio.inputs.recordings.resampling import GridSampler
-from indubio.inputs.recordings.sampling import Piece
-from indubio.inputs.windows import TICKS, Windowing
-from indubio_server.live.live_settings import Ordering
 from indubio_server.live.messages import TimedValues
+from indubio_server.live.settings_of_live import Ordering
 
 TIME = pa.timestamp("ns", "UTC")
 MOST_ROWS = 4096  # that are kept though they fill no window yet

@@ -15,8 +15,8 @@ import msgspec
 
 from indubio_server.live.journal import JournalEntry
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import MACHINE, SENSOR, Ordering, TopicMap
-from indubio_server.models.model_inputs import LARGEST
+from indubio_server.live.settings_of_live import MACHINE, SENSOR, Ordering, TopicMap
+from indubio_server.models import LARGEST
 from indubio_server.outside_names import LONGEST_NAME, fault
 
 log = logging.getLogger("indubio_server.live")

@@ -17,12 +17,10 @@ from paho.mqtt.client import Client, MQTTMessageInfo
 from paho.mqtt.enums import MQTTErrorCode
 
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import Broker, OutTopics
+from indubio_server.live.settings_of_live import Broker, OutTopics
 from indubio_server.live.subscription import MOST_UNSENT, new_client
 from indubio_server.live.workers import Worker
-from indubio_server.store import ServerStore
-from indubio_server.store.live_machines import last_alarms
-from indubio_server.store.outbox import OutboxEvent, dead_events
+from indubio_server.store import OutboxEvent, ServerStore, dead_events, last_alarms
 
 log = logging.getLogger("indubio_server.live")
 CONFIRMED_WITHIN = 5.0  # seconds for the broker to take a message

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from indubio.errors import StoreError
-from indubio.io.whole_files import whole_file
+from indubio.io import whole_file
 
 ARRAY = 1  # how msgpack marks an array
 FORMAT = 1

@@ -26,7 +26,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from indubio.errors import ConfigError
 from indubio_server.live.live_metrics import LiveMetrics
-from indubio_server.live.live_settings import Broker
+from indubio_server.live.settings_of_live import Broker
 
 log = logging.getLogger("indubio_server.live")
 NO_RETAINED = 2  # a value that was retained is old: it is not asked for

@@ -6,3 +6,9 @@
 
 It needs the `mcp` extra; the command is `indubio mcp`.
 """
+
+from indubio_server.mcp.application import mcp_app
+from indubio_server.mcp.example_files import ExampleFiles
+from indubio_server.mcp.read_only_models import ReadOnlyModels
+
+__all__ = ["ExampleFiles", "ReadOnlyModels", "mcp_app"]

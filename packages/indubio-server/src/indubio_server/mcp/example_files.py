@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from indubio.data import read_table
 from indubio.errors import DataError
-from indubio.inputs import read_table
 from indubio.judge import Judge
 
 SUFFIXES = (".csv", ".parquet")

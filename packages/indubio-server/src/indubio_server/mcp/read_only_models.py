@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, DataError, NotFoundError
-from indubio.storage.model_manifest import CARD
+from indubio.storage import CARD
 from indubio_server.mcp.example_files import ExampleFiles
-from indubio_server.models.registry import Model
-from indubio_server.store.cases import Filters, QueueOrder, cases_waiting, count_waiting, input_values
-from indubio_server.store.database import Database
+from indubio_server.models import Model
+from indubio_server.store import Database, Filters, QueueOrder, cases_waiting, count_waiting, input_values
 
 MOST_RESULTS = 200  # of one answer
 MOST_EXPLAINED = 50

@@ -13,9 +13,7 @@ from sqlalchemy import Connection
 from indubio.decision import Reason, Verdict
 from indubio_server.plant import MachinePattern
 from indubio_server.server_settings import AlarmRule
-from indubio_server.store.alarms import AlarmEvent, keep_last_verdicts, last_verdicts, ringing
-from indubio_server.store.cases import within_budget
-from indubio_server.store.clock import now
+from indubio_server.store import AlarmEvent, keep_last_verdicts, last_verdicts, now, ringing, within_budget
 
 HOUR = timedelta(hours=1)
 CLOCKS_APART = timedelta(minutes=1)  # those of machines that write to one store may differ by so much

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indubio.errors import StoreError
-from indubio_server.http.error_answers import BusyError
-from indubio_server.http.metrics import Metrics
+from indubio_server.http import BusyError, Metrics
 from indubio_server.models.drift_monitors import DriftMonitors
 from indubio_server.models.model_inputs import ExampleBatch
 from indubio_server.models.recorder import Recorder

@@ -15,11 +15,10 @@ from jaxtyping import Float
 
 from indubio.drift import Drift, DriftMonitor, DriftTest
 from indubio.errors import ConfigError, StoreError
-from indubio_server.http.metrics import Metrics
+from indubio_server.http import Metrics
 from indubio_server.models.model_inputs import ExampleBatch
 from indubio_server.models.registry import Loaded
-from indubio_server.store import ServerStore
-from indubio_server.store.drift_states import drift_state, keep_drift
+from indubio_server.store import ServerStore, drift_state, keep_drift
 
 log = logging.getLogger("indubio_server")
 LOOK_EVERY = 0.25  # seconds; a look costs about the same for one example and for hundreds

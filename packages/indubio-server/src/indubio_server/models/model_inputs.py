@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float
 
+from indubio.data import Examples, Images, Rows, Schema, Table, Windows
 from indubio.errors import ConfigError, DataError
-from indubio.inputs import Examples, Images, Rows, Schema, Table, Windows
-from indubio.inputs.preparation import Missing
+from indubio.prepare import Missing
 from indubio_server.outside_names import LONGEST_NAME, PRINTABLE, fault, unseen
 
 LARGEST = float(np.finfo(np.float32).max)  # what does not fit a float32 would become infinity in the network

@@ -20,8 +20,7 @@ from indubio.errors import StoreError
 from indubio_server.models.scored_batch import ScoredBatch
 from indubio_server.models.verdict_entries import VerdictEntry
 from indubio_server.server_settings import ServerSettings
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import Head, append, has_entry
+from indubio_server.store import Head, ServerStore, append, has_entry
 
 log = logging.getLogger("indubio_server")
 MOST_UNWRITTEN = 100_000  # verdicts whose entries wait for the database

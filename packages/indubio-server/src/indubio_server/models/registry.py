@@ -14,25 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
+from indubio.data import Rows
 from indubio.decision import Referral
 from indubio.detector import Detector
 from indubio.errors import ConfigError, IndubioError, NotFoundError
-from indubio.inputs import Rows
 from indubio.judge import Judge, check_pinned
 from indubio.texts import english
 from indubio_server.models.model_inputs import ExampleBatch, ModelInput
-from indubio_server.store import ServerStore
-from indubio_server.store.audit_trail import SYSTEM
-from indubio_server.store.canonical_json import digest
-from indubio_server.store.version_files import packed, unpack
-from indubio_server.store.versions import (
+from indubio_server.store import (
+    SYSTEM,
     Origin,
+    ServerStore,
     Version,
     activate,
     active_numbers,
     active_version,
     add_version,
+    digest,
+    packed,
+    unpack,
     version_of,
     versions,
 )

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indubio.assessment import Assessment
-from indubio.uncertainty import ON_DEMAND
+from indubio.chain import Assessment
+from indubio.judging import ON_DEMAND
 from indubio_server.models.registry import Loaded
-from indubio_server.store.cases import Assessed
-from indubio_server.store.clock import now
+from indubio_server.store import Assessed, now
 
 
 @dataclass(frozen=True, kw_only=True)

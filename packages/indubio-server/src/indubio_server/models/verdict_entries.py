@@ -14,11 +14,19 @@ from sqlalchemy import Connection
 from indubio_server.models.alarm_rules import Alarms, ReferralBudget
 from indubio_server.models.scored_batch import ScoredBatch
 from indubio_server.server_settings import AlarmRule
-from indubio_server.store.alarms import AlarmEvent, record_alarm
-from indubio_server.store.audit_trail import Head, append, locked_head
-from indubio_server.store.cases import Assessed, add_cases, case_rows
-from indubio_server.store.row_seals import Touched, row_seal
-from indubio_server.store.tables import cases
+from indubio_server.store import (
+    AlarmEvent,
+    Assessed,
+    Head,
+    Touched,
+    add_cases,
+    append,
+    case_rows,
+    cases,
+    locked_head,
+    record_alarm,
+    row_seal,
+)
 
 
 class VerdictEntry:

@@ -18,14 +18,16 @@ import msgspec
 
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ConfigError, ConflictError, DataError, IndubioError
-from indubio.io.source_base import COMPRESSIONS, full_ending
+from indubio.io import COMPRESSIONS, full_ending
 from indubio.message import Message
 from indubio.texts import english
-from indubio_server.models.registry import Model, Registry
+from indubio_server.models import Model, Registry
 from indubio_server.server_settings import ServerSettings
-from indubio_server.store import ServerStore
-from indubio_server.store.jobs import (
+from indubio_server.store import (
     JobStatus,
+    Origin,
+    ServerStore,
+    Version,
     abandoned_jobs,
     add_job,
     all_jobs,
@@ -33,8 +35,8 @@ from indubio_server.store.jobs import (
     interrupt_jobs,
     job_progress,
     renew_leases,
+    version_of,
 )
-from indubio_server.store.versions import Origin, Version, version_of
 
 log = logging.getLogger("indubio_server")
 ORIGINS: dict[str, Origin] = {"recalibrate": "recalibrated", "learn": "learned", "retrain": "retrained"}

@@ -4,7 +4,7 @@ It reads one JSON object from standard input (see `VersionOrder`), writes its pr
 object a line, and ends with {"result": ...} or {"error": ...}. When the server is gone, the next line cannot be written
 and the process ends too.
 
-A third of the reviewed cases, chosen by their references, never teaches (`indubio.labelled`): both versions are
+A third of the reviewed cases, chosen by their references, never teaches (`indubio.detector`): both versions are
 compared on those, and after new training also on the anomalies, which are never trained on.
 """
 
@@ -20,21 +20,16 @@ import msgspec
 import numpy as np
 from jaxtyping import Shaped
 
+from indubio.data import Examples, opened_for, reading_for
 from indubio.decision import REFERRALS, Budget, Reason, Referral
-from indubio.detector import Detector
+from indubio.detector import HELD_OUT, Detector, LabelledExamples, held_out
 from indubio.errors import ConfigError, DataError, IndubioError, data_warnings_told_otherwise
-from indubio.inputs.examples import Examples
-from indubio.inputs.reading import opened_for, reading_for
-from indubio.labelled import HELD_OUT, LabelledExamples, held_out
 from indubio.message import Message
+from indubio.networks import Progress
 from indubio.storage import load, save
 from indubio.texts import english
-from indubio.training.loop import Progress
-from indubio_server.models.model_inputs import ModelInput
-from indubio_server.models.scored_batch import chosen_for_control
-from indubio_server.store.cases import Case, Filters, chosen_cases
-from indubio_server.store.database import Database
-from indubio_server.store.reviews import final_labels
+from indubio_server.models import ModelInput, chosen_for_control
+from indubio_server.store import Case, Database, Filters, chosen_cases, final_labels
 
 VersionKind = Literal["recalibrate", "learn", "retrain"]
 ReportProgress = Callable[[float, str], None]

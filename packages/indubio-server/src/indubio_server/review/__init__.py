@@ -24,21 +24,14 @@ from starlette.staticfiles import StaticFiles
 
 from indubio.errors import NotFoundError
 from indubio.texts import english
-from indubio_server.http.gate import CALLBACK, PROVIDER
-from indubio_server.review import (
-    import_export,
-    insights_page,
-    login_pages,
-    model_pages,
-    queue_pages,
-    status_page,
-)
+from indubio_server.http import CALLBACK, PROVIDER
+from indubio_server.review import import_export, insights_page, login_pages, model_pages, queue_pages, status_page
 from indubio_server.review.page_context import PageContext
 from indubio_server.review.page_request import PageRequest, route
 from indubio_server.service import Service
-from indubio_server.store.access_keys import Role
+from indubio_server.store import Role
 
-__all__ = ["routes"]
+__all__ = ["PageContext", "PageRequest", "route", "routes"]
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from indubio.texts import english
-from indubio_server.http.error_answers import RefusalError
+from indubio_server.http import RefusalError
 
 MOST, MOST_EACH = 8, 2  # downloads at once: of all, and of one person
 AGAIN = 10  # seconds

@@ -15,18 +15,34 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from indubio.errors import ConfigError, DataError
-from indubio.io.sniffing import dict_rows
+from indubio.io import dict_rows
 from indubio.texts import english
-from indubio_server.api.tensors import NUMBERS
-from indubio_server.http.request_numbers import is_whole_number
+from indubio_server.api import NUMBERS
+from indubio_server.http import is_whole_number
 from indubio_server.review.downloads import Download
 from indubio_server.review.page_request import PageRequest
 from indubio_server.review.spreadsheet_cells import original_text, safe_cell
-from indubio_server.store.access_keys import sites_plain
-from indubio_server.store.audit_trail import append
-from indubio_server.store.cases import Case, Filters, chosen_cases, count_cases, input_values, last_case
-from indubio_server.store.imported_labels import ImportedLabel, blocks, one_by_case, require_free, write_block
-from indubio_server.store.reviews import LABELS, Label, Review, counting, last_review, reviews_of
+from indubio_server.store import (
+    LABELS,
+    Case,
+    Filters,
+    ImportedLabel,
+    Label,
+    Review,
+    append,
+    blocks,
+    chosen_cases,
+    count_cases,
+    counting,
+    input_values,
+    last_case,
+    last_review,
+    one_by_case,
+    require_free,
+    reviews_of,
+    sites_plain,
+    write_block,
+)
 
 OF_CASE = ("reference", "at", "machine", "external_id", "model", "version", "verdict", "reason", "prediction", *NUMBERS)
 OF_REVIEW = ("label", "reviewer", "reviewed_at", "comment")

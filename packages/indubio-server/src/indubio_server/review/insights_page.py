@@ -8,14 +8,13 @@ from starlette.responses import HTMLResponse, Response
 
 from indubio.errors import ConfigError
 from indubio.evaluation import RejectionCurve
-from indubio.report.figures import POINTS, WIDTH
-from indubio.report.rejection_plots import plot_rejection_curves
+from indubio.report import POINTS, WIDTH, plot_rejection_curves
 from indubio.texts import _, english
-from indubio_server.http.request_numbers import whole_number
+from indubio_server.http import whole_number
 from indubio_server.review.label_evidence import LabelEvidence, OtherThreshold, evidence
 from indubio_server.review.page_request import PageRequest
 from indubio_server.review.templating import rendered
-from indubio_server.store.reviews import agreement
+from indubio_server.store import agreement
 
 SIZE = WIDTH, 2.9  # inches
 

@@ -14,11 +14,9 @@ from sqlalchemy.types import NullType
 
 from indubio.decision import REFER_ALL, Reason, Verdict
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
+from indubio.judging import UncertaintyName
 from indubio.texts import _
-from indubio.uncertainty import UncertaintyName
-from indubio_server.store.cases import EVERYTHING, Filters
-from indubio_server.store.reviews import final_labels
-from indubio_server.store.tables import cases
+from indubio_server.store import EVERYTHING, Filters, cases, final_labels
 
 SHOWN: tuple[UncertaintyName, ...] = ("total", "epistemic", "aleatoric")
 OF_THE_DATA = (Reason.BAD_INPUT.value, Reason.OUT_OF_RANGE.value)  # no uncertainty decided on these

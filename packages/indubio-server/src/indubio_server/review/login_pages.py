@@ -12,10 +12,9 @@ from starlette.responses import RedirectResponse, Response
 
 from indubio.errors import NotFoundError
 from indubio.texts import _, english, known_language
-from indubio_server.http.gate import CALLBACK
+from indubio_server.http import CALLBACK
 from indubio_server.review.page_request import LANGUAGE, SESSION, PageRequest, keep, safe_path
-from indubio_server.store.access_keys import Role, hashed, keys_in_use
-from indubio_server.store.sessions import close_session, open_person_session, open_session
+from indubio_server.store import Role, close_session, hashed, keys_in_use, open_person_session, open_session
 
 ATTEMPT = "indubio_login"  # the cookie of the browser that began to log in at the provider
 MINUTES = 10

@@ -9,16 +9,12 @@ from starlette.responses import Response
 
 from indubio.decision import Cost, Reason, Referral, TargetRisk, UncertaintyThreshold
 from indubio.errors import ConfigError
+from indubio.judging import UncertaintyName
 from indubio.texts import english, marked
-from indubio.uncertainty import UncertaintyName
-from indubio_server.http.request_numbers import whole_number
+from indubio_server.http import whole_number
 from indubio_server.review.insights_page import asked_share, other_threshold
 from indubio_server.review.page_request import PageRequest
-from indubio_server.store.cases import Filters
-from indubio_server.store.jobs import all_jobs
-from indubio_server.store.reviews import final_labels
-from indubio_server.store.tables import cases
-from indubio_server.store.versions import activation_history, active_version, versions
+from indubio_server.store import Filters, activation_history, active_version, all_jobs, cases, final_labels, versions
 
 MEASURES = {
     "referred": (marked("referred to a person"), "percent"),

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter
 
-from indubio_server.models.drift_monitors import DriftMonitors
-from indubio_server.models.registry import Registry
+from indubio_server.models import DriftMonitors, Registry
 from indubio_server.plant import Plant, PlantFile
-from indubio_server.retraining.background_jobs import Jobs
+from indubio_server.retraining import Jobs
 from indubio_server.review.downloads import Downloads
 from indubio_server.review.plots import CasePlots
 from indubio_server.server_settings import ServerSettings

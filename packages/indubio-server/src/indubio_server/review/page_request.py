@@ -22,15 +22,19 @@ from starlette.routing import Route
 
 from indubio.errors import ConfigError, IndubioError, NotFoundError
 from indubio.texts import LANGUAGES, english, in_language, preferred, told
-from indubio_server.http.error_answers import RefusalError, refusal_of
-from indubio_server.http.gate import CALLBACK, COOKIE, cookie_value, require_everywhere
-from indubio_server.http.request_bodies import read_form
-from indubio_server.http.request_numbers import is_whole_number
+from indubio_server.http import (
+    CALLBACK,
+    COOKIE,
+    RefusalError,
+    cookie_value,
+    is_whole_number,
+    read_form,
+    refusal_of,
+    require_everywhere,
+)
 from indubio_server.review.page_context import PageContext
 from indubio_server.review.templating import rendered
-from indubio_server.store.access_keys import Role, hashed
-from indubio_server.store.cases import Filters
-from indubio_server.store.reviews import progress
+from indubio_server.store import Filters, Role, hashed, progress
 
 T = TypeVar("T")
 SESSION, VISITOR, LANGUAGE = COOKIE, "indubio_visitor", "indubio_language"

@@ -17,15 +17,12 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.errors import IndubioError
-from indubio.report.cards import Value, cards
-from indubio.report.figures import Drawing
-from indubio.report.subject import Subject
-from indubio.report.words import count, number, plain
+from indubio.report import Drawing, Subject, Value, cards, count, number, plain
 from indubio.texts import _, language, told
-from indubio_server.models.registry import Registry
-from indubio_server.store.cases import Case, input_values
+from indubio_server.models import Registry
+from indubio_server.store import Case, input_values
 
 KEPT = 256  # plots; a few kilobytes each
 STYLE = re.compile(r' style="([^"]*)"')

@@ -10,26 +10,33 @@ from starlette.responses import Response
 
 from indubio.decision import IN_SHORT, Reason
 from indubio.errors import ConfigError, ConflictError, NotFoundError
-from indubio.report.words import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
+from indubio.report import doubt_in_words, level_in_words, novelty_in_words, percent, verdict_in_words
 from indubio.texts import english, gettext, marked
-from indubio_server.http.request_numbers import is_whole_number, whole_number
+from indubio_server.http import is_whole_number, whole_number
 from indubio_server.plant import MachinePattern
 from indubio_server.review.page_request import PageRequest
 from indubio_server.review.plots import assessment_of
-from indubio_server.store.cases import (
+from indubio_server.store import (
+    LABELS,
     Case,
     Filters,
     QueueOrder,
     Status,
     case_by_id,
     cases_waiting,
+    claim,
+    claimed_by,
+    claims,
+    comment_on,
     count_waiting,
+    counting,
+    history,
     machines,
     next_to,
+    review,
     second_opinions,
+    undo,
 )
-from indubio_server.store.reviews import LABELS, claim, claimed_by, comment_on, counting, history, review, undo
-from indubio_server.store.tables import claims
 
 AT_ONCE = 50  # cases on a page of the queue
 ORDERS: tuple[QueueOrder, ...] = ("age", "uncertainty")

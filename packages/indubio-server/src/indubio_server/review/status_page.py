@@ -10,9 +10,16 @@ from starlette.responses import Response
 
 from indubio_server.plant import Plant, PlantLine
 from indubio_server.review.page_request import PageRequest
-from indubio_server.store.alarms import alarm_history, alarmed_machines, ringing
-from indubio_server.store.cases import Status, count_by_machine, machines, oldest_waiting
-from indubio_server.store.clock import now
+from indubio_server.store import (
+    Status,
+    alarm_history,
+    alarmed_machines,
+    count_by_machine,
+    machines,
+    now,
+    oldest_waiting,
+    ringing,
+)
 
 HOUR = timedelta(hours=1)
 EVENTS = 20

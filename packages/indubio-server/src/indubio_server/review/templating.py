@@ -7,13 +7,11 @@ from typing import Any
 from jinja2 import Environment
 
 import indubio
-from indubio.report import words
-from indubio.report.templates import page_templates
-from indubio.report.words import count
+from indubio.judging import LARGEST_TOTAL
+from indubio.report import count, page_templates
+from indubio.report import moment as written_moment
 from indubio.texts import LANGUAGES, marked
-from indubio.uncertainty import LARGEST_TOTAL
-from indubio_server.store.clock import now
-from indubio_server.store.reviews import LABELS
+from indubio_server.store import LABELS, now
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 STORED = (  # words of the store that templates translate
@@ -43,7 +41,7 @@ def age(at: datetime) -> str:
 
 def moment(at: datetime) -> str:
     """A time of the store as people read it."""
-    return f"{words.moment(at)} UTC"
+    return f"{written_moment(at)} UTC"
 
 
 def abridged(name: str | None) -> str:

@@ -8,8 +8,8 @@ from typing import Literal
 from sqlalchemy import Connection, bindparam, insert, select, text
 
 from indubio_server.plant import MachinePattern
+from indubio_server.store.assessed_cases import of_machines
 from indubio_server.store.audit_trail import Head, append
-from indubio_server.store.cases import of_machines
 from indubio_server.store.row_seals import rows_in_entry
 from indubio_server.store.statements import PreparedStatement
 from indubio_server.store.tables import EPOCH, MICROSECOND, alarm_events, alarm_windows, alarms

@@ -12,17 +12,10 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from indubio.errors import DataError
 from indubio.texts import english
+from indubio_server.store.assessed_cases import CLAIMED_FOR, Filters, Status
 from indubio_server.store.audit_trail import append, locked_head
-from indubio_server.store.cases import CLAIMED_FOR, Filters, Status
 from indubio_server.store.clock import now
-from indubio_server.store.reviews import (
-    Label,
-    counting,
-    last_review,
-    require_comment,
-    reviews_of,
-    verdict_of_people,
-)
+from indubio_server.store.reviews import Label, counting, last_review, require_comment, reviews_of, verdict_of_people
 from indubio_server.store.tables import cases, claims, reviews
 
 BLOCK = 250  # labels that one transaction writes: some hundredths of a second

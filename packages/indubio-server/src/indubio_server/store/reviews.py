@@ -16,8 +16,8 @@ from sqlalchemy import case as when
 
 from indubio.errors import ConfigError, ConflictError, NotFoundError
 from indubio.texts import english
+from indubio_server.store.assessed_cases import CLAIMED_FOR, EVERYTHING, Case, Filters, Status, case_by_id, is_held
 from indubio_server.store.audit_trail import append, locked_head
-from indubio_server.store.cases import CLAIMED_FOR, EVERYTHING, Case, Filters, Status, case_by_id, is_held
 from indubio_server.store.clock import now
 from indubio_server.store.tables import cases, claims, reviews
 

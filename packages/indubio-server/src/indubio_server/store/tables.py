@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from indubio.errors import StoreError
-from indubio.io.json_text import json_text
+from indubio.io import json_text
 from indubio.message import Message
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -83,7 +83,7 @@ def _stored_fault(connection: Connection, sha256: str) -> str | None:
 
 
 def _folder_fault(archive: Path | None, sha256: str) -> str | None:
-    from indubio.storage.model_folder import read_stored
+    from indubio.storage import read_stored
 
     if archive is None or not (folder := folder_in(archive, sha256)).exists():
         return None

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from indubio.errors import ModelFileError
 from indubio.judge import Judge
-from indubio.storage import read_manifest
-from indubio.storage.model_manifest import MANIFEST
+from indubio.storage import MANIFEST, read_manifest
 
 
 @dataclass(frozen=True)

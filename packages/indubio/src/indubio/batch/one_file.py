@@ -8,7 +8,7 @@ from shutil import rmtree
 import pyarrow.parquet as parquet
 
 from indubio.batch.run import Batch, BatchOutcome
-from indubio.io.sinks import Format, sink
+from indubio.io import Format, sink
 
 SHARDS = ".shards"
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indubio.errors import OutputError
-from indubio.io.remote import RemotePath, is_remote, local_path
-from indubio.io.whole_files import whole_file
+from indubio.io import RemotePath, is_remote, local_path, whole_file
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.\w+\.\w+\.part")  # what a worker that was killed was writing
 

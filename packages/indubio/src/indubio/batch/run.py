@@ -18,9 +18,7 @@ from indubio.batch.shards import SHARD_ROWS, InputFile, Looked, Shard, shards
 from indubio.batch.worker import BatchOrder, Refused, ShardReport, assess_shard, keep, look_at
 from indubio.decision import Verdict
 from indubio.errors import ConfigError, WorkersError
-from indubio.io.file_format import FileFormat
-from indubio.io.remote import RemotePath, is_remote, local_path
-from indubio.io.sources import FileSource
+from indubio.io import FileFormat, FileSource, RemotePath, is_remote, local_path
 from indubio.judge import Judge, check_pinned
 from indubio.settings import AtLeastOne, NotNegativeInt, Settings
 from indubio.workers import Workers, ended_its_workers

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indubio.io.arrow_columns import plain
-from indubio.io.sources import ROWS_AT_ONCE, ParquetSource, Source
+from indubio.io import ROWS_AT_ONCE, ParquetSource, Source, plain
 
 SHARD_ROWS = 4 * ROWS_AT_ONCE  # some seconds of work, and an output of some ten MB
 

@@ -18,8 +18,7 @@ from indubio.batch.output_folder import OutFolder
 from indubio.batch.shards import Looked, Shard, look
 from indubio.decision import Verdict
 from indubio.errors import DataError, OutputError
-from indubio.io.sinks import Format, sink
-from indubio.io.sources import Source
+from indubio.io import Format, Source, sink
 from indubio.judge import Judge
 
 

@@ -7,7 +7,7 @@ promises too much; `TrainScores` does that, as the paper does, and the others ke
 every way; the command line, configuration files and contract tests read it.
 """
 
-from indubio.calibration.calibration import Calibration, Fold, Plan
+from indubio.calibration.calibration import SPLIT, Calibration, Fold, Plan, shuffled, strata
 from indubio.calibration.cross_fit import CrossFit
 from indubio.calibration.hold_out import HoldOut
 from indubio.calibration.train_scores import TrainScores
@@ -17,5 +17,15 @@ CALIBRATIONS: dict[str, type[Calibration]] = {
     "holdout": HoldOut,
     "cross": CrossFit,
 }
-
-__all__ = ["CALIBRATIONS", "Calibration", "CrossFit", "Fold", "HoldOut", "Plan", "TrainScores"]
+__all__ = [
+    "CALIBRATIONS",
+    "SPLIT",
+    "Calibration",
+    "CrossFit",
+    "Fold",
+    "HoldOut",
+    "Plan",
+    "TrainScores",
+    "shuffled",
+    "strata",
+]

@@ -13,7 +13,7 @@ from indubio.cli.options import COLUMN, CONFIG, COUNT, FILE, FOLDER, SHARE, VALU
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from indubio.io.sinks import Format
+    from indubio.io import Format
 
 
 class FailOn(StrEnum):
@@ -177,7 +177,7 @@ def assess(
 
     from indubio.cli.command_settings import AssessSettings
     from indubio.cli.told_settings import settings_told
-    from indubio.inputs.images import are_images
+    from indubio.data import are_images
 
     settings = settings_told(context, AssessSettings)
     if as_json and out == "-":

@@ -15,15 +15,12 @@ from rich.table import Table
 
 from indubio.batch import Batch, BatchAdvance, BatchOutcome, OneFile, run_batch
 from indubio.cli.assess_here import full_columns
+from indubio.cli.consoles import terminal
 from indubio.cli.exit_codes import ExitCode
 from indubio.cli.file_words import tell_files
-from indubio.cli.terminal import terminal
 from indubio.cli.unused_columns import tell_unused
 from indubio.errors import DataError
-from indubio.io.json_text import json_text
-from indubio.io.remote import is_remote
-from indubio.io.sinks import FORMATS, format_of
-from indubio.io.source_base import ending
+from indubio.io import FORMATS, ending, format_of, is_remote, json_text
 from indubio.judge import Judge
 from indubio.workers import Workers
 

@@ -14,9 +14,10 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from indubio.assessment import Assessment
+from indubio.chain import LEVEL, UNFAMILIAR, Assessment
 from indubio.cli.by_flags import by_flags
 from indubio.cli.command_settings import AssessSettings
+from indubio.cli.consoles import Terminal, terminal
 from indubio.cli.drift_watch import DriftWatch
 from indubio.cli.fdr_selection import Selecting
 from indubio.cli.file_words import tell_files
@@ -24,19 +25,14 @@ from indubio.cli.label_words import LabelsSeen
 from indubio.cli.progress import counter
 from indubio.cli.recording_files import RecordingFiles, beside_windows
 from indubio.cli.standard_input import named_source
-from indubio.cli.terminal import Terminal, terminal
 from indubio.cli.unused_columns import tell_unused
 from indubio.cli.worst import Worst, coloured_counts
+from indubio.data import Examples, Reading, WindowReport
 from indubio.decision import Verdict
 from indubio.errors import DataError
-from indubio.inputs.examples import Examples
-from indubio.inputs.reading import Reading
-from indubio.inputs.windows import WindowReport
-from indubio.io.json_text import json_text
-from indubio.io.sinks import Format, Sink, format_of, sink
+from indubio.io import Format, Sink, format_of, json_text, sink
 from indubio.judge import Judge
 from indubio.message import Message, joined
-from indubio.pipeline.familiarity import LEVEL, UNFAMILIAR
 
 MOST_NOTES = 3
 MANY_UNFAMILIAR, FEWEST_UNFAMILIAR = 3, 3  # times as many as of good examples; and a number

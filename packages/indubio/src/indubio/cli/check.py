@@ -26,7 +26,7 @@ from indubio.cli.options import (
 
 if TYPE_CHECKING:
     from indubio.cli.column_check import ColumnCheck
-    from indubio.inputs.windows import Windowing
+    from indubio.data import Windowing
 
 
 def check(
@@ -63,8 +63,8 @@ def check(
     from indubio.cli.file_words import tell_files
     from indubio.cli.told_settings import settings_told
     from indubio.configuration import Configuration
-    from indubio.inputs.images import are_images
-    from indubio.io.json_text import json_text
+    from indubio.data import are_images
+    from indubio.io import json_text
 
     if are_images(source):
         raise typer.BadParameter("images have no columns: `indubio fit` says what it finds.")
@@ -86,7 +86,7 @@ def check(
 
 
 def _tell(found: "ColumnCheck", command: str | None) -> None:
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
 
     console = terminal()
     if not found.refused and not found.left:

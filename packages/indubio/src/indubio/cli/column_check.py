@@ -13,17 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indubio.cli.by_flags import by_flags
+from indubio.data import Examples, Reading, Roles, spoilt_number
 from indubio.errors import DataError, quoted
-from indubio.inputs.data_findings import DataFinding, data_findings
-from indubio.inputs.examples import Examples
-from indubio.inputs.oddities import BAD, words_of
-from indubio.inputs.quality import fit_quality
-from indubio.inputs.reading import Reading
-from indubio.inputs.spoilt_numbers import spoilt_number
-from indubio.inputs.tables import Roles
-from indubio.io.arrow_columns import is_number, is_text, plain
-from indubio.io.sources import Source
+from indubio.io import Source, is_number, is_text, plain
 from indubio.message import Message
+from indubio.prepare import BAD, DataFinding, data_findings, fit_quality, words_of
 
 MOST_CATEGORIES, ROWS_PER_CATEGORY = 20, 5  # texts of which there are more are no categories
 NAMED = 5  # columns in a line

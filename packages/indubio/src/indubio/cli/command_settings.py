@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from indubio.io.file_format import UNSAID, FileFormat
-from indubio.pipeline.estimator import SPREAD
+from indubio.chain import SPREAD
+from indubio.io import UNSAID, FileFormat
 from indubio.settings import AtLeastOne, NotNegative, Settings, Share
 from indubio.workers import Workers
 

@@ -9,13 +9,12 @@ import tomlkit
 
 from indubio.calibration import HoldOut
 from indubio.configuration import FAMILIES, PARAMETERS, Configuration, to_plain
+from indubio.data import ImageFiles, Roles, Wide, Windowing
 from indubio.detector import Detector
-from indubio.fitting.defaults import DEFAULTS
-from indubio.fitting.trimming import Trimming
-from indubio.inputs import Roles, Spectra, Wide, Windowing, ZScore
-from indubio.inputs.images import ImageFiles
-from indubio.networks import Dense, StudentLikelihood
-from indubio.posteriors import POSTERIORS, Posterior, Training
+from indubio.fitting import DEFAULTS, Trimming
+from indubio.networks import Dense, StudentLikelihood, Training
+from indubio.posteriors import POSTERIORS, Posterior
+from indubio.prepare import Spectra, ZScore
 from indubio.settings import KIND, Settings, argument_notes
 from indubio.workers import Workers
 

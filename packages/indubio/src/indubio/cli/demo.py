@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
-    from indubio.assessment import Assessment
+    from indubio.chain import Assessment
     from indubio.evaluation import Evaluation
 
 
@@ -24,14 +24,13 @@ def demo(
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
+    from indubio.cli.consoles import terminal
     from indubio.cli.progress import fit_bar
-    from indubio.cli.terminal import terminal
     from indubio.cli.truth_words import truth_lines, truth_table
     from indubio.decision import Verdict
     from indubio.detector import Detector
-    from indubio.evaluation import evaluate
-    from indubio.evaluation.verdict_errors import TruthByVerdict
-    from indubio.fitting.defaults import DEFAULT_POSTERIOR
+    from indubio.evaluation import TruthByVerdict, evaluate
+    from indubio.fitting import DEFAULT_POSTERIOR
 
     console = terminal()
     data = load_breast_cancer()
@@ -65,7 +64,7 @@ def demo(
         console.print(table)
         console.print()
     if report is not None:
-        from indubio.io.whole_files import whole_file
+        from indubio.io import whole_file
         from indubio.report import html_report
 
         page = html_report(detector, test, found=found, labels=labels, title="Breast cancer Wisconsin")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from indubio.drift import DriftTest
 from indubio.errors import DataError
-from indubio.io.whole_files import whole_file
+from indubio.io import whole_file
 
 if TYPE_CHECKING:
-    from indubio.assessment import Assessment
-    from indubio.inputs.examples import Examples
+    from indubio.chain import Assessment
+    from indubio.data import Examples
     from indubio.judge import Judge
 
 

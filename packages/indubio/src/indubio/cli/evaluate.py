@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
 
-    from indubio.evaluation import Evaluation
-    from indubio.evaluation.verdict_errors import VerdictErrors
-    from indubio.io.file_format import FileFormat
+    from indubio.evaluation import Evaluation, VerdictErrors
+    from indubio.io import FileFormat
 
 OTHER = "Columns of another tool"
 MEANINGS = (
@@ -72,13 +71,13 @@ def evaluate(
     """
     from indubio import evaluation
     from indubio.cli.command_settings import FileSettings
+    from indubio.cli.consoles import terminal
     from indubio.cli.label_words import known_labels
-    from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
     from indubio.cli.truth_words import truth_lines, truth_table
-    from indubio.evaluation.verdict_errors import TruthByVerdict
-    from indubio.inputs.tables import Roles
-    from indubio.io.json_text import json_text
+    from indubio.data import Roles
+    from indubio.evaluation import TruthByVerdict
+    from indubio.io import json_text
 
     table = _read(source, settings_told(context, FileSettings).file)
     table, anomaly = known_labels(table, label, anomaly)
@@ -127,7 +126,7 @@ def _referral(table: "pa.Table", labels: "np.ndarray", predicted: "np.ndarray") 
     """Errors without referral and with it; nothing where the table has no verdicts."""
     if "verdict" not in table.column_names:
         return {}
-    from indubio.evaluation.verdict_errors import VerdictErrors
+    from indubio.evaluation import VerdictErrors
 
     return {
         "without": VerdictErrors.of(labels, predicted),
@@ -173,7 +172,7 @@ def _read(source: Path, wanted: "FileFormat") -> "pa.Table":
     import pyarrow as pa
 
     from indubio.cli.file_words import tell_files
-    from indubio.io.sources import opened
+    from indubio.io import opened
 
     files = opened(source, wanted)
     tell_files(files)

@@ -11,7 +11,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="ONNX file to write.")],
 ) -> None:
     """Write a model as one ONNX graph, for ONNX Runtime on other devices and in other languages."""
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
     from indubio.export import export_onnx
     from indubio.storage import load
 

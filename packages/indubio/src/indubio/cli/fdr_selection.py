@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indubio.assessment import Assessment
-from indubio.conformal import fewest_selected, select_anomalies
+from indubio.chain import Assessment
+from indubio.judging import fewest_selected, select_anomalies
 
 
 class Selecting:

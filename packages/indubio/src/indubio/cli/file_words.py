@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from indubio.io.sources import Source
+    from indubio.io import Source
 
 MOST_TOLD = 5  # lines about files; more are counted
 
@@ -14,7 +14,7 @@ MOST_TOLD = 5  # lines about files; more are counted
 def tell_files(files: "Sequence[Source]") -> None:
     """Say on stderr how files are read, where it is not the plain way; files that are read alike have one line."""
     from indubio.cli.by_flags import by_flags
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
 
     said = {file.name: file.said for file in files}
     counts = Counter(line for line in said.values() if line is not None)

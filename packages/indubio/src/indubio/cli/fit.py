@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from indubio.configuration import Configuration
+    from indubio.data import Examples, ExampleStream, Reading
     from indubio.detector import Detector
-    from indubio.inputs.example_streams import ExampleStream
-    from indubio.inputs.examples import Examples
-    from indubio.inputs.reading import Reading
 
 CONTAMINATED = "Rows that are not all good"
 IN_MEMORY = 2**27  # values, 1 GiB as read; what has more is streamed
@@ -106,13 +104,13 @@ def fit(
     from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
     from indubio.configuration import Configuration
+    from indubio.data import are_images
+    from indubio.detector import suspects as find_suspects
+    from indubio.detector import without_bad
     from indubio.errors import ConfigError, ModelFileError, data_warnings_told_otherwise
-    from indubio.inputs.images import are_images
-    from indubio.io.sinks import sink
+    from indubio.io import sink
     from indubio.judge import refuse_output_names
     from indubio.storage import save
-    from indubio.suspects import suspects as find_suspects
-    from indubio.suspects import without_bad
 
     settings = settings_told(context, Configuration, config, **({"images": {}} if are_images(source) else {}))
     if settings.images is not None and not are_images(source):
@@ -145,8 +143,8 @@ def fit(
 
 
 def _data(source: Any, reading: "Reading", settings: "Configuration") -> "Examples | ExampleStream":
+    from indubio.data import ExampleStream
     from indubio.errors import ConfigError
-    from indubio.inputs.example_streams import ExampleStream
 
     stream, buffer = settings.stream, settings.buffer
     if reading.images is not None:
@@ -160,8 +158,8 @@ def _data(source: Any, reading: "Reading", settings: "Configuration") -> "Exampl
 
 
 def _in_memory(data: "Examples | ExampleStream", flag: str) -> "Examples":
+    from indubio.data import ExampleStream
     from indubio.errors import ConfigError
-    from indubio.inputs.example_streams import ExampleStream
 
     if not isinstance(data, ExampleStream):
         return data
@@ -187,10 +185,10 @@ def _tell(
     import numpy as np
 
     from indubio.cli.by_flags import by_flags
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
+    from indubio.data import ExampleStream
     from indubio.decision import predictions
-    from indubio.inputs.example_streams import ExampleStream
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
 
     streamed = isinstance(data, ExampleStream) and not data.fits
     seen = data.outline if isinstance(data, ExampleStream) else data

@@ -15,7 +15,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Settings, columns, training summary and checksums of a model; every file is verified on the way."""
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
     from indubio.storage import read_model
 
     manifest, detector = read_model(model)  # refuses what is damaged
@@ -30,7 +30,7 @@ def inspect(
 def _print(sections: dict[str, dict[str, str]]) -> None:
     from rich.table import Column, Table
 
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
 
     console = terminal()
     for title, rows in sections.items():
@@ -43,7 +43,7 @@ def _print(sections: dict[str, dict[str, str]]) -> None:
 
 def _sections(manifest: "ModelManifest", detector: "Detector") -> dict[str, dict[str, str]]:
     from indubio.cli.by_flags import by_flags
-    from indubio.engine import engine_for
+    from indubio.networks import engine_for
 
     fitted = manifest.fitted
     prepared = fitted["preparation_"]

@@ -6,8 +6,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from indubio.inputs.examples import Examples
-    from indubio.inputs.reading import Reading
+    from indubio.data import Examples, Reading
 
 LISTED = 8  # labels that are named
 ZERO_AND_ONE = (0.0, 1.0)
@@ -19,8 +18,8 @@ def tell_training_labels(source: Any, reading: "Reading") -> None:
     Where no row has a label that means anomaly, all others being alike, the file may be of good parts only: that is
     told. Where they are not alike, some of them may be bad ones, and nothing is trained.
     """
+    from indubio.data import is_named
     from indubio.errors import DataError
-    from indubio.inputs.labels import is_named
 
     if reading.label is None:
         return
@@ -93,7 +92,7 @@ def known_labels(table: "pa.Table", label: str, anomaly: list[str] | None) -> "t
     """
     import pyarrow.compute as pc
 
-    from indubio.inputs.labels import is_named, label_texts
+    from indubio.data import is_named, label_texts
 
     if label not in table.column_names:
         return table, anomaly  # refused where it is read
@@ -122,6 +121,6 @@ def _rows(count: int) -> str:
 
 
 def _tell(line: str) -> None:
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
 
     terminal(stderr=True).print(line, soft_wrap=True)

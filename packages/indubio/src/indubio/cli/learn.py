@@ -30,14 +30,14 @@ def learn(
     Such as: indubio learn labelled.csv --model model --label bad --recent last_week.csv --out learned
     """
     from indubio.cli.command_settings import LearnSettings
+    from indubio.cli.consoles import terminal
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import tell_unlabelled
-    from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
+    from indubio.data import opened_for, reading_for
+    from indubio.detector import LabelledExamples
     from indubio.errors import DataError, ModelFileError
-    from indubio.inputs.reading import opened_for, reading_for
-    from indubio.io.json_text import json_text
-    from indubio.labelled import LabelledExamples
+    from indubio.io import json_text
     from indubio.storage import load, save
 
     if out.exists() and not overwrite:

@@ -15,10 +15,10 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from indubio.cli.terminal import terminal
+from indubio.cli.consoles import terminal
 
 if TYPE_CHECKING:
-    from indubio.training.loop import Progress, Report
+    from indubio.networks import Progress, Report
 
 
 @contextmanager

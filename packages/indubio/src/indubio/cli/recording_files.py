@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment, PointGatherer, RunGatherer
+from indubio.data import Examples, Windows
 from indubio.errors import ConfigError
-from indubio.inputs.examples import Examples
-from indubio.inputs.windows import Windows
-from indubio.io.sinks import Sink, sink
+from indubio.io import Sink, sink
 from indubio.judge import Judge
-from indubio.points import PointGatherer
-from indubio.runs import RunGatherer
 
 
 @contextmanager

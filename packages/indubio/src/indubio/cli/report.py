@@ -48,14 +48,14 @@ def report(
     Such as: indubio report new.csv --model model --out report.html
     """
     from indubio.cli.command_settings import FileSettings
+    from indubio.cli.consoles import terminal
     from indubio.cli.file_words import tell_files
     from indubio.cli.label_words import without_labels
     from indubio.cli.standard_input import named_source
-    from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
     from indubio.cli.unused_columns import tell_unused
-    from indubio.inputs.reading import opened_for, reading_for
-    from indubio.io.whole_files import whole_file
+    from indubio.data import opened_for, reading_for
+    from indubio.io import whole_file
     from indubio.report import html_report
     from indubio.storage import load
 

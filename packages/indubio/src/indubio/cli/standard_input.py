@@ -24,7 +24,7 @@ def named_source(source: str) -> Iterator[str]:
         with path.open("wb") as file:
             file.write(first)
             shutil.copyfileobj(sys.stdin.buffer, file)
-        from indubio.io.sources import known_as
+        from indubio.io import known_as
 
         with known_as(path, "standard input"):
             yield str(path)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from indubio.cli.flags import SET_FLAG, Gives, declared_options, settings_of
 from indubio.configuration import FAMILIES, SettingsT, configured
 from indubio.errors import ConfigError
-from indubio.io.toml_file import read_toml
+from indubio.io import read_toml
 from indubio.settings import KIND, Setting
 
 NEAREST = 3  # names that are offered for one that is not known

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from indubio.cli.worst import COLOURS
 from indubio.decision import Verdict
-from indubio.evaluation.verdict_errors import TruthByVerdict, VerdictErrors
+from indubio.evaluation import TruthByVerdict, VerdictErrors
 
 
 def truth_table(truth: TruthByVerdict, good: str = "good", anomaly: str = "anomaly") -> Table:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from indubio.inputs.reading import Reading
-    from indubio.io.sources import Source
+    from indubio.data import Reading
+    from indubio.io import Source
 
 LISTED = 10  # columns that are named
 
@@ -19,7 +19,7 @@ def tell_unused(files: "Sequence[Source]", reading: "Reading", *, known: bool) -
         reading: how.
         known: whether a model knows which columns it wants; else those that hold numbers are taken.
     """
-    from indubio.cli.terminal import terminal
+    from indubio.cli.consoles import terminal
     from indubio.errors import quoted
 
     unused = _unused(files[0], reading) if files else []
@@ -36,8 +36,8 @@ def tell_unused(files: "Sequence[Source]", reading: "Reading", *, known: bool) -
 
 
 def _unused(file: "Source", reading: "Reading") -> list[str]:
-    from indubio.inputs.recordings import Long
-    from indubio.io.arrow_columns import is_number
+    from indubio.data import Long
+    from indubio.io import is_number
 
     schema = file.schema
     if reading.table is not None:

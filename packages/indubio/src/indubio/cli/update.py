@@ -9,8 +9,8 @@ from indubio.cli.flags import Configures
 from indubio.cli.options import FILE, FOLDER, Json, Overwrite, set_option
 
 if TYPE_CHECKING:
-    from indubio.inputs.examples import Examples
-    from indubio.io.file_format import FileFormat
+    from indubio.data import Examples
+    from indubio.io import FileFormat
     from indubio.judge import Judge
 
 
@@ -43,12 +43,12 @@ def update(
 
     from indubio.cli.by_flags import by_flags
     from indubio.cli.command_settings import FileSettings
+    from indubio.cli.consoles import terminal
     from indubio.cli.progress import fit_bar
-    from indubio.cli.terminal import terminal
     from indubio.cli.told_settings import settings_told
     from indubio.decision import Verdict
     from indubio.errors import ModelFileError, data_warnings_told_otherwise
-    from indubio.io.json_text import json_text
+    from indubio.io import json_text
     from indubio.judge import Judge
     from indubio.storage import save
 

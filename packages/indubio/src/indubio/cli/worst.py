@@ -5,9 +5,8 @@ from heapq import nlargest
 from rich.table import Table
 from rich.text import Text
 
-from indubio.assessment import Assessment
+from indubio.chain import RIGHT, Assessment, filled_columns, rows_of, worst
 from indubio.decision import Verdict
-from indubio.most_anomalous import RIGHT, filled_columns, rows_of, worst
 
 SHOWN = 10
 COLOURS = {Verdict.INLIER: "green", Verdict.ANOMALY: "bold red", Verdict.REFER: "yellow"}

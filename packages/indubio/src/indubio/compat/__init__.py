@@ -1,1 +1,3 @@
 """Our detectors in other people's programs: `compat.pyod.as_pyod`."""
+
+__all__ = []

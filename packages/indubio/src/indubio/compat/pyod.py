@@ -18,11 +18,11 @@ from jaxtyping import Float
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from indubio.chain import ChainEstimator
+from indubio.data import ExampleStream
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
-from indubio.inputs.example_streams import ExampleStream
-from indubio.pipeline.estimator import ChainEstimator
-from indubio.uncertainty import mean_nll
+from indubio.judging import mean_nll
 
 try:
     from pyod.models.base import BaseDetector

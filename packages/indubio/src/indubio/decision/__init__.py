@@ -9,7 +9,15 @@ from indubio.decision.budget import Budget
 from indubio.decision.cost import Cost
 from indubio.decision.exceed import Exceed
 from indubio.decision.no_referral import NoReferral
-from indubio.decision.referral import Evidence, Labelled, LimitedReviews, Referral, Uncertainties, uncertainty_values
+from indubio.decision.referral import (
+    EVEN,
+    Evidence,
+    Labelled,
+    LimitedReviews,
+    Referral,
+    Uncertainties,
+    uncertainty_values,
+)
 from indubio.decision.rejex import RejEx
 from indubio.decision.target_risk import TargetRisk
 from indubio.decision.threshold import REFER_ALL, UncertaintyThreshold
@@ -30,9 +38,9 @@ REFERRALS = Family[Referral](
         "rejex": RejEx,
     },
 )
-
 __all__ = [
     "ANOMALY_THRESHOLD",
+    "EVEN",
     "IN_SHORT",
     "REFERRALS",
     "REFER_ALL",

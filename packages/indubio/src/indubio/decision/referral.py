@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from indubio.decision.verdict import checked_values
 from indubio.errors import ConfigError
+from indubio.judging import LARGEST_TOTAL, ON_DEMAND, Uncertainty, UncertaintyName
 from indubio.settings import Settings, Share
 from indubio.texts import _, gettext, written
-from indubio.uncertainty import LARGEST_TOTAL, ON_DEMAND, Uncertainty, UncertaintyName
 
 EVEN = 0.5  # the probability from which on an anomaly is the more probable
 Uncertainties = Mapping[str, Shaped[np.ndarray, " examples"]] | Uncertainty

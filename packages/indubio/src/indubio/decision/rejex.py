@@ -30,7 +30,7 @@ class RejEx(Referral):
 
         >>> import numpy as np
         >>> from indubio.decision import Evidence
-        >>> from indubio.uncertainty import quantify
+        >>> from indubio.judging import quantify
         >>> p = np.array([[0.1, 0.4, 0.6, 0.9]])
         >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
         >>> found = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=np.array([50, 85, 90, 100]), reference=100)

@@ -48,7 +48,7 @@ class TargetRisk(Referral):
 
         >>> import numpy as np
         >>> from indubio.decision import Evidence, Labelled
-        >>> from indubio.uncertainty import quantify
+        >>> from indubio.judging import quantify
         >>> p = np.linspace(0.5, 1.0, 200)[None]
         >>> sure = quantify(p, p, largest_reference_nll=1.0, reference_examples=100)
         >>> evidence = Evidence(uncertainty=sure, prediction=p[0] >= 0.5, below=None, reference=100)

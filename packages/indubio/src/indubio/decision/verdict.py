@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from indubio.errors import ConfigError, DataError, ShapeError
+from indubio.judging import Uncertainty
 from indubio.texts import marked
-from indubio.uncertainty import Uncertainty
 
 ANOMALY_THRESHOLD = 0.5  # paper, section 3.2 (ii)
 

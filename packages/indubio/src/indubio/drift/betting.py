@@ -9,7 +9,7 @@ multiplied, so no product over several examples gives the same number.
 import numpy as np
 from jaxtyping import Bool, Float
 
-from indubio.engine.core import core
+from indubio.numerics import core
 
 MOST_WEALTH = 1e100  # past an alarm more wealth says no more
 UNCAPPED = 256  # examples; so many cannot win more than the most, unless much was won before

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from indubio.calibration.calibration import shuffled
+from indubio.calibration import shuffled
 from indubio.errors import DataError, ShapeError
 
 Kind = Literal["value", "scatter", "within", "score"]

@@ -14,24 +14,30 @@ average_ranks               several detectors over many sets; with critical_diff
 Labels and predictions: 1 is an anomaly. High scores mean anomalous, high uncertainty means unsure.
 """
 
+from indubio.evaluation.argument_checks import checked_binary
 from indubio.evaluation.comparison import Comparison, compare
 from indubio.evaluation.metrics import METRICS, Confusion, auroc, cost_per_example, error_detection_auroc
-from indubio.evaluation.rejection import CURVE_METRICS, RejectionCurve, accuracy_rejection_curve
+from indubio.evaluation.rejection import CURVE_METRICS, RATE_TOLERANCE, RejectionCurve, accuracy_rejection_curve
 from indubio.evaluation.risk_coverage import area_under_risk_coverage
 from indubio.evaluation.significance import average_ranks, critical_difference, holm, signed_rank_p
 from indubio.evaluation.summary import Evaluation, evaluate
+from indubio.evaluation.verdict_errors import TruthByVerdict, VerdictErrors
 
 __all__ = [
     "CURVE_METRICS",
     "METRICS",
+    "RATE_TOLERANCE",
     "Comparison",
     "Confusion",
     "Evaluation",
     "RejectionCurve",
+    "TruthByVerdict",
+    "VerdictErrors",
     "accuracy_rejection_curve",
     "area_under_risk_coverage",
     "auroc",
     "average_ranks",
+    "checked_binary",
     "compare",
     "cost_per_example",
     "critical_difference",

@@ -21,7 +21,16 @@ Values: TypeAlias = Num[np.ndarray, " examples"] | Sequence[float]
 
 
 def checked_binary(name: str, values: ArrayLike) -> Bool[np.ndarray, " examples"]:
-    """Labels or predictions as booleans: True is an anomaly."""
+    """Labels or predictions as booleans: True is an anomaly.
+
+    Args:
+        name: of the argument, for what is said of it.
+        values: 0 and 1, or booleans.
+
+    Example:
+        >>> checked_binary("labels", [0, 1]).tolist()
+        [False, True]
+    """
     array = _numbers(name, values)
     if array.dtype == np.bool_:
         return array

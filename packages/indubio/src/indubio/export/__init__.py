@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from indubio.export.onnx_export import export_onnx
+from indubio.export.onnx_model import OnnxModel
+
+__all__ = ["OnnxModel", "export_onnx"]
+
 if TYPE_CHECKING:
     from indubio.export.onnx_export import export_onnx
     from indubio.export.onnx_model import OnnxModel
-
-__all__ = ["OnnxModel", "export_onnx"]
 
 
 def __getattr__(name: str) -> Any:

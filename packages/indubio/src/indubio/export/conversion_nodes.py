@@ -4,31 +4,36 @@ import numpy as np
 from onnx import TensorProto
 from scipy.special import gammainc, gammainccinv, gammaln
 
-from indubio.conformal import Reference
+from indubio.chain import Familiarity
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
-from indubio.pipeline.familiarity import Familiarity
-from indubio.probability import (
+from indubio.judging import (
+    EVEN,
+    FACTOR,
+    FALSE_ALARMS,
+    FARTHEST,
+    FULL_LEVEL,
+    HALF,
+    LARGEST_TOTAL,
+    LARGEST_VARIANCE,
+    SUREST,
+    SUREST_ODDS,
     TIE_TOLERANCE,
+    TOLERANCE,
     Correction,
     Ecdf,
     Exponential,
     FittedConversion,
     Gamma,
     Gaussian,
+    LocationScale,
     LogNormal,
     Odds,
+    Reference,
+    Shaped,
     Uniform,
 )
-from indubio.probability.agreement import EVEN, FACTOR, TOLERANCE
-from indubio.probability.correction import FARTHEST, SUREST
-from indubio.probability.customised_scaling import FULL_LEVEL
-from indubio.probability.even_odds import FALSE_ALARMS, HALF, LARGEST_VARIANCE
-from indubio.probability.even_odds import SUREST as SUREST_ODDS
-from indubio.probability.location_scale import LocationScale
-from indubio.probability.shaped import Shaped
-from indubio.probability.ties import upper_tie as reference_ties
-from indubio.uncertainty import LARGEST_TOTAL
+from indubio.judging import upper_tie as reference_ties
 
 LEFT_OUT = 1e-15  # of a gamma distribution's probability
 
@@ -167,7 +172,7 @@ def _scaled(graph: Graph, cdf: str, nll: str, level: np.ndarray, mean: np.ndarra
 
 
 def agreeing(graph: Graph, p: str, part_nll: str, reference: Reference, rate: float) -> str:
-    """The probabilities, held back where they contradict the p-value: see `probability.agreement`."""
+    """The probabilities, held back where they contradict the p-value: see `judging.agreeing`."""
     ties = reference_ties(reference.scores)
     count = float(reference.examples)
     below = graph.cast(_counted(graph, ties, part_nll, "Less"), TensorProto.DOUBLE)
@@ -258,7 +263,7 @@ def uncertainties(
 
 
 def disagreement(graph: Graph, nll: str) -> str:
-    """1 - ESS / M, (examples,), as `indubio.uncertainty.disagreement`."""
+    """1 - ESS / M, (examples,), as `indubio.judging.uncertainty.disagreement`."""
     lowest = graph.add("ReduceMin", nll, graph.constant(np.array([0]), np.int64), keepdims=1)
     likely = graph.add("Exp", graph.add("Sub", lowest, nll))
     mean, squares = graph.mean(likely, [0]), graph.mean(graph.add("Mul", likely, likely), [0])

@@ -1,11 +1,10 @@
-"""Linear views as ONNX nodes, in double precision; `engine.views_engine` says what they are."""
+"""Linear views as ONNX nodes, in double precision; `networks/engine/views_engine.py` says what they are."""
 
 import numpy as np
 from onnx import TensorProto
 
-from indubio.engine.views_engine import LOG_2_PI, SMALLEST, View
 from indubio.export.graph import Graph
-from indubio.networks.linear_views import LinearViewsNetwork
+from indubio.networks import LOG_2_PI, SMALLEST, LinearViewsNetwork, View
 from indubio.posteriors import Draws
 
 

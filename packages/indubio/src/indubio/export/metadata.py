@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from indubio.conformal import Reference
+from indubio.data import Column, Schema
 from indubio.decision import REFERRALS, Referral
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, FittedSpectra, Preparation, Schema, Spectra
-from indubio.inputs.quality import QualityLimits
+from indubio.judging import Reference
+from indubio.prepare import FittedScaling, FittedSpectra, Preparation, QualityLimits, Spectra
 
 KEY = "indubio"
 FORMAT = 1

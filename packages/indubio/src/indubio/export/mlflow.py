@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from indubio import __version__
+from indubio.data import Column, read_table
 from indubio.detector import Detector
-from indubio.engine import engine_for
 from indubio.errors import ConfigError, DataError, MissingExtraError, ModelFileError, ShapeError, quoted
 from indubio.evaluation import Evaluation
-from indubio.inputs import Column, read_table
-from indubio.networks import OwnNetwork
-from indubio.storage import load, save
-from indubio.storage.detector_state import taken_apart
+from indubio.networks import OwnNetwork, engine_for
+from indubio.storage import load, save, taken_apart
 
 try:
     import mlflow

@@ -10,23 +10,26 @@ from onnx import TensorProto
 from indubio.errors import ConfigError
 from indubio.export.graph import Graph
 from indubio.export.linear_views_nodes import views_nll
-from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.coalition import CoalitionNetwork
-from indubio.networks.layers import Block, Convolution, LayerNorm, Linear
-from indubio.networks.likelihoods import (
+from indubio.networks import (
     LOG_VARIANCE,
+    Autoencoder,
     BernoulliLikelihood,
     BetaLikelihood,
+    Block,
+    BlockNetwork,
     BoundedLikelihood,
+    CoalitionNetwork,
     ContinuousBernoulliLikelihood,
+    Convolution,
     GaussianLikelihood,
     LaplaceLikelihood,
+    LayerNorm,
+    Linear,
+    LinearViewsNetwork,
     NoisyLikelihood,
     StudentLikelihood,
     TruncatedGaussianLikelihood,
 )
-from indubio.networks.linear_views import LinearViewsNetwork
-from indubio.networks.network import BlockNetwork
 from indubio.posteriors import Draws
 
 # Bernoulli's numbers B_2k / (2k (2k - 1)), of Stirling's series of log Gamma

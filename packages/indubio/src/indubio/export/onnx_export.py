@@ -15,17 +15,17 @@ from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from indubio.decision.referral import EVEN
+from indubio.decision import EVEN
 from indubio.detector import Detector
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.export.file_digest import BLANK, with_digest
 from indubio.export.file_digest import KEY as DIGEST
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs.scaling import FittedScaling
-from indubio.io.whole_files import whole_file
+from indubio.io import whole_file
+from indubio.judging import name_of
 from indubio.message import Message
 from indubio.posteriors import Draws
-from indubio.scores import name_of
+from indubio.prepare import FittedScaling
 
 if TYPE_CHECKING:
     import onnx

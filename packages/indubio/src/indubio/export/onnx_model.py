@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.assessment import Assessment
-from indubio.conformal import Conformal
+from indubio.chain import Assessment, Decider, Scored
+from indubio.data import Examples, Rows, require_numbers
 from indubio.errors import DataError, MissingExtraError, ModelFileError
 from indubio.export.file_digest import check_digest
 from indubio.export.metadata import KEY, Metadata
-from indubio.inputs import Examples, Rows
-from indubio.inputs.checks import require_numbers
-from indubio.inputs.prepared import Beside
-from indubio.pipeline.calibrated import Scored
-from indubio.pipeline.decider import Decider
-from indubio.uncertainty import Uncertainty
+from indubio.judging import Conformal, Uncertainty
+from indubio.prepare import Beside
 
 _NAMES = tuple(field.name for field in fields(Uncertainty))
 

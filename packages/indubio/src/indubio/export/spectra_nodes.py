@@ -1,4 +1,4 @@
-"""Windows to the features of their spectra, as ONNX nodes; `inputs.spectra` says what they are."""
+"""Windows to the features of their spectra, as ONNX nodes; `prepare.Spectra` says what they are."""
 
 from itertools import groupby, pairwise
 
@@ -6,9 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.export.graph import Graph
-from indubio.inputs.spectra import FARTHEST, FittedSpectra
-from indubio.inputs.window_shapes import PLACES, SCALE
-from indubio.inputs.window_statistics import slope_weights
+from indubio.prepare import FARTHEST, PLACES, SCALE, FittedSpectra, slope_weights
 
 
 def features(graph: Graph, spectra: FittedSpectra, windows: str) -> str:

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 
 from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
 from indubio.decision import Budget
-from indubio.inputs.spectra import SHORTEST
-from indubio.networks import Architecture, Dense, LinearViews
-from indubio.posteriors import NormalWishart, Posterior, Prototypes, Training
-from indubio.probability import Odds
-from indubio.scores import DrawScore
+from indubio.judging import DrawScore, Odds
+from indubio.networks import Architecture, Dense, LinearViews, Training
+from indubio.posteriors import NormalWishart, Posterior, Prototypes
+from indubio.prepare import SHORTEST
 from indubio.settings import Settings
 
 WIDEST = 256  # units of a layer by default, for spectra: many sensors have hundreds of features, which go together

@@ -4,18 +4,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indubio.calibration import Calibration, Plan, TrainScores
-from indubio.engine import require_device
+from indubio.chain import ChainSettings
 from indubio.errors import ConfigError
 from indubio.fitting.defaults import usual_architecture, usual_calibration
 from indubio.fitting.trimming import Trimming
-from indubio.inputs import MinMax, Scaling, Spectra
-from indubio.inputs.preparation import PreparationSettings
-from indubio.inputs.spectra import chosen_spectra
+from indubio.judging import SCORES, DrawScore, ScoreName
 from indubio.message import Message
-from indubio.networks import Architecture, Autoencoder, BlockArchitecture, Coalition, Likelihood
-from indubio.pipeline.scalars import ChainSettings
-from indubio.posteriors import Posterior, Training
-from indubio.scores import SCORES, DrawScore, ScoreName
+from indubio.networks import (
+    Architecture,
+    Autoencoder,
+    BlockArchitecture,
+    Coalition,
+    Likelihood,
+    Training,
+    require_device,
+)
+from indubio.posteriors import Posterior
+from indubio.prepare import MinMax, PreparationSettings, Scaling, Spectra, chosen_spectra
 
 
 @dataclass(frozen=True, kw_only=True)

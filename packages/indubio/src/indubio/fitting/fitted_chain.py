@@ -7,7 +7,7 @@
     chain       what follows from the scores
 
 Rows in memory are one block, which is scored whole; a stream is read again in every pass. A `Method` is what scores:
-draws of a posterior (`PosteriorFit`), or other people's detectors (`ensemble`).
+draws of a posterior (`PosteriorFit`), or other people's detectors (`EnsembleDetector`).
 """
 
 from dataclasses import replace
@@ -17,6 +17,17 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.calibration import Plan, TrainScores
+from indubio.chain import (
+    Calibrated,
+    Chain,
+    Decider,
+    Familiarity,
+    HeldOutRows,
+    needed_groups,
+    refuse_ranks,
+    usual_alarms,
+)
+from indubio.data import ExampleStream
 from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
@@ -25,18 +36,10 @@ from indubio.fitting.streams import StreamedData, TrainingData
 from indubio.fitting.training_data import RowsInMemory, TrainingScores, prepared_rows
 from indubio.fitting.trimming import FARTHEST, strangeness
 from indubio.fitting.unseen_scores import unseen_scores
-from indubio.inputs import Robust
-from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.preparation import Preparation
-from indubio.inputs.training_examples import TrainingExamples
+from indubio.judging import disagreement
 from indubio.message import Message
-from indubio.pipeline.calibrated import Calibrated, needed_groups
-from indubio.pipeline.chain import Chain, refuse_ranks, usual_alarms
-from indubio.pipeline.decider import Decider
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.held_out_rows import HeldOutRows
-from indubio.training.loop import Report, silent
-from indubio.uncertainty import disagreement
+from indubio.networks import Report, silent
+from indubio.prepare import Preparation, Robust, TrainingExamples
 
 
 class Method(Protocol):

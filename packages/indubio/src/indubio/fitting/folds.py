@@ -6,11 +6,8 @@ import numpy as np
 
 from indubio.calibration import Plan
 from indubio.fitting.on_workers import Order, fit_spread, joined
-from indubio.networks.autoencoder import Autoencoder
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior
-from indubio.training.loop import Progress, Report, Training, silent
-from indubio.training.rows import TrainingRows
+from indubio.networks import Autoencoder, Progress, Report, Training, TrainingRows, silent
+from indubio.posteriors import Draws, Posterior
 from indubio.workers import Workers
 
 FOLD = 8  # marks the random streams of the folds; 0 to 2 are those of the training, 7 is the split's

@@ -20,17 +20,19 @@ from jaxtyping import Float, Int
 
 from indubio.errors import ConfigError, WorkersError
 from indubio.message import Message
-from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.coalition import CoalitionNetwork
-from indubio.networks.linear_views import LinearViewsNetwork
-from indubio.networks.network import BlockNetwork
-from indubio.posteriors.adds_up import AddsUp
-from indubio.posteriors.draws import Draws
-from indubio.posteriors.posterior import Posterior, SeparateDraws
-from indubio.training.loop import Progress, Report, Training
-from indubio.training.mixing import Mixing
-from indubio.training.network_fits import FitContext
-from indubio.training.rows import TrainingRows
+from indubio.networks import (
+    Autoencoder,
+    BlockNetwork,
+    CoalitionNetwork,
+    FitContext,
+    LinearViewsNetwork,
+    Mixing,
+    Progress,
+    Report,
+    Training,
+    TrainingRows,
+)
+from indubio.posteriors import AddsUp, Draws, Posterior, SeparateDraws
 from indubio.workers import Workers
 
 

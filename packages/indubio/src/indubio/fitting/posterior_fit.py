@@ -3,16 +3,16 @@
 from dataclasses import dataclass, replace
 
 from indubio.calibration import Plan
+from indubio.chain import AutoencoderScorer
 from indubio.errors import ConfigError
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.folds import fit_orders, orders_of
 from indubio.fitting.streams import TrainingData
 from indubio.fitting.training_data import TrainingScores
+from indubio.judging import scored_by
 from indubio.message import Message
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
+from indubio.networks import Report, silent
 from indubio.posteriors import AddsUp, Draws
-from indubio.scores import scored_by
-from indubio.training.loop import Report, silent
 from indubio.workers import Workers
 
 

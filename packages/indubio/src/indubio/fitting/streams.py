@@ -26,27 +26,17 @@ from math import prod
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt64
 
-from indubio.calibration import Calibration, CrossFit, Fold, HoldOut, Plan
-from indubio.calibration.calibration import SPLIT
+from indubio.calibration import SPLIT, Calibration, CrossFit, Fold, HoldOut, Plan
+from indubio.chain import AutoencoderScorer, Familiarity, KeptRows
+from indubio.data import ExampleStream, Rows, Schema, StreamBlock, drawn, named_errors, require_finite
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError, DataError
 from indubio.fitting.fit_settings import FitSettings
 from indubio.fitting.training_data import RowsInMemory, TrainingScores, familiarity_of
-from indubio.inputs import Rows, Schema
-from indubio.inputs.checks import require_finite
-from indubio.inputs.example_streams import ExampleStream, StreamBlock, drawn, named_errors
-from indubio.inputs.missing import medians
-from indubio.inputs.preparation import Preparation
-from indubio.inputs.quality import QualityLimits, fit_quality
-from indubio.inputs.scaling import ColumnSummary
 from indubio.message import Message
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.kept_rows import KeptRows
+from indubio.networks import Progress, Report, StreamedRows, first_rows
+from indubio.prepare import ColumnSummary, Preparation, QualityLimits, fit_quality, medians
 from indubio.texts import english
-from indubio.training.loop import Progress, Report
-from indubio.training.normal_equations import first_rows
-from indubio.training.rows import StreamedRows
 
 REFERENCE = 2**18
 SAMPLE = 2**16

@@ -6,15 +6,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from indubio.calibration import Plan
+from indubio.chain import AutoencoderScorer, Familiarity, KeptRows, Scorer
+from indubio.data import require_finite
 from indubio.drift import DriftReference
 from indubio.fitting.fit_settings import FitSettings
-from indubio.inputs.checks import require_finite
-from indubio.inputs.preparation import Preparation, PreparationSettings
-from indubio.inputs.training_examples import TrainingExamples
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.kept_rows import KeptRows
-from indubio.pipeline.scorer import Scorer
+from indubio.prepare import Preparation, PreparationSettings, TrainingExamples
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,9 +23,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from indubio.calibration import Plan
-from indubio.engine.linear_algebra import product
+from indubio.judging import mean_nll
+from indubio.numerics import product
 from indubio.settings import Fraction, Settings
-from indubio.uncertainty import mean_nll
 
 TRIMMED = 10  # marks the random stream of the neighbours; 7 is the split's, 8 that of the parts, 9 a stream's order
 FARTHEST = 10.0  # units that values are cut at while rows are judged
@@ -46,7 +46,7 @@ class Trimming(Settings):
 
     Examples:
         >>> import numpy as np
-        >>> from indubio import Detector
+        >>> from indubio.detector import Detector
         >>> rows = np.random.default_rng(0).normal(size=(100, 3))
         >>> rows[:5] *= 20
         >>> detector = Detector(trimming=Trimming()).fit(rows)

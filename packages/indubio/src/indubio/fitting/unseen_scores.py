@@ -7,7 +7,7 @@ scores of training rows, such as a threshold that a share of them exceeds, is th
 import numpy as np
 from jaxtyping import Bool, Float
 
-from indubio.uncertainty import mean_nll
+from indubio.judging import mean_nll
 
 
 def unseen_scores(

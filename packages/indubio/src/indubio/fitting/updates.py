@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from indubio.chain import AutoencoderScorer, Chain, KeptRows, needed_groups
+from indubio.data import Examples, ExampleStream, examples_of
 from indubio.errors import ConfigError, DataWarning
 from indubio.fitting.fit_settings import DetectorSettings
 from indubio.fitting.fitted_chain import chain_of, fit_chain
@@ -13,18 +15,10 @@ from indubio.fitting.folds import orders_of
 from indubio.fitting.on_workers import joined as joined_draws
 from indubio.fitting.posterior_fit import PosteriorFit
 from indubio.fitting.training_data import TrainingScores
-from indubio.inputs.arrays import examples_of
-from indubio.inputs.example_streams import ExampleStream
-from indubio.inputs.examples import Examples
+from indubio.judging import scored_by
 from indubio.message import Message
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.calibrated import needed_groups
-from indubio.pipeline.chain import Chain
-from indubio.pipeline.kept_rows import KeptRows
+from indubio.networks import FitContext, Report
 from indubio.posteriors import AddsUp, Draws
-from indubio.scores import scored_by
-from indubio.training.loop import Report
-from indubio.training.network_fits import FitContext
 
 
 def updated_chain(

@@ -122,13 +122,12 @@ def _file(path: Path | RemotePath, label: str, wanted: FileFormat) -> FileSource
         return ParquetSource(name, label, path)
     if kind in EXCEL_ENDINGS and compression is None:
         return ExcelSource(name, label, path, wanted)
-    known = [*TEXT_ENDINGS, ".parquet", *EXCEL_ENDINGS]
     raise DataError(
         english(
             "{file}: unknown file type {kind!r}. Known are {known}, and text with {compressions} behind it.",
             file=path,
             kind=path.suffix,
-            known=", ".join(known),
+            known=", ".join(one for one in ENDINGS if one not in _COMPRESSED),
             compressions=", ".join(COMPRESSIONS),
         )
     )

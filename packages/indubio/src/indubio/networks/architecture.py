@@ -9,8 +9,9 @@ from pydantic import Field
 
 from indubio.errors import ConfigError
 from indubio.message import Message
-from indubio.networks.layers import Block, Layer, LayerNorm, Shape
+from indubio.networks.layers import Block, Layer, LayerNorm
 from indubio.networks.network import BlockNetwork, Network
+from indubio.numerics import Shape
 from indubio.settings import AtLeastOne, NotNegative, Settings
 
 SLOPE = 0.01  # leaky ReLU, paper, architecture table

@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from indubio.networks.architecture import Architecture
-from indubio.networks.layers import Random, Shape, Shapes, Weights
+from indubio.networks.layers import Random, Shapes, Weights
 from indubio.networks.likelihoods import Likelihood
 from indubio.networks.network import Network
+from indubio.numerics import Shape
 
 
 @dataclass(frozen=True)

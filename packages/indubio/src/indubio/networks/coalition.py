@@ -18,8 +18,9 @@ from indubio.errors import ShapeError
 from indubio.networks.architecture import Architecture, BlockArchitecture
 from indubio.networks.conv1d import Conv1d
 from indubio.networks.dense import Dense
-from indubio.networks.layers import Random, Shape, Shapes, Weights
+from indubio.networks.layers import Random, Shapes, Weights
 from indubio.networks.network import BlockNetwork, Network
+from indubio.numerics import Shape
 from indubio.settings import ByKind
 
 SENSOR = "sensor"  # what names of weights begin with

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from indubio.errors import ConfigError, ShapeError
 from indubio.networks.architecture import BlockArchitecture
-from indubio.networks.layers import Convolution, Layer, Linear, Shape
+from indubio.networks.layers import Convolution, Layer, Linear
 from indubio.networks.network import BlockNetwork
+from indubio.numerics import Shape
 from indubio.settings import AtLeastOne
 
 

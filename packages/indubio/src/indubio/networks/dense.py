@@ -5,8 +5,9 @@ from itertools import pairwise
 from math import prod
 
 from indubio.networks.architecture import BlockArchitecture
-from indubio.networks.layers import Layer, Linear, Shape
+from indubio.networks.layers import Layer, Linear
 from indubio.networks.network import BlockNetwork
+from indubio.numerics import Shape
 from indubio.settings import AtLeastOne, Positive
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from indubio.errors import ConfigError
 from indubio.networks.architecture import SLOPE, Architecture
-from indubio.networks.layers import Block, Linear, Shape
+from indubio.networks.layers import Block, Linear
 from indubio.networks.network import BlockNetwork
+from indubio.numerics import Shape
 from indubio.settings import AtLeastOne
 
 ENCODER, DECODER = "encoder.0", "decoder.0"

@@ -11,8 +11,9 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
+from indubio.numerics import Shape
+
 Weights = dict[str, np.ndarray]
-Shape = tuple[int, ...]
 Shapes = dict[str, Shape]
 
 

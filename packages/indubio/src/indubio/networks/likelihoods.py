@@ -22,7 +22,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from indubio.networks.layers import Shape, Shapes, Weights
+from indubio.networks.layers import Shapes, Weights
+from indubio.numerics import Shape
 from indubio.settings import Positive, Settings
 
 LOG_VARIANCE = "likelihood.log_variance"
@@ -97,7 +98,8 @@ class GaussianLikelihood(NoisyLikelihood):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -116,7 +118,8 @@ class LaplaceLikelihood(NoisyLikelihood):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), LaplaceLikelihood())
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -139,7 +142,8 @@ class StudentLikelihood(NoisyLikelihood):
     Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), StudentLikelihood(freedom=2.0))
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -158,7 +162,8 @@ class BernoulliLikelihood(Likelihood):
     Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), BernoulliLikelihood())
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -189,7 +194,8 @@ class ContinuousBernoulliLikelihood(Likelihood):
         >>> round(quad(lambda x: constant * 0.25**x * 0.75 ** (1 - x), 0, 1)[0], 6)
         1.0
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), ContinuousBernoulliLikelihood())
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -250,7 +256,8 @@ class TruncatedGaussianLikelihood(BoundedLikelihood):
         >>> import numpy as np
         >>> from scipy import stats
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> likelihood = TruncatedGaussianLikelihood(noise="fixed", scale=0.2)
         >>> autoencoder = Autoencoder(Dense().build((3,)), likelihood)
@@ -278,7 +285,8 @@ class BetaLikelihood(BoundedLikelihood):
         >>> import numpy as np
         >>> from scipy import stats
         >>> from indubio.networks import Autoencoder, Dense
-        >>> from indubio.posteriors import Deterministic, Training
+        >>> from indubio.posteriors import Deterministic
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), BetaLikelihood(noise="fixed", scale=0.2, edge=0.01))
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -14,8 +14,9 @@ from jaxtyping import Int
 
 from indubio.errors import ConfigError
 from indubio.networks.hidden_layer import ClosedForm
-from indubio.networks.layers import Random, Shape, Shapes, Weights
+from indubio.networks.layers import Random, Shapes, Weights
 from indubio.networks.network import Network
+from indubio.numerics import Shape
 from indubio.settings import AtLeastOne
 
 MOST = 512  # features of a view

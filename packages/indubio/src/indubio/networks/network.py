@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
-from indubio.networks.layers import Block, Random, Shape, Shapes, Weights
+from indubio.networks.layers import Block, Random, Shapes, Weights
+from indubio.numerics import Shape
 
 
 class Network(ABC):

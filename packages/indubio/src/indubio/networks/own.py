@@ -6,8 +6,8 @@ from typing import Any
 
 from indubio.errors import MissingExtraError
 from indubio.networks.architecture import Architecture
-from indubio.networks.layers import Shape
 from indubio.networks.network import Network
+from indubio.numerics import Shape
 
 Factory = Callable[[Shape], Any]  # gives a torch.nn.Module
 

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
-from indubio.networks.layers import Linear, Random, Shape, Shapes, Weights
+from indubio.networks.layers import Linear, Random, Shapes, Weights
 from indubio.networks.network import Network
 from indubio.networks.tensors import Code, Decoded, Masks, TensorWeights
+from indubio.numerics import Shape
 
 Factory = Callable[[Shape], nn.Module]
 

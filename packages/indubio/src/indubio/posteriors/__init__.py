@@ -8,14 +8,11 @@ from indubio.posteriors.deterministic import Deterministic
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.mc_dropout import MCDropout
 from indubio.posteriors.normal_wishart import NormalWishart
-from indubio.posteriors.posterior import Posterior, TrainedPosterior
+from indubio.posteriors.posterior import PRIOR_SCALE, Posterior, SeparateDraws, TrainedPosterior
 from indubio.posteriors.prototypes import Prototypes
 from indubio.posteriors.random_features import RandomFeatures
-from indubio.posteriors.sghmc import SGHMC
+from indubio.posteriors.sghmc import SGHMC, mixing_of
 from indubio.posteriors.vae import VAE
-from indubio.training.denoising import Denoising
-from indubio.training.learning_rate import RangeTest
-from indubio.training.loop import EarlyStopping, Progress, Training
 
 POSTERIORS = Family[Posterior](
     "indubio.posteriors",
@@ -32,25 +29,22 @@ POSTERIORS = Family[Posterior](
         "normal_wishart": NormalWishart,
     },
 )
-
 __all__ = [
     "POSTERIORS",
+    "PRIOR_SCALE",
     "SGHMC",
     "VAE",
     "AddsUp",
     "AnchoredEnsemble",
     "BayesByBackprop",
-    "Denoising",
     "Deterministic",
     "Draws",
-    "EarlyStopping",
     "MCDropout",
     "NormalWishart",
     "Posterior",
-    "Progress",
     "Prototypes",
     "RandomFeatures",
-    "RangeTest",
+    "SeparateDraws",
     "TrainedPosterior",
-    "Training",
+    "mixing_of",
 ]

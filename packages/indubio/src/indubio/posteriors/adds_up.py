@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from indubio.networks import FitContext
 from indubio.posteriors.draws import Draws
-from indubio.training.network_fits import FitContext
 
 
 @runtime_checkable

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from indubio.engine import PointWeights, Stream, streams
+from indubio.networks import Beginning, FitContext, PointWeights, fit_networks, fresh_weights
+from indubio.numerics import Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import SeparateDraws, TrainedPosterior
 from indubio.settings import AtLeastOne
-from indubio.training.network_fits import Beginning, FitContext, fit_networks, fresh_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class AnchoredEnsemble(SeparateDraws, TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = AnchoredEnsemble(members=4).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -16,13 +16,19 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import Stream, Variational
-from indubio.networks.autoencoder import Autoencoder
+from indubio.networks import (
+    Autoencoder,
+    Beginning,
+    FitContext,
+    Variational,
+    fit_network,
+    fresh_weights,
+    temperature_without_prior,
+)
+from indubio.numerics import Stream
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, Fraction, Positive
-from indubio.training.data_prior import temperature_without_prior
-from indubio.training.network_fits import Beginning, FitContext, fit_network, fresh_weights
 
 MIXTURE, WIDE, NARROW = 0.5, 1.0, 0.1  # pi, tau1, tau2: paper, appendix
 
@@ -46,7 +52,7 @@ class BayesByBackprop(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = BayesByBackprop(draws=6, samples=2).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -8,13 +8,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from indubio.errors import ConfigError
-from indubio.inputs import Spectra
-from indubio.networks import Architecture, Likelihood, StudentLikelihood
-from indubio.networks.layers import Weights
+from indubio.networks import Architecture, FitContext, Likelihood, Progress, StudentLikelihood, Weights
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import SeparateDraws
-from indubio.training.loop import Progress
-from indubio.training.network_fits import FitContext
+from indubio.prepare import Spectra
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,9 @@ One draw has no spread: its epistemic uncertainty is 0, and total uncertainty is
 from dataclasses import dataclass
 from typing import ClassVar
 
-from indubio.engine import PointWeights
+from indubio.networks import FitContext, PointWeights, fit_network
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
-from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +20,7 @@ class Deterministic(TrainedPosterior):
     Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = Deterministic().fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import DrawScorer, engine_for
-from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.layers import Weights
-from indubio.training.gaussian_sums import KeptGaussianSums
-from indubio.training.mixing import Mixing
-from indubio.training.normal_equations import KeptSums
+from indubio.networks import Autoencoder, DrawScorer, KeptGaussianSums, KeptSums, Mixing, Weights, engine_for
 
 
 @dataclass(frozen=True)

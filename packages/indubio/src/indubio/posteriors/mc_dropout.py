@@ -12,11 +12,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from indubio.engine import PointWeights
+from indubio.networks import FitContext, PointWeights, fit_network
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne
-from indubio.training.network_fits import FitContext, fit_network
 
 DROPOUT = 0.01  # paper, appendix
 
@@ -34,7 +33,7 @@ class MCDropout(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = MCDropout(draws=6, dropout=0.1).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

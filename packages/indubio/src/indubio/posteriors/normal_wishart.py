@@ -1,6 +1,6 @@
 r"""A Bayesian linear autoencoder in closed form: the Gaussian of each view of an example, and all it may be.
 
-    x ~ N(mean, S),    S ~ IW,  mean | S ~ N             the posterior is of the same kind (training/gaussian_sums.py)
+    x ~ N(mean, S),    S ~ IW,  mean | S ~ N             the posterior is of the same kind (`GaussianSums`)
     x^ = x - noise P (x - mean),    P = S^-1             the autoencoder of a draw
     x^T P x = min_z |x - A z|^2 / noise + |z|^2          with S = A A^T + noise I: what it scores
 
@@ -11,7 +11,7 @@ formula of Ledoit and Wolf.
 
 Sensors of a machine move together, and a Gaussian says how; its score adds up over features, x_i (P x)_i. Tables, whose
 columns do not, are better served by `Prototypes`. Views (levels, spectrum, statistics, shape) have a Gaussian each and
-are joined by engine/views_engine.py. docs/windows.md has what was tried.
+are joined by networks/engine/views_engine.py. docs/windows.md has what was tried.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,30 +24,36 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from indubio.engine import stream
 from indubio.errors import ConfigError
-from indubio.inputs import Spectra, ZScore
-from indubio.inputs.scaling import Scaling
-from indubio.inputs.series import log_of
-from indubio.networks import Architecture, GaussianLikelihood, Likelihood, LinearViews
-from indubio.networks.layers import Shape, Weights
-from indubio.networks.linear_views import (
+from indubio.networks import (
     FACTOR,
     MEAN,
     MIDDLE,
     NOISE,
+    ROWS,
     SPREAD,
     VOLUME,
+    Architecture,
+    FitContext,
+    GaussianLikelihood,
+    GaussianSums,
+    KeptGaussianSums,
+    Likelihood,
+    LinearViews,
     LinearViewsNetwork,
+    NormalWishartState,
+    Weights,
+    first_rows,
+    in_blocks,
     name_of,
+    spans,
+    whole_blocks,
 )
+from indubio.numerics import Shape, stream
 from indubio.posteriors.computed_draws import ClosedFormPosterior
 from indubio.posteriors.draws import Draws
+from indubio.prepare import Scaling, Spectra, ZScore, log_of
 from indubio.settings import AtLeastOne
-from indubio.training.gaussian_sums import GaussianSums, KeptGaussianSums, NormalWishartState
-from indubio.training.network_fits import FitContext
-from indubio.training.normal_equations import ROWS, first_rows, in_blocks, spans
-from indubio.training.rows import whole_blocks
 
 DRAW_NUMBERS = 10  # purpose of the random stream
 MEASURED = 4 * ROWS  # rows that tell what a view usually says
@@ -72,7 +78,7 @@ class NormalWishart(ClosedFormPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, GaussianLikelihood, LinearViews
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> one, noise = np.random.default_rng(0).normal(size=(2, 200, 1))
         >>> rows = np.float32(np.hstack([one, one + 0.1 * noise]))
         >>> autoencoder = Autoencoder(LinearViews().build((2,)), GaussianLikelihood())

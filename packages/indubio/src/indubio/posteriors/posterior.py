@@ -5,17 +5,27 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from indubio.errors import ConfigError
-from indubio.inputs import MinMax, Spectra
-from indubio.inputs.scaling import Scaling
-from indubio.networks import Architecture, ClosedForm, Conv1d, Conv2d, Dense, GaussianLikelihood, Likelihood
-from indubio.networks.autoencoder import Autoencoder
-from indubio.networks.layers import Shape
+from indubio.networks import (
+    Architecture,
+    Autoencoder,
+    ClosedForm,
+    Conv1d,
+    Conv2d,
+    Dense,
+    FitContext,
+    GaussianLikelihood,
+    Likelihood,
+    Report,
+    Training,
+    TrainingRows,
+    prior_scale_at,
+    silent,
+    temperature_without_prior,
+)
+from indubio.numerics import Shape
 from indubio.posteriors.draws import Draws
+from indubio.prepare import MinMax, Scaling, Spectra
 from indubio.settings import NotNegative, Settings
-from indubio.training.data_prior import prior_scale_at, temperature_without_prior
-from indubio.training.loop import Report, Training, silent
-from indubio.training.network_fits import FitContext
-from indubio.training.rows import TrainingRows
 
 PRIOR_SCALE = 1e-10  # lambda, paper, model hyperparameters
 

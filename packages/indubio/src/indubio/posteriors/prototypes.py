@@ -20,19 +20,23 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from indubio.engine import Stream, stream
-from indubio.engine.core import GROUP
-from indubio.engine.linear_algebra import exponential, product
 from indubio.errors import ConfigError
-from indubio.networks import Architecture, Attention, Autoencoder
-from indubio.networks.hidden_layer import DECODER, ENCODER
-from indubio.networks.layers import Shape, Weights
-from indubio.networks.likelihoods import LOG_VARIANCE
+from indubio.networks import (
+    DECODER,
+    ENCODER,
+    LOG_VARIANCE,
+    Architecture,
+    Attention,
+    Autoencoder,
+    FitContext,
+    TrainingRows,
+    Weights,
+    whole_blocks,
+)
+from indubio.numerics import GROUP, Shape, Stream, exponential, product, stream
 from indubio.posteriors.computed_draws import ClosedFormPosterior
 from indubio.posteriors.draws import Draws
 from indubio.settings import AtLeastOne, Positive
-from indubio.training.network_fits import FitContext
-from indubio.training.rows import TrainingRows, whole_blocks
 
 CHOICE_NUMBERS = 5  # purpose of the random stream
 NEIGHBOUR = 5  # whose squared distance is the unit of h^2
@@ -56,7 +60,7 @@ class Prototypes(ClosedFormPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Attention, Autoencoder, StudentLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
         >>> autoencoder = Autoencoder(Attention(units=30).build((3,)), StudentLikelihood(noise="per_feature"))
         >>> draws = Prototypes(draws=4).fit(autoencoder, rows, training=Training(), seed=0)

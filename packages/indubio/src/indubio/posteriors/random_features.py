@@ -14,31 +14,33 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from indubio.engine import stream
 from indubio.errors import ConfigError
-from indubio.inputs import ZScore
-from indubio.inputs.scaling import Scaling
-from indubio.networks import Architecture, Autoencoder, Cosines
-from indubio.networks.hidden_layer import DECODER, ENCODER
-from indubio.networks.layers import Shape, Weights
-from indubio.networks.likelihoods import LOG_VARIANCE
-from indubio.posteriors.computed_draws import ClosedFormPosterior
-from indubio.posteriors.draws import Draws
-from indubio.settings import AtLeastOne, NotNegative, Positive
-from indubio.training.network_fits import FitContext
-from indubio.training.normal_equations import (
+from indubio.networks import (
+    DECODER,
+    ENCODER,
     ENCODER_NUMBERS,
+    LOG_VARIANCE,
     ROWS,
+    Architecture,
+    Autoencoder,
     Cosine,
+    Cosines,
+    FitContext,
     KeptSums,
     NormalEquations,
     Solution,
+    Weights,
     first_rows,
     in_blocks,
     root_mean_square,
     spans,
+    whole_blocks,
 )
-from indubio.training.rows import whole_blocks
+from indubio.numerics import Shape, stream
+from indubio.posteriors.computed_draws import ClosedFormPosterior
+from indubio.posteriors.draws import Draws
+from indubio.prepare import Scaling, ZScore
+from indubio.settings import AtLeastOne, NotNegative, Positive
 
 DECODER_NUMBERS = 6  # purpose of the random stream of the decoder's draw
 NOISY_ROWS, MOST_COPIES = 5000, 20  # few rows are copied until there are so many, but not more often than this
@@ -62,7 +64,7 @@ class RandomFeatures(ClosedFormPosterior):
     Examples:
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Cosines, StudentLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
         >>> autoencoder = Autoencoder(Cosines(units=50).build((3,)), StudentLikelihood(noise="per_feature"))
         >>> draws = RandomFeatures(draws=4, units=50).fit(autoencoder, rows, training=Training(), seed=0)

@@ -24,17 +24,31 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from indubio.engine import Dynamics, PointWeights, Stream, streams
+from indubio.networks import (
+    FEWEST,
+    MOST_ROWS,
+    MOST_WEIGHTS,
+    Begin,
+    Beginning,
+    Dynamics,
+    FitContext,
+    Leg,
+    Mixing,
+    PointWeights,
+    Progress,
+    What,
+    fit_networks,
+    fresh_weights,
+    prior_scale_at,
+    stretches,
+    temperature_of,
+    walk,
+)
+from indubio.numerics import Stream, streams
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative, NotNegativeInt, Positive
 from indubio.texts import english
-from indubio.training import mixing
-from indubio.training.chain_moves import Leg, walk
-from indubio.training.data_prior import prior_scale_at, temperature_of
-from indubio.training.loop import Progress
-from indubio.training.network_fits import Begin, Beginning, FitContext, fit_networks, fresh_weights
-from indubio.training.rows import stretches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +69,7 @@ class SGHMC(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,)), GaussianLikelihood())
         >>> draws = SGHMC(draws=6, burn_in=10, thinning=5).fit(autoencoder, rows, training=Training(epochs=2), seed=0)
@@ -64,7 +78,7 @@ class SGHMC(TrainedPosterior):
     """
 
     CHAINS: ClassVar[bool] = True
-    COMPARED: ClassVar[mixing.What] = "chain"
+    COMPARED: ClassVar[What] = "chain"
 
     draws: AtLeastOne = 100
     step_size: Positive = 0.01
@@ -161,14 +175,14 @@ def _trained(
 
 
 def mixing_of(
-    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: mixing.What
-) -> mixing.Mixing | None:
+    context: FitContext, draws: Draws, weights: Float[np.ndarray, "m p"], lengths: Sequence[int], what: What
+) -> Mixing | None:
     """Whether chains of such lengths mixed, by some training rows and weights; of longer ones the last draws."""
     length = min(lengths)
-    if length < mixing.FEWEST:
+    if length < FEWEST:
         return None
-    rows = next(stretches(context.rows, 0, mixing.MOST_ROWS))
-    scores = draws.nll(rows[:: -(-len(rows) // mixing.MOST_ROWS)])
-    some = weights[:, :: -(-weights.shape[1] // mixing.MOST_WEIGHTS)]
+    rows = next(stretches(context.rows, 0, MOST_ROWS))
+    scores = draws.nll(rows[:: -(-len(rows) // MOST_ROWS)])
+    some = weights[:, :: -(-weights.shape[1] // MOST_WEIGHTS)]
     kept = np.stack([np.arange(stop - length, stop) for stop in np.cumsum(lengths)])
-    return mixing.Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64), what)
+    return Mixing.of(scores[kept].astype(np.float64), some[kept].astype(np.float64), what)

@@ -10,11 +10,10 @@ the D values of an example, so the KL is divided by D too.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from indubio.engine import PointWeights
+from indubio.networks import FitContext, PointWeights, fit_network
 from indubio.posteriors.draws import Draws
 from indubio.posteriors.posterior import PRIOR_SCALE, TrainedPosterior
 from indubio.settings import AtLeastOne, NotNegative
-from indubio.training.network_fits import FitContext, fit_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,7 @@ class VAE(TrainedPosterior):
 
         >>> import numpy as np
         >>> from indubio.networks import Autoencoder, Dense, GaussianLikelihood
-        >>> from indubio.posteriors import Training
+        >>> from indubio.networks import Training
         >>> rows = np.random.default_rng(0).random((40, 3), dtype=np.float32)
         >>> autoencoder = Autoencoder(Dense().build((3,), code_noise=VAE.code_noise), GaussianLikelihood())
         >>> draws = VAE(draws=6).fit(autoencoder, rows, training=Training(epochs=2), seed=0)

@@ -17,19 +17,82 @@ plane_figure                probability and uncertainties over a plane of two fe
 Every function draws on the axes it is given and leaves matplotlib's global state alone.
 """
 
+from indubio.report.case_cards import Value, cards
 from indubio.report.confusion import plot_confusion
 from indubio.report.contributions import plot_contributions
 from indubio.report.distributions import plot_distribution, plot_right_and_wrong
+from indubio.report.figures import POINTS, WIDTH, Drawing
 from indubio.report.html import html_report
+from indubio.report.notebook import assessment_html, detector_html
 from indubio.report.pictures import plot_heat, plot_image
 from indubio.report.plane import plane_figure
-from indubio.report.rejection_plots import plot_rejection_curves
+from indubio.report.plots.accessor import AssessmentPlots
+from indubio.report.rejection_plots import NAMES, plot_rejection_curves
+from indubio.report.sheets import PagePicture, Sheet, to_csv, to_html, to_markdown
 from indubio.report.signals import plot_score_over_time, plot_signal
-from indubio.report.style import COLOURS
+from indubio.report.style import (
+    ANOMALOUS,
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    NORMAL,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    report_style,
+)
+from indubio.report.subject import Subject
+from indubio.report.svg import with_short_numbers
+from indubio.report.templates import page_templates
+from indubio.report.words import (
+    count,
+    doubt_in_words,
+    level_in_words,
+    moment,
+    novelty_in_words,
+    number,
+    percent,
+    plain,
+    verdict_in_words,
+)
 
 __all__ = [
+    "ANOMALOUS",
+    "BLACK",
+    "BLUE",
     "COLOURS",
+    "GREEN",
+    "GREY",
+    "NAMES",
+    "NORMAL",
+    "ORANGE",
+    "POINTS",
+    "PURPLE",
+    "SKY",
+    "VERMILLION",
+    "WIDTH",
+    "AssessmentPlots",
+    "Drawing",
+    "PagePicture",
+    "Sheet",
+    "Subject",
+    "Value",
+    "assessment_html",
+    "cards",
+    "count",
+    "detector_html",
+    "doubt_in_words",
     "html_report",
+    "level_in_words",
+    "moment",
+    "novelty_in_words",
+    "number",
+    "page_templates",
+    "percent",
+    "plain",
     "plane_figure",
     "plot_confusion",
     "plot_contributions",
@@ -40,4 +103,10 @@ __all__ = [
     "plot_right_and_wrong",
     "plot_score_over_time",
     "plot_signal",
+    "report_style",
+    "to_csv",
+    "to_html",
+    "to_markdown",
+    "verdict_in_words",
+    "with_short_numbers",
 ]

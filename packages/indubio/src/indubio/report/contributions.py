@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from indubio.explain import Contributions
+from indubio.chain import Contributions
 from indubio.report.style import BLUE, GREY, told_apart
 from indubio.report.words import percent
 from indubio.texts import _

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy import ndarray
 
-from indubio.explain import Contributions
+from indubio.chain import Contributions
 from indubio.report.pictures import plot_heat, plot_image
 from indubio.report.signals import plot_score_over_time, plot_signal
 from indubio.report.style import report_style

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indubio.chain import UNFAMILIAR
 from indubio.decision import NoReferral, Verdict
 from indubio.drift import Drift
 from indubio.evaluation import RejectionCurve
-from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report.subject import Subject
 from indubio.report.words import count
 from indubio.texts import _, gettext, marked, ngettext, told, written

@@ -11,12 +11,10 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 import indubio
-from indubio.assessment import Assessment
+from indubio.chain import UNFAMILIAR, Assessment, ChainEstimator
 from indubio.decision import Reason, Verdict
-from indubio.pipeline.estimator import ChainEstimator
-from indubio.pipeline.familiarity import UNFAMILIAR
 from indubio.report import words
-from indubio.report.cards import cards, most_anomalous, most_uncertain
+from indubio.report.case_cards import cards, most_anomalous, most_uncertain
 from indubio.report.confusion import plot_confusion
 from indubio.report.distributions import plot_distribution, plot_right_and_wrong
 from indubio.report.figures import POINTS, SMALL, WIDTH, Drawing

@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from indubio.evaluation import RejectionCurve, accuracy_rejection_curve, auroc, error_detection_auroc
-from indubio.evaluation.metrics import Confusion
-from indubio.evaluation.verdict_errors import VerdictErrors
+from indubio.evaluation import (
+    Confusion,
+    RejectionCurve,
+    VerdictErrors,
+    accuracy_rejection_curve,
+    auroc,
+    error_detection_auroc,
+)
+from indubio.judging import ON_DEMAND, UNCERTAINTIES
 from indubio.report.subject import Subject
 from indubio.texts import marked
-from indubio.uncertainty import ON_DEMAND, UNCERTAINTIES
 
 ORDER = (
     *(marked("total"), marked("epistemic"), marked("aleatoric")),

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from indubio.calibration import TrainScores
+from indubio.chain import ChainEstimator
 from indubio.decision import Budget, NoReferral, UncertaintyThreshold
-from indubio.detector import Detector
-from indubio.ensemble import EnsembleDetector
-from indubio.pipeline.estimator import ChainEstimator
+from indubio.detector import Detector, EnsembleDetector
+from indubio.judging import name_of
 from indubio.report.subject import Subject
 from indubio.report.words import count, number, percent
-from indubio.scores import name_of
 from indubio.settings import Settings
 from indubio.texts import _, gettext, marked, told, written
 

@@ -5,8 +5,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from indubio.chain import ChainEstimator
 from indubio.errors import ShapeError
-from indubio.pipeline.estimator import ChainEstimator
 from indubio.report.style import GREEN
 
 PANELS = {

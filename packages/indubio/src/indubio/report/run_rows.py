@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from indubio.chain import assess_runs, knows_runs
 from indubio.report.subject import Subject
 from indubio.report.words import number, percent
-from indubio.runs import assess_runs, knows_runs
 
 RUNS_LISTED = 20
 

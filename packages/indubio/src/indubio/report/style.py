@@ -8,8 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 
+from indubio.judging import LARGEST_TOTAL
 from indubio.texts import gettext, marked
-from indubio.uncertainty import LARGEST_TOTAL
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 BLUE, ORANGE, GREEN, VERMILLION = "#0072b2", "#e69f00", "#009e73", "#d55e00"

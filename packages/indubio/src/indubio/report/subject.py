@@ -7,14 +7,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from indubio.assessment import Assessment
+from indubio.chain import UNFAMILIAR, Assessment, ChainEstimator
+from indubio.data import Examples
 from indubio.decision import Referral, Verdict, uncertainty_values
 from indubio.detector import Detector
 from indubio.errors import ShapeError
-from indubio.evaluation.argument_checks import checked_binary
-from indubio.inputs.examples import Examples
-from indubio.pipeline.estimator import ChainEstimator
-from indubio.pipeline.familiarity import UNFAMILIAR
+from indubio.evaluation import checked_binary
 from indubio.report.words import plain
 
 

@@ -3,11 +3,10 @@
 from datetime import date, datetime
 from typing import Any
 
-from indubio.assessment import Assessment
+from indubio.chain import UNFAMILIAR, Assessment
 from indubio.decision import Reason, Verdict
-from indubio.pipeline.familiarity import UNFAMILIAR
+from indubio.judging import LARGEST_TOTAL
 from indubio.texts import _, gettext, language, marked, ngettext, written
-from indubio.uncertainty import LARGEST_TOTAL
 
 # Bounds of total_percent. A probability of 0.975 (or 0.025) is 10, 0.9 is 36, 0.75 is 75, 0.5 is 100.
 LEVELS = ((10, marked("hardly any doubt")), (36, marked("some doubt")), (75, marked("considerable doubt")))

@@ -24,9 +24,21 @@ The uncertainties of the reference examples are kept, of many some (`kept_uncert
 still be changed without growing the model with its training data.
 """
 
+from indubio.storage.detector_state import taken_apart
 from indubio.storage.loading import load, read_model
-from indubio.storage.model_folder import read_manifest
-from indubio.storage.model_manifest import FORMAT, ModelManifest
+from indubio.storage.model_folder import read_manifest, read_stored
+from indubio.storage.model_manifest import CARD, FORMAT, MANIFEST, ModelManifest
 from indubio.storage.saving import save
 
-__all__ = ["FORMAT", "ModelManifest", "load", "read_manifest", "read_model", "save"]
+__all__ = [
+    "CARD",
+    "FORMAT",
+    "MANIFEST",
+    "ModelManifest",
+    "load",
+    "read_manifest",
+    "read_model",
+    "read_stored",
+    "save",
+    "taken_apart",
+]

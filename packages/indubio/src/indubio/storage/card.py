@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from indubio.data import Column
 from indubio.detector import Detector
-from indubio.inputs import Column
-from indubio.inputs.window_statistics import STATISTICS
+from indubio.prepare import STATISTICS
 from indubio.storage.model_manifest import ModelManifest
 
 MOST_COLUMNS = 100  # listed one by one

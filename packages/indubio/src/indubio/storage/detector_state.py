@@ -7,36 +7,31 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, jaxtyped
 
+from indubio.chain import AutoencoderScorer, Calibrated, Chain, Decider, Familiarity, KeptRows
 from indubio.configuration import detector_to_plain, parameters_from_plain
-from indubio.conformal import Reference
 from indubio.detector import Detector
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.fitting.fit_settings import DetectorSettings
-from indubio.inputs import FittedSpectra, MinMax
-from indubio.inputs.preparation import Preparation
+from indubio.fitting import DetectorSettings
+from indubio.judging import Correction, FittedConversion, GroupConversions, Reference, name_of, scored_by
 from indubio.message import Message
-from indubio.networks import Autoencoder, OwnNetwork
-from indubio.networks.coalition import CoalitionNetwork
-from indubio.networks.linear_views import LinearViewsNetwork
-from indubio.networks.network import BlockNetwork
-from indubio.pipeline.autoencoder_scorer import AutoencoderScorer
-from indubio.pipeline.calibrated import Calibrated
-from indubio.pipeline.chain import Chain
-from indubio.pipeline.decider import Decider
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.kept_rows import KeptRows
+from indubio.networks import (
+    Autoencoder,
+    BlockNetwork,
+    CoalitionNetwork,
+    KeptGaussianSums,
+    KeptSums,
+    LinearViewsNetwork,
+    Mixing,
+    OwnNetwork,
+)
 from indubio.posteriors import AddsUp, Draws
-from indubio.probability import Correction, FittedConversion, GroupConversions
-from indubio.scores import name_of, scored_by
+from indubio.prepare import FittedSpectra, MinMax, Preparation
 from indubio.storage.draw_arrays import Layout, arrays_of, autoencoder_of, check_arrays, draws_of, expected_shapes
 from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
 from indubio.storage.model_folder import Stored
 from indubio.storage.tree import flattened, rebuilt
-from indubio.training.gaussian_sums import KeptGaussianSums
-from indubio.training.mixing import Mixing
-from indubio.training.normal_equations import KeptSums
 
 # Name -> what it is in a model file; `fitted_attributes` says which part of the detector's chain has it.
 FITTED: dict[str, Any] = {

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from indubio.errors import ModelFileError
-from indubio.networks import Architecture, Autoencoder, Likelihood
-from indubio.networks.layers import Shapes
+from indubio.networks import Architecture, Autoencoder, Likelihood, Shapes
 from indubio.posteriors import Draws, Posterior
 
 LARGEST_NETWORK = 2**40  # weights; no machine has memory for them

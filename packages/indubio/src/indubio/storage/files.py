@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from indubio.errors import ModelFileError
-from indubio.io.whole_files import replacing
+from indubio.io import replacing
 
 if sys.platform == "win32":
     import msvcrt

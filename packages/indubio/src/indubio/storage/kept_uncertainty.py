@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from jaxtyping import Float
 
-from indubio.uncertainty import Uncertainty
+from indubio.judging import Uncertainty
 
 MOST = 4000  # examples
 

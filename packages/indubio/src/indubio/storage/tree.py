@@ -18,23 +18,18 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from jaxtyping import AbstractArray
 
+from indubio.chain import Familiarity, KeptRows
 from indubio.configuration import from_plain, to_plain
-from indubio.conformal import Reference
+from indubio.data import Column, Schema
 from indubio.drift import DriftReference
 from indubio.errors import ModelFileError
-from indubio.inputs import Column, FittedScaling, FittedSpectra, Preparation, Schema
-from indubio.inputs.data_findings import DataFinding
-from indubio.inputs.quality import QualityLimits
+from indubio.judging import Correction, FittedConversion, GroupConversions, Reference
 from indubio.message import Message
-from indubio.pipeline.familiarity import Familiarity
-from indubio.pipeline.kept_rows import KeptRows
-from indubio.probability import Correction, FittedConversion, GroupConversions
+from indubio.networks import KeptGaussianSums, KeptSums, Mixing
+from indubio.prepare import DataFinding, FittedScaling, FittedSpectra, Preparation, QualityLimits
 from indubio.settings import Settings
 from indubio.storage.kept_fact import KeptFact
 from indubio.storage.kept_uncertainty import KeptUncertainty
-from indubio.training.gaussian_sums import KeptGaussianSums
-from indubio.training.mixing import Mixing
-from indubio.training.normal_equations import KeptSums
 
 CLASSES: dict[str, type[Any]] = {
     "preparation": Preparation,

@@ -32,6 +32,23 @@ FOLDER = Path(__file__).parent
 _current: ContextVar[Language] = ContextVar("language", default="en")
 KEPT = "kept"  # the context of the texts of `english`, which are apart from others in a catalogue
 _SWAPPED = str.maketrans(".,", ",.")
+__all__ = [
+    "DOMAIN",
+    "FOLDER",
+    "KEPT",
+    "LANGUAGES",
+    "Language",
+    "english",
+    "gettext",
+    "in_language",
+    "known_language",
+    "language",
+    "marked",
+    "ngettext",
+    "preferred",
+    "told",
+    "written",
+]
 
 
 def language() -> Language:

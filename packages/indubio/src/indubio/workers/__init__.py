@@ -4,6 +4,7 @@ A worker uses one core, so that workers do not get in each other's way. What it 
 is given to it once: `Workers.executor(start=...)`.
 """
 
+from indubio.workers.processes import cores
 from indubio.workers.workers import Workers, ended_its_workers
 
-__all__ = ["Workers", "ended_its_workers"]
+__all__ = ["Workers", "cores", "ended_its_workers"]

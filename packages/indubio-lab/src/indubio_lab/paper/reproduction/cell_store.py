@@ -15,7 +15,7 @@ from typing import Any
 from safetensors.numpy import load, save
 
 from indubio import __version__
-from indubio.io.whole_files import whole_file
+from indubio.io import whole_file
 from indubio_lab.grids import CellFolder
 from indubio_lab.paper.reproduction.cells import Cell, CellOutcome, run
 from indubio_lab.paper.reproduction.judgements import Judgement, judge

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.detector import Detector
 from indubio.errors import ConfigError, data_warnings_told_otherwise, quoted
-from indubio.io.json_text import json_text
+from indubio.io import json_text
 from indubio.posteriors import Posterior, RandomFeatures
 from indubio.settings import Settings
 from indubio_lab.collections import DATASETS, Task, odds, strath, zema

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from indubio.probability import Level
+from indubio.judging import Level
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.cells import Cell
 from indubio_lab.paper.reproduction.judgements import OWN, Judgement, within

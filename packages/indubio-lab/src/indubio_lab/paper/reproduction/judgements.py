@@ -13,11 +13,10 @@ from typing import get_args
 import numpy as np
 from jaxtyping import Bool, Float
 
-from indubio.assessment import Assessment
+from indubio.chain import Assessment
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.evaluation import RejectionCurve, accuracy_rejection_curve
-from indubio.probability import PAPER_CONVERSIONS, Conversion, Level
-from indubio.uncertainty import UNCERTAINTIES, Uncertainty, mean_nll, quantify
+from indubio.judging import PAPER_CONVERSIONS, UNCERTAINTIES, Conversion, Level, Uncertainty, mean_nll, quantify
 from indubio_lab.paper.reproduction.cells import CellOutcome
 
 LEVELS: tuple[Level, ...] = get_args(Level)

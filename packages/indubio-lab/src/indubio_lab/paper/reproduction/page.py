@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from indubio.report.sheets import Sheet
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.judging import UNCERTAINTIES
+from indubio.report import Sheet
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.cells import NO_SENSORS, Cell
 from indubio_lab.paper.reproduction.claims import claims

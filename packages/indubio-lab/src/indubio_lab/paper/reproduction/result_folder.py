@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from indubio.io.whole_files import whole_file
-from indubio.report.sheets import PagePicture, Sheet, to_csv, to_html, to_markdown
+from indubio.io import whole_file
+from indubio.report import PagePicture, Sheet, to_csv, to_html, to_markdown
 from indubio_lab.paper.presets import CollectionName
 from indubio_lab.paper.reproduction.cell_store import CellStore
 from indubio_lab.paper.reproduction.cells import Cell, grid

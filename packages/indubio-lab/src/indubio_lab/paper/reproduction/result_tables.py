@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.judging import UNCERTAINTIES
 from indubio_lab.paper.reproduction import published as paper
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.judgements import PAPERS_LEVEL, within

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from indubio.io.whole_files import whole_file
-from indubio.probability import Level
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.io import whole_file
+from indubio.judging import UNCERTAINTIES, Level
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.cells import Cell
 from indubio_lab.paper.reproduction.choice import Choice, judged_as_chosen

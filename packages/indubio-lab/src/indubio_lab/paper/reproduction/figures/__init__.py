@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from matplotlib.figure import Figure
 
-from indubio.probability import Level
+from indubio.judging import Level
 from indubio_lab.paper.reproduction.cell_store import CellStore
 from indubio_lab.paper.reproduction.cells import Cell
 from indubio_lab.paper.reproduction.choice import Choice

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from indubio.evaluation import RejectionCurve
-from indubio.evaluation.rejection import RATE_TOLERANCE
+from indubio.evaluation import RATE_TOLERANCE, RejectionCurve
 
 RATES = np.linspace(0, 1, 51)
 

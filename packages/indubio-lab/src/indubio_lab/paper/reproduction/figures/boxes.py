@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from indubio.report.style import ANOMALOUS, NORMAL
-from indubio.uncertainty import DISPLAY_FACTOR
+from indubio.judging import DISPLAY_FACTOR
+from indubio.report import ANOMALOUS, NORMAL
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.figures.look import MODEL_LOOKS, UNCERTAINTY_NAMES, light_grid
 from indubio_lab.paper.reproduction.figures.panels import panels

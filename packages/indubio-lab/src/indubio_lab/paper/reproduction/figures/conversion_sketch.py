@@ -7,8 +7,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from indubio.probability import Conversion, Level
-from indubio.report.style import GREY, report_style
+from indubio.judging import Conversion, Level
+from indubio.report import GREY, report_style
 from indubio_lab.paper.reproduction.figures.look import conversion_line, conversion_name, light_grid
 from indubio_lab.paper.reproduction.figures.results import Results
 from indubio_lab.paper.reproduction.figures.toy import toy_detector, toy_examples

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from indubio.evaluation import RejectionCurve
-from indubio.report.rejection_plots import NAMES
+from indubio.report import NAMES
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.figures.averaging import mean_curve
 from indubio_lab.paper.reproduction.figures.look import MODEL_LOOKS, conversion_line, conversion_name, light_grid

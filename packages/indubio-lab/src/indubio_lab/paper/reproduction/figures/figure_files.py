@@ -9,9 +9,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from indubio.errors import ConfigError, quoted
-from indubio.io.whole_files import whole_file
-from indubio.report.style import report_style
-from indubio.report.svg import with_short_numbers
+from indubio.io import whole_file
+from indubio.report import report_style, with_short_numbers
 
 RESOLUTION = 150  # dots an inch, of PNG and of the maps and raw signals inside the others
 METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}

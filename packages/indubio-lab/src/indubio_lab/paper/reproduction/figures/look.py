@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from indubio.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from indubio.report import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 from indubio_lab.collections import DATASETS
 
 NUMERALS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii")  # no collection has more tasks

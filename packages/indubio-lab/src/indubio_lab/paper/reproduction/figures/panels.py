@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from indubio.report.style import report_style
+from indubio.report import report_style
 from indubio_lab.paper.reproduction.cell_store import Record
 from indubio_lab.paper.reproduction.figures.look import task_title
 from indubio_lab.paper.reproduction.figures.results import FigurePart

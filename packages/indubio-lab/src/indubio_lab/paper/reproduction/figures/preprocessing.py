@@ -11,10 +11,9 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from indubio.inputs import MinMax
-from indubio.report.style import ANOMALOUS, BLACK, COLOURS, GREY, NORMAL, report_style
-from indubio_lab.collections import find
-from indubio_lab.collections.strath import (
+from indubio.prepare import MinMax
+from indubio.report import ANOMALOUS, BLACK, COLOURS, GREY, NORMAL, report_style
+from indubio_lab.collections import (
     BIN_SIZE,
     DIMENSION,
     FORCE,
@@ -25,6 +24,7 @@ from indubio_lab.collections.strath import (
     binned,
     deviations,
     fences,
+    find,
     forging,
     local_recordings,
     outside_fences,

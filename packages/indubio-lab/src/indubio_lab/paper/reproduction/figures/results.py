@@ -12,9 +12,8 @@ from jaxtyping import Bool, Float
 from indubio.decision import ANOMALY_THRESHOLD, predictions
 from indubio.errors import ConfigError, quoted
 from indubio.evaluation import RejectionCurve
-from indubio.probability import Level
-from indubio.report.rejection_plots import NAMES
-from indubio.uncertainty import Uncertainty, mean_nll
+from indubio.judging import Level, Uncertainty, mean_nll
+from indubio.report import NAMES
 from indubio_lab.collections import DATASETS
 from indubio_lab.paper.presets import MODELS
 from indubio_lab.paper.reproduction.cell_store import CellStore, Record

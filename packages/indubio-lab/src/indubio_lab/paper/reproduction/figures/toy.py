@@ -10,10 +10,9 @@ from sklearn.datasets import make_moons
 from indubio.calibration import TrainScores
 from indubio.detector import Detector
 from indubio.errors import data_warnings_told_otherwise
+from indubio.judging import Ecdf
 from indubio.posteriors import AnchoredEnsemble
-from indubio.probability import Ecdf
-from indubio.report import plane_figure
-from indubio.report.style import report_style
+from indubio.report import plane_figure, report_style
 from indubio_lab.paper.reproduction.figures.results import Results
 
 MOONS, NOISE, SEED = 500, 0.06, 0

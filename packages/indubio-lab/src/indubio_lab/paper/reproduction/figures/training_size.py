@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from indubio.report.style import BLACK, COLOURS, GREY, report_style
-from indubio.uncertainty import UNCERTAINTIES
+from indubio.judging import UNCERTAINTIES
+from indubio.report import BLACK, COLOURS, GREY, report_style
 from indubio_lab.paper.reproduction.choice import judged_as_chosen
 from indubio_lab.paper.reproduction.figures.averaging import mean_and_error
 from indubio_lab.paper.reproduction.figures.look import MARKERS, UNCERTAINTY_NAMES, light_grid
