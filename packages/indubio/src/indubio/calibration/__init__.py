@@ -7,8 +7,9 @@ promises too much; `TrainScores` does that, as the paper does, and the others ke
 every way; the command line, configuration files and contract tests read it.
 """
 
-from indubio.calibration.calibration import SPLIT, Calibration, Fold, Plan, shuffled, strata
+from indubio.calibration.calibration import SPLIT, Calibration, Fold, Plan, shuffled, strata, thinned
 from indubio.calibration.cross_fit import CrossFit
+from indubio.calibration.dependence import INDEPENDENT, Dependence
 from indubio.calibration.hold_out import HoldOut
 from indubio.calibration.train_scores import TrainScores
 
@@ -17,15 +18,19 @@ CALIBRATIONS: dict[str, type[Calibration]] = {
     "holdout": HoldOut,
     "cross": CrossFit,
 }
+
 __all__ = [
     "CALIBRATIONS",
+    "INDEPENDENT",
     "SPLIT",
     "Calibration",
     "CrossFit",
+    "Dependence",
     "Fold",
     "HoldOut",
     "Plan",
     "TrainScores",
     "shuffled",
     "strata",
+    "thinned",
 ]

@@ -1,11 +1,13 @@
 """Calibration: the settings of a way to choose which rows train which draws and which rows calibrate them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
+from indubio.calibration.dependence import INDEPENDENT, Dependence, Held
 from indubio.settings import Settings
 
 Groups = Shaped[np.ndarray, " examples"]
@@ -36,12 +38,14 @@ class Plan:
         unseen: whether no draw was trained on the rows that calibrate it.
         added: how many rows at the end train all draws and calibrate none.
         dropped: how many rows were left out of calibration for their high scores.
+        in_stretches: whether neighbours that are alike were held out together.
     """
 
     folds: tuple[Fold, ...]
     unseen: bool
     added: int = 0
     dropped: int = 0
+    in_stretches: bool = False
 
     @property
     def trained(self) -> Int[np.ndarray, " rows"]:
@@ -95,7 +99,14 @@ class Calibration(Settings, ABC):
     """A way to divide rows into those that train and those that calibrate."""
 
     @abstractmethod
-    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
+    def plan(
+        self,
+        examples: int,
+        draws: int,
+        seed: int,
+        groups: Groups | None = None,
+        dependence: Dependence = INDEPENDENT,
+    ) -> Plan:
         """The folds for so many examples and draws.
 
         Args:
@@ -104,6 +115,8 @@ class Calibration(Settings, ABC):
             seed: of the shuffling; the same seed gives the same plan.
             groups: the group of each example: each is then divided as the whole would be, and has as many calibration
                 rows in every fold; None divides the whole.
+            dependence: what was found of how they depend on each other: copies stand on one side, and where neighbours
+                are held out together, there is a gap between them and what trains.
         """
 
 
@@ -118,3 +131,25 @@ def strata(order: Int[np.ndarray, " examples"], groups: Groups | None) -> list[I
 def shuffled(examples: int, seed: int, purpose: int = SPLIT) -> Int[np.ndarray, " examples"]:
     """The rows in a random order, another one for every purpose."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,))).permutation(examples)
+
+
+def folds_of(held: Sequence[Held], examples: int, draws: Sequence[int], dependence: Dependence) -> tuple[Fold, ...]:
+    """The folds that hold out these examples in turn; all calibrate on as many.
+
+    Args:
+        held: of each fold, with those that are too near to them to train.
+        examples: N.
+        draws: of each fold.
+        dependence: says which examples are copies of each other.
+    """
+    fewest = min(len(own) for own, _ in held)
+    folds = []
+    for count, (own, near) in zip(draws, held, strict=True):
+        trained = dependence.without_copies(np.setdiff1d(np.arange(examples), np.concatenate([own, near])), own)
+        folds.append(Fold(draws=count, trained=trained, calibrated=thinned(np.sort(own), fewest)))
+    return tuple(folds)
+
+
+def thinned(places: Int[np.ndarray, " places"], count: int) -> Int[np.ndarray, " count"]:
+    """So many of them, evenly spread."""
+    return places if len(places) == count else places[np.arange(count) * len(places) // count]

@@ -24,13 +24,17 @@ and has seen all rows, which the theorem does not cover.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Fold, Groups, Plan, shuffled, strata
+from indubio.calibration.calibration import Calibration, Groups, Plan, folds_of, shuffled, strata
+from indubio.calibration.dependence import INDEPENDENT, Dependence
 from indubio.errors import ConfigError
 from indubio.settings import AtLeastTwo
+
+FEWEST_RUNS = 3  # that are held out whole; of two, each draw would know but one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +45,8 @@ class CrossFit(Calibration):
         folds: K; with fewer draws or rows, as many folds as there are of these.
         rows: what a fold is: "random" rows, or a stretch of rows that follow each other, "in order". Take these where
             neighbours are alike, as windows of a recording are: a random window's neighbours would have been trained
-            on, and it would look too good.
+            on, and it would look too good. Without a calibration of your own that is chosen where it is so, see
+            `dependence`.
 
     Examples:
         Five times two draws are trained on 16 of the 20 rows and compared with the other 4.
@@ -54,19 +59,34 @@ class CrossFit(Calibration):
     folds: AtLeastTwo = 5
     rows: Literal["random", "in order"] = "random"
 
-    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
-        """K folds; the N mod K rows (of each group) that are left over are trained on by all and calibrate none."""
+    def plan(
+        self,
+        examples: int,
+        draws: int,
+        seed: int,
+        groups: Groups | None = None,
+        dependence: Dependence = INDEPENDENT,
+    ) -> Plan:
+        """K folds; the N mod K rows (of each group) that are left over are trained on by all and calibrate none.
+
+        Fewer folds where neighbours are held out together and there are fewer runs.
+        """
         count = min(self.folds, draws, examples)
         if count < 2:
             raise ConfigError(
                 f"cross-fitting needs at least two draws and two rows, got {draws} and {examples}: a draw cannot be "
                 'calibrated on rows it was trained on. Calibrate with HoldOut() ("holdout") or TrainScores() ("train").'
             )
-        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
-        divided = [(rows, len(rows) // count) for rows in strata(order, groups)]
-        folds = []
-        for place in range(count):
-            held = np.concatenate([rows[place * size : (place + 1) * size] for rows, size in divided])
-            share = draws // count + (place < draws % count)
-            folds.append(Fold(draws=share, trained=np.setdiff1d(order, held), calibrated=np.sort(held)))
-        return Plan(folds=tuple(folds), unseen=True)
+        in_order = self.rows == "in order"
+        order = np.arange(examples) if in_order else shuffled(examples, seed)
+        ways = [partial(_equal, folds=fewer) for fewer in range(count, min(count, FEWEST_RUNS) - 1, -1)]
+        held = dependence.divided(strata(order, groups), ways, in_order=in_order)
+        shares = [draws // len(held) + (place < draws % len(held)) for place in range(len(held))]
+        folds = folds_of(held, examples, shares, dependence)
+        return Plan(folds=folds, unseen=True, in_stretches=in_order and dependence.in_stretches)
+
+
+def _equal(examples: int, folds: int) -> list[tuple[int, int]]:
+    """From where to where each fold reaches."""
+    size = examples // folds
+    return [(place * size, (place + 1) * size) for place in range(folds)]

@@ -11,9 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from indubio.calibration.calibration import Calibration, Fold, Groups, Plan, shuffled, strata
+from indubio.calibration.calibration import Calibration, Groups, Plan, folds_of, shuffled, strata
+from indubio.calibration.dependence import INDEPENDENT, Dependence
 from indubio.errors import ConfigError
 from indubio.settings import Fraction
+
+STRETCHES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +26,8 @@ class HoldOut(Calibration):
     Args:
         share: of the rows that is kept out.
         rows: which: "random" ones, or the "last" ones. Take the last where neighbours are alike, as windows that
-            overlap are: a random window's neighbours would have been trained on, and it would look too good.
+            overlap are: a random window's neighbours would have been trained on, and it would look too good. Or
+            "stretches" of rows that follow each other, evenly spread, which see more of what there is than the last.
 
     Examples:
         Of 20 rows the last 5 are kept for the scores of all 10 draws to be compared with.
@@ -34,18 +38,33 @@ class HoldOut(Calibration):
     """
 
     share: Fraction = 0.25
-    rows: Literal["random", "last"] = "random"
+    rows: Literal["random", "last", "stretches"] = "random"
 
-    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:
+    def plan(
+        self,
+        examples: int,
+        draws: int,
+        seed: int,
+        groups: Groups | None = None,
+        dependence: Dependence = INDEPENDENT,
+    ) -> Plan:
         """One fold: all draws, trained on what is left."""
-        order = shuffled(examples, seed) if self.rows == "random" else np.arange(examples)
-        kept = [rows[len(rows) - round(self.share * len(rows)) :] for rows in strata(order, groups)]
-        calibrated = np.sort(np.concatenate(kept))
-        held = len(calibrated)
-        if held < 1 or held >= examples:
+        in_order = self.rows != "random"
+        order = np.arange(examples) if in_order else shuffled(examples, seed)
+        held = dependence.divided(strata(order, groups), [self.places], in_order=in_order)
+        kept, near = (np.concatenate(parts) for parts in zip(*held, strict=True))
+        if len(kept) < 1 or len(kept) >= examples:
             raise ConfigError(
-                f"a share of {self.share} of {examples} rows is {held}, and holding out needs rows on both sides. "
+                f"a share of {self.share} of {examples} rows is {len(kept)}, and holding out needs rows on both sides. "
                 'Give more rows, or calibrate with CrossFit() ("cross") or TrainScores() ("train").'
             )
-        trained = np.setdiff1d(np.arange(examples), calibrated)
-        return Plan(folds=(Fold(draws=draws, trained=trained, calibrated=calibrated),), unseen=True)
+        folds = folds_of([(kept, near)], examples, [draws], dependence)
+        return Plan(folds=folds, unseen=True, in_stretches=in_order and dependence.in_stretches)
+
+    def places(self, examples: int) -> list[tuple[int, int]]:
+        """From where to where the held-out ones of so many reach, in the order in which they are divided."""
+        if self.rows != "stretches":
+            return [(examples - round(self.share * examples), examples)]
+        ends = np.arange(1, STRETCHES + 1) * examples // STRETCHES
+        size = int(self.share * examples) // STRETCHES
+        return [(int(end) - size, int(end)) for end in ends]

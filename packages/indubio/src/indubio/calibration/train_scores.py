@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indubio.calibration.calibration import Calibration, Fold, Groups, Plan
+from indubio.calibration.dependence import INDEPENDENT, Dependence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,14 @@ class TrainScores(Calibration):
         ([(10, 20, 20)], False)
     """
 
-    def plan(self, examples: int, draws: int, seed: int, groups: Groups | None = None) -> Plan:  # noqa: ARG002 - all are called alike
+    def plan(  # all are called alike
+        self,
+        examples: int,
+        draws: int,
+        seed: int,  # noqa: ARG002
+        groups: Groups | None = None,  # noqa: ARG002
+        dependence: Dependence = INDEPENDENT,  # noqa: ARG002
+    ) -> Plan:
         """One fold: all draws, all rows, twice."""
         rows = np.arange(examples)
         return Plan(folds=(Fold(draws=draws, trained=rows, calibrated=rows),), unseen=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from indubio.calibration import Plan
+from indubio.calibration import Plan, thinned
 from indubio.chain.scalars import ChainSettings
 from indubio.errors import CalibrationWarning, ConfigError
 from indubio.judging import (
@@ -232,10 +232,12 @@ class Calibrated:
             unsure = None if unsure is None else unsure[:, rows]
             return self.quantified(unseen[:, rows], nll[:, rows], theirs, unsure)
         conversion = self.conversion.conversion
-        seen = [compared[draws][:, fold.trained] for draws, fold in plan.slices()]
+        fewest = min(len(fold.trained) for fold in plan.folds)
+        known = [thinned(fold.trained, fewest) for fold in plan.folds]
+        seen = [compared[draws][:, rows] for (draws, _), rows in zip(plan.slices(), known, strict=True)]
         among_seen = None
         if self.by_group is not None and groups is not None:
-            members = [groups[fold.trained] for fold in plan.folds]
+            members = [groups[trained] for trained in known]
             among_seen = GroupConversions.fit(conversion, seen, members, self.by_group.smallest)
         p, _ = judged(conversion.fit(np.concatenate(seen)), among_seen, compared, groups, rarity)
         for draws, fold in plan.slices():
@@ -243,6 +245,28 @@ class Calibrated:
         kept = None if unsure is None else unsure[:, rows]
         found = self.quantified(p[:, rows], nll[:, rows], theirs, kept)
         return self._by_unseen_draws(found, (unseen, unsure), nll, plan, rows, groups) if remembered else found
+
+    def alarms_on_unseen(self, threshold: float) -> Float[np.ndarray, " parts"]:
+        """Of each fold, the share that the others would call anomalies, as of new examples; empty without folds.
+
+        Each fold is scored by the draws that have not seen it, and judged by what the others were calibrated on. So it
+        is what a stretch, or a run, would have come to had it not been there.
+
+        Args:
+            threshold: an anomaly has at least this mean probability.
+        """
+        reference = self.reference
+        if not reference.unseen or len(reference.scores) < 2:
+            return np.zeros(0)
+        found = []
+        for place, scores in enumerate(reference.scores):
+            p = self.conversion.probability(np.broadcast_to(scores, (len(reference.part), len(scores))).copy())
+            others = [one for one in range(len(reference.scores)) if one != place]
+            rank = np.mean([reference.rank_in_part(one, scores) for one in others], axis=0)
+            smallest = 1 / (len(others) * len(scores) + 1)
+            p = agreeing(p[reference.part != place], rank, smallest, self.false_alarms)
+            found.append(np.mean(p.mean(axis=0) >= threshold))
+        return np.array(found)
 
     def _by_unseen_draws(
         self,

@@ -287,6 +287,16 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
         return self.fitted_chain.preparation.findings
 
     @property
+    def unseen_alarms_(self) -> Float[np.ndarray, " folds"] | None:
+        """Of each stretch that was held out, the share that the others would call anomalies, as of one not seen.
+
+        None where neighbours were not found to be alike, or a single part was held out.
+        """
+        chain = self.fitted_chain
+        shares = chain.calibrated.alarms_on_unseen(self.decision_threshold)
+        return shares if len(shares) and chain.preparation.neighbours_alike else None
+
+    @property
     def conversion_(self) -> FittedConversion:
         """The conversion, fitted on the scores of the reference examples."""
         return self.fitted_chain.calibrated.conversion
@@ -387,8 +397,9 @@ class ChainEstimator(OutlierMixin, WithSettings, ABC):  # type: ignore[misc]
 
     def _with_warning(self) -> Self:
         """This detector, after one warning that lists what is odd about the training data; none where nothing is."""
-        if self.findings_:
-            told = joined([str(finding) for finding in self.findings_], "\n- ")
+        odd = [finding for finding in self.findings_ if finding.kind != "neighbours"]  # that was seen to
+        if odd:
+            told = joined([str(finding) for finding in odd], "\n- ")
             warnings.warn(Message("before you rely on this detector:\n- {told}", told=told), DataWarning, stacklevel=3)
         return self
 

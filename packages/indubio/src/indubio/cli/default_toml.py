@@ -48,7 +48,7 @@ LEFT_OUT = {
     "architecture": f"# Left out, {COMPUTED} have a network of their own; that of the others is `dense` for\n"
     "#   tables and spectra, `conv1d` for windows as they are, and `conv2d` for images; `coalition` is one network\n"
     "#   for each sensor.",
-    "calibration": "# Left out, the calibration is chosen by the number of rows.",
+    "calibration": "# Left out, the calibration is chosen by the number of rows, and by whether neighbours are alike.",
     "spectra": f"# For windows only. Left out, {COMPUTED} take spectra, and the others windows as they are;\n"
     "#   `spectra = false` above all tables takes windows as they are.",
     "trimming": "# Left out, all rows are trained on.",

@@ -193,6 +193,7 @@ def _tell(
     streamed = isinstance(data, ExampleStream) and not data.fits
     seen = data.outline if isinstance(data, ExampleStream) else data
     own = int(np.count_nonzero(predictions(detector.reference_uncertainty_.probability, detector.decision_threshold)))
+    unseen = detector.unseen_alarms_
     told: dict[str, Any] = {
         "model": str(out),
         "examples": detector.n_training_,
@@ -206,6 +207,7 @@ def _tell(
         "read": _filled(seen.missing) if seen.report is None else str(seen.report),
         "left_out_of_calibration": detector.reference_.dropped if detector.reference_ else 0,
         "reference_anomalies": own,
+        "unseen_alarms": None if unseen is None else [float(share) for share in unseen],
         "suspects": None if listed is None else str(listed),
         "findings": [
             {
@@ -239,6 +241,12 @@ def _tell(
         )
     else:
         console.print("Calibrated on its training scores: there are no p-values.", soft_wrap=True)
+    if unseen is not None:
+        console.print(
+            f"On stretches it had not seen it would call {unseen.mean():.0%} anomalies "
+            f"(best {unseen.min():.0%}, worst {unseen.max():.0%}).",
+            soft_wrap=True,
+        )
     console.print(
         f"It would call {own} of the {detector.n_reference_} {what} that it compares with anomalies "
         f"({own / detector.n_reference_:.1%}).",

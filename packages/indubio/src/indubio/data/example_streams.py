@@ -169,13 +169,20 @@ class ExampleStream:
         """Whether the buffer holds all examples: then they are read once, and it is as if they had been in memory."""
         return self.outline.examples <= self.buffered(self.outline.shape)
 
-    def place_of(self, number: int) -> int:
-        """The place of the example with this number, counted from 0 in the order of the files."""
+    def places_of(self, numbers: Sequence[int]) -> list[int]:
+        """The places of the examples with these ascending numbers, counted from 0 in the order of the files.
+
+        That of the number after the last is behind all others.
+        """
+        found: list[int] = []
+        seen = 0
         for block in self.blocks():
-            if number < len(block.places):
-                return int(block.places[number])
-            number -= len(block.places)
-        raise DataError(f"{self.source}: the files changed while they were read.")
+            while len(found) < len(numbers) and numbers[len(found)] < seen + len(block.places):
+                found.append(int(block.places[numbers[len(found)] - seen]))
+            seen += len(block.places)
+        if len(found) + numbers.count(seen) < len(numbers):
+            raise DataError(f"{self.source}: the files changed while they were read.")
+        return found + [len(self.units) * UNIT] * numbers.count(seen)
 
     def value_count(self) -> int:
         """About how many values the files hold: exact for Parquet, guessed from the size of CSV files."""

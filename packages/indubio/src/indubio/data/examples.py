@@ -93,6 +93,11 @@ class Examples(ABC):
         return None
 
     @property
+    def runs(self) -> Shaped[np.ndarray, " examples"] | None:
+        """The file or recording that each is from, where these follow each other; None where nothing tells."""
+        return None
+
+    @property
     def window_shape(self) -> tuple[int, ...] | None:
         """Shape of a window, (L, K); None where these are no windows."""
         return None

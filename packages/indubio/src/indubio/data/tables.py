@@ -127,6 +127,16 @@ class Table(Examples):
         return np.array([str(name) for name in self.passed.column(self.group).to_pylist()], dtype=object)
 
     @property
+    def runs(self) -> Shaped[np.ndarray, " rows"] | None:
+        """The number of the file that each row is from; None where that is not known."""
+        if self.places is None:
+            return None
+        files = {id(source): place for place, (source, _) in reversed(list(enumerate(self.places.parts)))}
+        numbers = [np.full(len(rows), files[id(source)]) for source, rows in self.places.parts]
+        found: Shaped[np.ndarray, " rows"] = np.concatenate(numbers)
+        return found if len(found) == len(self) else None
+
+    @property
     def days(self) -> Shaped[np.ndarray, " rows"] | None:
         """The calendar day of each row; None without a time column that holds dates or times."""
         if self.time is None or self.passed is None:

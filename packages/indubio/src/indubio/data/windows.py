@@ -256,6 +256,15 @@ class Windows(Examples):
         machines = pc.if_else(pc.is_in(names, value_set=many.combine_chunks()), names, "")
         return np.asarray(machines.to_numpy(zero_copy_only=False))
 
+    @property
+    def runs(self) -> Shaped[np.ndarray, " windows"] | None:
+        """The file and group that each window is from, unless these are machines, which are recorded side by side."""
+        known = [name for name in ("file", "group") if name in self.origin.column_names]
+        if not known or self.machines is not None:
+            return None
+        names = [pc.coalesce(self.origin.column(name).cast(pa.string()), "") for name in known]
+        return np.asarray(pc.binary_join_element_wise(*names, "\n").to_numpy(zero_copy_only=False))
+
     def inliers(self) -> Self:
         """The windows without any sample labelled as an anomaly; the report says how many were left out."""
         labels = self.labels

@@ -57,7 +57,8 @@ class Detector(ChainEstimator):
         conversion: from scores to probabilities; None is `Odds()`. The paper's are `Ecdf()`, `Gaussian()`,
             `Exponential()` and `Uniform()`; docs/likelihoods.md has them all.
         calibration: which rows the scores of new examples are compared with: `TrainScores()` (the paper's), `HoldOut()`
-            or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, see `calibration_for`.
+            or `CrossFit()`; None chooses by the number of rows, and keeps windows in order, and rows whose
+            neighbours are alike, see `calibration_for`.
         scaling: None is the one that suits the posterior: `MinMax()`, or `ZScore()` for `NormalWishart()` and
             `RandomFeatures()`.
         spectra: `Spectra()` makes features of windows before they are scaled: levels, spread, energies of frequency
@@ -270,7 +271,8 @@ class Detector(ChainEstimator):
         reference = self.reference_
         one_fold = reference.unseen and not bool(reference.part.any())
         settings, shape = self.settings_in_use(), self.input_shape_
-        return settings.calibration_for(self.n_training_, shape, one_fold=one_fold)
+        in_stretches = self.fitted_chain.preparation.neighbours_alike
+        return settings.calibration_for(self.n_training_, shape, one_fold=one_fold, in_stretches=in_stretches)
 
     @property
     def draws_(self) -> Draws:

@@ -44,7 +44,8 @@ class EnsembleDetector(ChainEstimator):
         one_by_one: whether every row is scored alone, for detectors whose score of a row depends on its company; None
             finds out by trying.
         conversion: from scores to probabilities; None is `Odds()`.
-        calibration: which rows the scores of new examples are compared with: None is `TrainScores()`; `HoldOut()` and
+        calibration: which rows the scores of new examples are compared with: None is `TrainScores()`, and
+            `CrossFit(rows="in order")` where neighbours are alike, as rows in order of time are; `HoldOut()` and
             `CrossFit()` compare with rows that the members were not fitted on, and give p-values.
         scaling: None passes the values on as they are; `MinMax()`, `ZScore()` and `Robust()` scale them.
         spectra: `Spectra()` makes features of windows first; None and False take them as they are.

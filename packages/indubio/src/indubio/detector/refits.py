@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from sklearn.base import clone
 
-from indubio.calibration import Plan
+from indubio.calibration import Calibration, CrossFit, Plan
 from indubio.detector.contained_randomness import own_randomness, seed_globals
 from indubio.detector.member_scorer import MemberScorer, spread_of_scores
 from indubio.detector.member_scores import can_fit, kept_training_scores, score_of
@@ -35,6 +35,22 @@ class EnsembleSettings(FitSettings):
     def plain(self) -> bool:
         """Whether it is the base as it is: a single one, fitted on all rows."""
         return self.members == 1 and self.bootstrap is False
+
+    def calibration_for(
+        self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False, in_stretches: bool = False
+    ) -> Calibration:
+        """The calibration asked for; else by stretches where neighbours are alike, and on training scores where not.
+
+        Args:
+            examples: N.
+            input_shape: of one example.
+            one_fold: whether all members must be fitted on the same rows.
+            in_stretches: whether neighbours are alike.
+        """
+        folds = min(CrossFit().folds, self.members)
+        if self.calibration is None and in_stretches and not one_fold and folds > 1 and can_fit(self.base):
+            return CrossFit(folds=folds, rows="in order")
+        return super().calibration_for(examples, input_shape)
 
     def resample(self, examples: int, generator: np.random.Generator) -> Int[np.ndarray, " resample"]:
         """Places of the rows that a member is fitted on."""

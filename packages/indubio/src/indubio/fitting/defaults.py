@@ -6,7 +6,7 @@ scaling,
 likelihood,
 spectra         those that the posterior names
 architecture    the posterior's own for such examples; layers of spectra are as wide as there are features
-calibration     by the number of examples: see `usual_calibration`
+calibration     by the number of examples, and whether neighbours are alike: see `usual_calibration`
 """
 
 from collections.abc import Sequence
@@ -78,6 +78,7 @@ def usual_calibration(
     input_shape: tuple[int, ...],
     *,
     one_fold: bool,
+    in_stretches: bool = False,
 ) -> Calibration:
     """The calibration that suits so many examples of this shape.
 
@@ -85,6 +86,8 @@ def usual_calibration(
     `MANY` rows on, where a quarter of them can be spared and the stricter promise is free; a single draw always holds
     out. With fewer rows than `FEW` none can be spared, and nothing is promised. See docs/calibration.md for the
     measurements. Windows are held out in stretches: neighbours overlap, or are alike, and must not be on both sides.
+    So are rows whose neighbours are alike, by folds however many they are: held-out stretches must be many to tell
+    what the next one is like.
 
     Args:
         posterior: of the draws.
@@ -92,12 +95,13 @@ def usual_calibration(
         examples: N.
         input_shape: of one example.
         one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
+        in_stretches: whether neighbours are alike.
     """
     if examples < posterior.FEW:
         return TrainScores()
     windows = len(input_shape) == 2
     folds = posterior.count // (1 if draw_score is None else draw_score.FEWEST)  # at most
-    if one_fold or examples >= posterior.MANY or folds < 2:
-        return HoldOut(rows="last") if windows else HoldOut()
-    usual = CrossFit(rows="in order") if windows else CrossFit()
+    if one_fold or (examples >= posterior.MANY and not in_stretches) or folds < 2:
+        return HoldOut(rows="stretches") if in_stretches else HoldOut(rows="last") if windows else HoldOut()
+    usual = CrossFit(rows="in order") if windows or in_stretches else CrossFit()
     return usual if draw_score is None or folds >= usual.folds else usual.replaced(folds=folds)

@@ -32,15 +32,18 @@ class FitSettings(ChainSettings):
     spectra: Spectra | Literal[False] | None
     trimming: Trimming | None
 
-    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
+    def calibration_for(
+        self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False, in_stretches: bool = False
+    ) -> Calibration:
         """The calibration asked for, or the one that suits so many examples of this shape.
 
         Args:
             examples: N.
             input_shape: of one example.
             one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
+            in_stretches: whether neighbours are alike.
         """
-        del examples, input_shape, one_fold
+        del examples, input_shape, one_fold, in_stretches
         return self.calibration or TrainScores()
 
     def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
@@ -95,17 +98,22 @@ class DetectorSettings(FitSettings):
         """The plan with scores in place of draws: where all draws of a fold give one together, it has one."""
         return plan.one_each() if self.draw_score is not None and self.draw_score.TOGETHER else plan
 
-    def calibration_for(self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False) -> Calibration:
+    def calibration_for(
+        self, examples: int, input_shape: tuple[int, ...], *, one_fold: bool = False, in_stretches: bool = False
+    ) -> Calibration:
         """The calibration asked for, or the one that suits so many examples of this shape.
 
         Args:
             examples: N.
             input_shape: of one example.
             one_fold: whether all draws must be fitted on the same rows, as those of a stream are.
+            in_stretches: whether neighbours are alike.
         """
         if self.calibration is not None:
             return self.calibration
-        return usual_calibration(self.posterior, self.draw_score, examples, input_shape, one_fold=one_fold)
+        return usual_calibration(
+            self.posterior, self.draw_score, examples, input_shape, one_fold=one_fold, in_stretches=in_stretches
+        )
 
     def spectra_for(self, input_shape: tuple[int, ...]) -> Spectra | None:
         """What makes features of examples of this shape; None takes them as they are."""

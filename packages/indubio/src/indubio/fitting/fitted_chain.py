@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
-from indubio.calibration import Plan, TrainScores
+from indubio.calibration import INDEPENDENT, Dependence, Plan, TrainScores
 from indubio.chain import (
     Calibrated,
     Chain,
@@ -27,7 +27,7 @@ from indubio.chain import (
     refuse_ranks,
     usual_alarms,
 )
-from indubio.data import ExampleStream
+from indubio.data import ExampleStream, Table
 from indubio.decision import predictions
 from indubio.drift import DriftReference
 from indubio.errors import ConfigError
@@ -39,7 +39,7 @@ from indubio.fitting.unseen_scores import unseen_scores
 from indubio.judging import disagreement
 from indubio.message import Message
 from indubio.networks import Report, silent
-from indubio.prepare import Preparation, Robust, TrainingExamples
+from indubio.prepare import DependenceFacts, Preparation, Robust, TrainingExamples
 
 
 class Method(Protocol):
@@ -98,6 +98,7 @@ def fit_chain(
         familiarity=data.familiarity(settings.seed),
         n_training=data.count,
         rows=data.rows if isinstance(data, RowsInMemory) else None,
+        dependence=data.dependence,
     )
 
 
@@ -127,14 +128,23 @@ def rows_in_memory(method: Method, examples: TrainingExamples, groups: Any, conf
     like_new = count - confirmed
     members = examples.given.group_names(groups)
     within = examples.machines if settings.smallest_group is None else needed_groups(members)
-    plan = settings.calibration_for(like_new, examples.shape).plan(
-        like_new, method.draws, settings.seed, None if within is None else within[:like_new]
+    each = members if within is None and isinstance(examples.given, Table) else within  # new rows are of these again
+    dependence = Dependence.of(
+        examples.rows.values[:like_new], _first(examples.given.runs, like_new), _first(each, like_new)
+    )
+    within = each if dependence.in_stretches else within
+    plan = settings.calibration_for(like_new, examples.shape, in_stretches=dependence.in_stretches).plan(
+        like_new, method.draws, settings.seed, _first(within, like_new), dependence
     )
     method.check_plan(plan)
     plan = plan.with_added(like_new, confirmed)
     if settings.trimming is not None:
         plan = settings.trimming.trained(plan, unstretched(settings, examples, plan), like_new, settings.seed)
-    return RowsInMemory.of(settings, examples, plan, groups=members, confirmed=confirmed)
+    return RowsInMemory.of(settings, examples, plan, groups=members, confirmed=confirmed, dependence=dependence)
+
+
+def _first(names: Shaped[np.ndarray, " examples"] | None, count: int) -> Shaped[np.ndarray, " count"] | None:
+    return None if names is None else names[:count]
 
 
 def suspicion(settings: FitSettings, examples: TrainingExamples) -> Float[np.ndarray, " examples"]:
@@ -159,6 +169,7 @@ def chain_of(
     familiarity: Familiarity,
     n_training: int,
     rows: Float[np.ndarray, "examples ..."] | None = None,
+    dependence: Dependence = INDEPENDENT,
 ) -> Chain:
     """What follows from the scores of what calibrates.
 
@@ -170,6 +181,7 @@ def chain_of(
         familiarity: what is familiar.
         n_training: how many examples there are.
         rows: all of them, prepared, where they are in memory.
+        dependence: what was found of how they depend on each other.
     """
     settings, nll, plan, groups = method.settings, scores.nll, scores.plan, scores.groups
     rule = settings.referral
@@ -191,6 +203,16 @@ def chain_of(
             usual_alarms(settings.conversion, threshold, settings.false_alarms),
             examples=n_training,
             smallest_p=1 / (reference.fewest + 1) if reference.unseen else None,
+            dependence=DependenceFacts(
+                likeness=dependence.likeness,
+                gap=dependence.gap,
+                lasting=dependence.lasting,
+                runs=dependence.runs,
+                copies=dependence.copied,
+                in_stretches=plan.in_stretches,
+                unseen=plan.unseen,
+                alarms=tuple(calibrated.alarms_on_unseen(threshold).tolist()),
+            ),
         ),
         scorer=scores.scorer,
         calibrated=calibrated,

@@ -19,14 +19,14 @@ What needs more than that comes from samples of examples, chosen by random numbe
   about drift holds as it is, with the sample for a reference.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt64
 
-from indubio.calibration import SPLIT, Calibration, CrossFit, Fold, HoldOut, Plan
+from indubio.calibration import INDEPENDENT, SPLIT, Calibration, CrossFit, Dependence, Fold, HoldOut, Plan
 from indubio.chain import AutoencoderScorer, Familiarity, KeptRows
 from indubio.data import ExampleStream, Rows, Schema, StreamBlock, drawn, named_errors, require_finite
 from indubio.drift import DriftReference
@@ -52,19 +52,28 @@ class Split:
     Args:
         seed: of the random numbers.
         held: share of the examples that are held out, at random.
-        first_held: the place from which on all are held out; None where they are held out at random.
+        stretches: places from where to where all are held out; None where they are held out at random.
+        around: the same with what is too near to them to train.
         reference: share of the examples to calibrate with, among those held out, or among all where none are.
         stopping: share of the others that say when to stop, and are not trained on either.
     """
 
     seed: int
     held: float = 0.0
-    first_held: int | None = None
+    stretches: tuple[tuple[int, int], ...] | None = None
+    around: tuple[tuple[int, int], ...] = ()
     reference: float = 1.0
     stopping: float = 0.0
 
     @classmethod
-    def of(cls, calibration: Calibration, stream: ExampleStream, examples: int, seed: int) -> "Split":
+    def of(
+        cls,
+        calibration: Calibration,
+        stream: ExampleStream,
+        examples: int,
+        seed: int,
+        dependence: Dependence = INDEPENDENT,
+    ) -> "Split":
         """The split that a calibration asks for, with no more reference examples than are needed."""
         most = min(1.0, REFERENCE / examples)
         if isinstance(calibration, CrossFit):
@@ -76,15 +85,24 @@ class Split:
             return cls(seed=seed, reference=most)
         if calibration.rows == "random":
             return cls(seed=seed, held=min(calibration.share, most))
-        held = round(calibration.share * examples)
+        bounds, gap = calibration.places(examples), dependence.gap
+        held = sum(stop - start for start, stop in bounds)
         if held < 1 or held >= examples:
             raise _no_examples(f"a share of {calibration.share} of {examples}")
-        return cls(seed=seed, first_held=stream.place_of(examples - held), reference=min(1.0, REFERENCE / held))
+        wide = [(max(0, start - gap), min(examples, stop + gap)) for start, stop in bounds]
+        numbers = sorted({number for bound in (*bounds, *wide) for number in bound})
+        places = dict(zip(numbers, stream.places_of(numbers), strict=True))
+        return cls(
+            seed=seed,
+            stretches=tuple((places[start], places[stop]) for start, stop in bounds),
+            around=tuple((places[start], places[stop]) for start, stop in wide),
+            reference=min(1.0, REFERENCE / held),
+        )
 
     @property
     def unseen(self) -> bool:
         """Whether no draw is trained on the reference examples."""
-        return self.held > 0 or self.first_held is not None
+        return self.held > 0 or self.stretches is not None
 
     def number(self, places: UInt64[np.ndarray, " examples"], purpose: int) -> Float[np.ndarray, " examples"]:
         """The random number of every place for this purpose."""
@@ -92,9 +110,12 @@ class Split:
         return drawn(places, int(key))
 
     def _held(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
-        if self.first_held is not None:
-            return np.asarray(places >= np.uint64(self.first_held))
+        if self.stretches is not None:
+            return _within(places, self.stretches)
         return np.asarray(self.number(places, CALIBRATING) < self.held)
+
+    def _kept_out(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
+        return self._held(places) if self.stretches is None else _within(places, self.around)
 
     def is_reference(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
         """Which examples the scores of new ones are compared with."""
@@ -105,11 +126,27 @@ class Split:
 
     def is_stopping(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
         """Which examples are held out to say when training stops."""
-        return np.asarray(~self._held(places) & (self.number(places, STOPPING) < self.stopping))
+        return np.asarray(~self._kept_out(places) & (self.number(places, STOPPING) < self.stopping))
 
     def is_trained(self, places: UInt64[np.ndarray, " examples"]) -> Bool[np.ndarray, " examples"]:
         """Which examples the networks are trained on: those held out neither for calibration nor for stopping."""
-        return np.asarray(~self._held(places) & (self.number(places, STOPPING) >= self.stopping))
+        return np.asarray(~self._kept_out(places) & (self.number(places, STOPPING) >= self.stopping))
+
+
+def _within(
+    places: UInt64[np.ndarray, " examples"], stretches: Sequence[tuple[int, int]]
+) -> Bool[np.ndarray, " examples"]:
+    """Which places lie in any of the stretches."""
+    found = np.zeros(len(places), dtype=bool)
+    for start, stop in stretches:
+        found |= (places >= np.uint64(start)) & (places < np.uint64(stop))
+    return found
+
+
+def noticed(stream: ExampleStream) -> Dependence:
+    """How the first examples of a stream depend on each other."""
+    first = next(stream.blocks(), None)
+    return INDEPENDENT if first is None else Dependence.of(first.data.rows(stream.outline.schema).values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,12 +253,14 @@ class StreamedData:
         preparation: what is done to every example before it is scored.
         plan: how many draws there are; all are trained on the same rows.
         rows: the training examples, as they are scored.
+        dependence: what was found of how they depend on each other.
     """
 
     survey: StreamSurvey
     preparation: Preparation
     plan: Plan
     rows: "ScaledRows"
+    dependence: Dependence = INDEPENDENT
 
     @classmethod
     def of(
@@ -237,16 +276,24 @@ class StreamedData:
             report: told which file is read.
         """
         outline = stream.outline
-        calibration = settings.calibration_for(outline.examples, outline.shape, one_fold=True)
-        split = Split.of(calibration, stream, outline.examples, settings.seed)
+        dependence = noticed(stream)
+        calibration = settings.calibration_for(
+            outline.examples, outline.shape, one_fold=True, in_stretches=dependence.in_stretches
+        )
+        split = Split.of(calibration, stream, outline.examples, settings.seed, dependence)
         survey = StreamSurvey.of(stream, split, report, missing_allowed=settings.missing != "error")
         preparation = Preparation.fit(survey, settings.preparation_for(outline.shape), detector)
         none = np.arange(0)
         return cls(
             survey=survey,
             preparation=preparation,
-            plan=Plan(folds=(Fold(draws=draws, trained=none, calibrated=none),), unseen=split.unseen),
+            plan=Plan(
+                folds=(Fold(draws=draws, trained=none, calibrated=none),),
+                unseen=split.unseen,
+                in_stretches=split.stretches is not None and dependence.in_stretches,
+            ),
             rows=ScaledRows(stream, split, preparation, survey.trained, settings.seed),
+            dependence=dependence,
         )
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from indubio.calibration import Plan
+from indubio.calibration import INDEPENDENT, Dependence, Plan
 from indubio.chain import AutoencoderScorer, Familiarity, KeptRows, Scorer
 from indubio.data import require_finite
 from indubio.drift import DriftReference
@@ -45,6 +45,7 @@ class RowsInMemory:
         rows: all of them, as they are scored.
         groups: theirs; None without.
         confirmed: how many at the end were found to be good by a person.
+        dependence: what was found of how they depend on each other.
     """
 
     examples: TrainingExamples
@@ -53,6 +54,7 @@ class RowsInMemory:
     rows: Float[np.ndarray, "examples ..."]
     groups: Shaped[np.ndarray, " examples"] | None = None
     confirmed: int = 0
+    dependence: Dependence = INDEPENDENT
 
     @classmethod
     def of(
@@ -62,6 +64,7 @@ class RowsInMemory:
         plan: Plan,
         groups: Shaped[np.ndarray, " examples"] | None = None,
         confirmed: int = 0,
+        dependence: Dependence = INDEPENDENT,
     ) -> "RowsInMemory":
         """The examples, surveyed and prepared.
 
@@ -71,6 +74,7 @@ class RowsInMemory:
             plan: which of them train which draws.
             groups: theirs; None without.
             confirmed: how many at the end were found to be good by a person.
+            dependence: what was found of how they depend on each other.
         """
         known = settings.preparation_for(examples.shape)
         preparation, rows = prepared_rows(settings, known, examples, plan)
@@ -81,6 +85,7 @@ class RowsInMemory:
             rows=rows,
             groups=groups,
             confirmed=confirmed,
+            dependence=dependence,
         )
 
     @property

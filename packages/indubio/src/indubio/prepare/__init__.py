@@ -4,9 +4,11 @@ preparation         all of it as one step of the chain, fitted on good examples
 scaling, missing    how columns are scaled, and gaps filled in
 spectra             features of windows: `series`, `window_shapes` and `window_statistics` compute them
 quality, notes      what is bad or unusual of an example, and what is said of it
-finding_rules       what is odd of the training data; `oddities` has what columns are looked at for
+finding_rules       what is odd of the training data; `oddities` has what columns are looked at for, and
+                    `dependence_findings` what is said where examples know each other
 """
 
+from indubio.prepare.dependence_findings import DependenceFacts
 from indubio.prepare.finding_rules import DataFinding, data_findings
 from indubio.prepare.missing import medians
 from indubio.prepare.notes import joined_notes
@@ -33,6 +35,7 @@ __all__ = [
     "Beside",
     "ColumnSummary",
     "DataFinding",
+    "DependenceFacts",
     "FittedScaling",
     "FittedSpectra",
     "Inspected",

@@ -32,6 +32,8 @@ FindingKind = Literal[
     "frozen",
     "own anomalies",
     "levels",
+    "neighbours",
+    "unlike stretches",
 ]
 LISTED = 3  # columns that are named in a sentence
 APART = 5.0  # standard deviations of a machine's windows; from here on the levels of machines differ

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from indubio.data import Examples, Reading, Rows, Schema, checked_array, pause_notes, require_finite, table_of_frame
 from indubio.errors import DataError, ShapeError
+from indubio.prepare.dependence_findings import KINDS, DependenceFacts, copies_together, neighbours_alike
 from indubio.prepare.finding_rules import DataFinding, data_findings, few_examples, machine_levels, own_anomalies
 from indubio.prepare.missing import filled
 from indubio.prepare.notes import joined_notes, named_flags
@@ -28,6 +29,7 @@ from indubio.texts import english
 
 Missing = Literal["error", "median", "refer"]
 Unseen = Literal["error", "refer"]
+UNFOUND = DependenceFacts()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,13 @@ class Preparation:
         )
 
     def calibrated(
-        self, called: Bool[np.ndarray, " reference"], usual: float, *, examples: int, smallest_p: float | None
+        self,
+        called: Bool[np.ndarray, " reference"],
+        usual: float,
+        *,
+        examples: int,
+        smallest_p: float | None,
+        dependence: DependenceFacts = UNFOUND,
     ) -> "Preparation":
         """This preparation, with what calibration finds: too few examples, or too many of them called anomalies.
 
@@ -132,11 +140,21 @@ class Preparation:
             usual: the share of good examples that are expected to be.
             examples: how many there are for training.
             smallest_p: the smallest p-value that there can be; None where there are none.
+            dependence: how examples depend on each other, and what was made of it.
         """
         few = few_examples(examples, smallest_p)
         own = own_anomalies(int(np.count_nonzero(called)), len(called), usual)
-        others = (finding for finding in self.findings if finding.kind not in ("few examples", "own anomalies"))
-        return replace(self, findings=tuple(one for one in (few, *others, own) if one is not None))
+        alike = neighbours_alike(dependence, usual, len(self.input_shape))
+        found = [one for one in (few, copies_together(dependence), own, alike) if one is not None]
+        now = {"few examples", "own anomalies", *(one.kind for one in found), *(KINDS if alike else ())}
+        others = [one for one in self.findings if one.kind not in now]
+        first = [one for one in found if one.kind in ("few examples", "copies")]
+        return replace(self, findings=(*first, *others, *(one for one in found if one not in first)))
+
+    @property
+    def neighbours_alike(self) -> bool:
+        """Whether training examples that follow each other were found to be alike."""
+        return any(finding.kind in KINDS for finding in self.findings)
 
     @cached_property
     def names(self) -> tuple[str, ...] | None:

@@ -70,7 +70,17 @@ def _trained_on(subject: Subject) -> str:
 
 def _rate_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
     rate = detector.fitted_chain.calibrated.false_alarms
-    return [(_("Rate of false alarms"), _("{share} of good examples", share=percent(rate)))]
+    unseen = detector.unseen_alarms_
+    if unseen is None:
+        return [(_("Rate of false alarms"), _("{share} of good examples", share=percent(rate)))]
+    of_unseen = _(
+        "{share} of good examples; of stretches that it had not seen {mean} (best {best}, worst {worst})",
+        share=percent(rate),
+        mean=percent(float(unseen.mean())),
+        best=percent(float(unseen.min())),
+        worst=percent(float(unseen.max())),
+    )
+    return [(_("Rate of false alarms"), of_unseen)]
 
 
 def _spectra_rows(detector: ChainEstimator) -> list[tuple[str, str]]:
@@ -133,8 +143,13 @@ def _calibration(detector: ChainEstimator) -> str:
     if isinstance(detector, Detector):
         used = detector.calibration_
         return f"{_in_words(used)}; {reference}"
-    calibration = detector.calibration if isinstance(detector, EnsembleDetector) else None
-    return f"{_in_words(calibration or TrainScores())}; {reference}"
+    if isinstance(detector, EnsembleDetector):
+        in_stretches = detector.preparation_.neighbours_alike
+        settings, count_of = detector.settings_in_use(), detector.n_training_
+        used = settings.calibration_for(count_of, detector.input_shape_, in_stretches=in_stretches)
+    else:
+        used = TrainScores()
+    return f"{_in_words(used)}; {reference}"
 
 
 def _ensemble_rows(detector: ChainEstimator) -> list[tuple[str, str]]:

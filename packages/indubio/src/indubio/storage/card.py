@@ -82,7 +82,11 @@ def card(detector: Detector, manifest: ModelManifest) -> bytes:
 
 def _rate(detector: Detector) -> list[str]:
     rate = detector.fitted_chain.calibrated.false_alarms
-    return [] if rate is None else [f"- rate of false alarms: {100 * rate:g} % of good examples"]
+    told, unseen = f"- rate of false alarms: {100 * rate:g} % of good examples", detector.unseen_alarms_
+    if unseen is None:
+        return [told]
+    mean, best, worst = (f"{100 * share:.0f}" for share in (unseen.mean(), unseen.min(), unseen.max()))
+    return [f"{told}; of stretches that it had not seen {mean} % (best {best}, worst {worst})"]
 
 
 def _spectra(detector: Detector) -> list[str]:
