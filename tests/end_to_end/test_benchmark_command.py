@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.end_to_end.test_commands import run
 from tests.labelled_files import write_folder
 
 SMALL = """
@@ -93,7 +94,7 @@ def test_json_is_all_there_is_on_stdout(folder, first):
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(folder, changed, message):
-    done = benchmark(*asked(folder), *changed, code=1)
+    done = run("benchmark", *asked(folder), *changed, code=1)
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
