@@ -55,7 +55,7 @@ def test_what_cannot_be_trained_is_named_on_the_page_and_ends_in_an_error(result
     def failing(*_, **__):
         raise TrainingError("1 of 1 cells failed, first odds/text/pima/vae/1: training diverged")
 
-    monkeypatch.setattr("indubio_lab.paper.reproduction.run_grid", failing)
+    monkeypatch.setattr("indubio_lab.grids.run_grid", failing)
     assert again(data_folder, out, monkeypatch) == 1
     page = (out / "odds-text.md").read_text()
     assert "| 23 | 24 | 2 |" in page
