@@ -44,12 +44,13 @@ class CoreBuildHook(BuildHookInterface):
 class ExtrasHook(MetadataHookInterface):
     """The optional dependencies, with `indubio-server` and `indubio-lab` from this checkout.
 
-    In what is released (`INDUBIO_RELEASE=1`, or no checkout at all) they are asked for by the version that all share.
+    In what is released (`INDUBIO_RELEASE=1`), and where they do not stand beside it, they are asked for by the version
+    that all share.
     """
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Fill in what `dynamic` leaves open."""
-        checkout = Path(self.root, ".git").exists() and not os.environ.get("INDUBIO_RELEASE")
+        checkout = Path(self.root, "packages", "indubio-server").is_dir() and not os.environ.get("INDUBIO_RELEASE")
         text = Path(self.root, NATIVE.parents[1], "__init__.py").read_text(encoding="utf-8")
         version = re.search(r'__version__ = "(.+)"', text)
         assert version is not None

@@ -27,11 +27,9 @@ import torch
 from rich.console import Console
 
 from benchmarks.report import DOCS, Section
+from indubio import AnchoredEnsemble, Detector, Training
 from indubio.batch import Batch, BatchAdvance, run_batch
 from indubio.data import Reading, Roles, read_table
-from indubio.detector import Detector
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import load, save
 from indubio.workers import Workers
 

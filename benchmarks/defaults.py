@@ -14,10 +14,9 @@ import numpy as np
 from benchmarks.measuring import Timing, interleaved, timed
 from benchmarks.processor import processor
 from experiments.results_file import markdown, put_into
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector, save
 from indubio.judging import Ecdf
-from indubio.posteriors import AnchoredEnsemble, RandomFeatures
-from indubio.storage import save
+from indubio.posteriors import RandomFeatures
 
 MAKES: dict[str, Callable[[], Detector]] = {
     "default": Detector,

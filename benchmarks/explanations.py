@@ -14,10 +14,9 @@ from rich.console import Console
 
 from benchmarks.measuring import interleaved, timed
 from benchmarks.report import Section, milliseconds, ratio
-from indubio.detector import Detector
-from indubio.networks import Training
+from indubio import AnchoredEnsemble, Detector, Training
 from indubio.networks.engine.torch_engine import TorchEngine
-from indubio.posteriors import AnchoredEnsemble, draws
+from indubio.posteriors import draws
 
 BACKGROUND, SAMPLES = 20, 512  # training rows that SHAP replaces values by; coalitions per example
 FAULTS = 8

@@ -32,8 +32,8 @@ import paho.mqtt.client as mqtt
 import pandas as pd
 from paho.mqtt.enums import CallbackAPIVersion
 
+from indubio import Detector
 from indubio.data import Reading, Wide, Windowing
-from indubio.detector import Detector
 from indubio.networks import Training
 from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import load, save

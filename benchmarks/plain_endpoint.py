@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from indubio.storage import load
+from indubio import load
 
 
 class Request(BaseModel):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from benchmarks.measuring import Timing, flops_per_second, interleaved, machine_works, timed
 from benchmarks.nets import Size, operations_per_row
 from benchmarks.report import Section, milliseconds, ratio
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.judging import Ecdf, FittedConversion, quantify
 from indubio.networks import Training

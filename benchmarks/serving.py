@@ -66,10 +66,8 @@ def fitted_model(folder: Path) -> Path:
     """A model of 10 members on 21 features, and its name."""
     import pandas as pd
 
-    from indubio.detector import Detector
+    from indubio import AnchoredEnsemble, Detector, save
     from indubio.networks import Training
-    from indubio.posteriors import AnchoredEnsemble
-    from indubio.storage import save
 
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, FEATURES)), columns=NAMES)
     save(Detector(posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=10)).fit(rows), folder)

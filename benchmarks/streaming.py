@@ -19,10 +19,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from benchmarks.memory import peak
-from indubio.data import ExampleStream
-from indubio.detector import Detector
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio import AnchoredEnsemble, Detector, ExampleStream, Training
 
 FEATURES, MEMBERS, ROW_GROUP, BUFFER = 21, 10, 100_000, 200_000
 

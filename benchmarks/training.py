@@ -8,8 +8,7 @@ import numpy as np
 from benchmarks.measuring import Timing, Work, interleaved, timed
 from benchmarks.nets import CARDIO, SIZES, Size, plain_fit, whole_fit
 from benchmarks.report import Section, milliseconds, ratio
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import Detector, TrainScores
 from indubio.networks import Training
 from indubio.posteriors import POSTERIORS, VAE, AnchoredEnsemble, Posterior
 

@@ -123,10 +123,8 @@ def stream(how: str, folder: Path) -> Iterator[Any]:
 
 
 def trained(folder: Path) -> Any:
-    from indubio.calibration import TrainScores
-    from indubio.detector import Detector
+    from indubio import AnchoredEnsemble, Detector, TrainScores
     from indubio.networks import Training
-    from indubio.posteriors import AnchoredEnsemble
 
     detector = Detector(
         posterior=AnchoredEnsemble(members=MEMBERS), training=Training(epochs=EPOCHS), calibration=TrainScores()

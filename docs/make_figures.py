@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
-from indubio.detector import Detector, EnsembleDetector, distance_to_centre
+from indubio import Detector
+from indubio.detector import EnsembleDetector, distance_to_centre
 from indubio.evaluation import accuracy_rejection_curve, compare
 from indubio.report import COLOURS, plane_figure, plot_rejection_curves
 

@@ -13,11 +13,8 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 from sqlalchemy import Connection
 
+from indubio import AnchoredEnsemble, Budget, Detector, Training
 from indubio.data import Table
-from indubio.decision import Budget
-from indubio.detector import Detector
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio.storage import save
 from indubio_server.app import build_app
 from indubio_server.process import configured

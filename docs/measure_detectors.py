@@ -16,9 +16,10 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
+from indubio import evaluate
 from indubio.calibration import CrossFit
 from indubio.detector import EnsembleDetector, distance_to_centre
-from indubio.evaluation import auroc, evaluate
+from indubio.evaluation import auroc
 from indubio.judging import Ecdf, FittedConversion
 from indubio.prepare import MinMax
 from indubio_lab.collections import odds

@@ -10,12 +10,9 @@ from pathlib import Path
 
 from sklearn.datasets import load_breast_cancer
 
+from indubio import Budget, Detector, evaluate, load, save
 from indubio.data import read_table
-from indubio.decision import Budget
-from indubio.detector import Detector
-from indubio.evaluation import evaluate
 from indubio.report import html_report
-from indubio.storage import load, save
 
 folder = Path("table-example")
 folder.mkdir(exist_ok=True)

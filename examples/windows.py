@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from indubio import Detector, Odds
 from indubio.data import Wide, Windowing, read_windows, stream_windows
-from indubio.detector import Detector
-from indubio.judging import Odds
 from indubio.report import html_report
 
 folder = Path("windows-example")

@@ -20,12 +20,9 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from experiments.results_file import DOCS, Results, Row, markdown
+from indubio import AnchoredEnsemble, Conv1d, Dense, Detector, Ecdf, Training, evaluate
 from indubio.calibration import CALIBRATIONS
-from indubio.detector import Detector
-from indubio.evaluation import evaluate
-from indubio.judging import Ecdf, select_anomalies
-from indubio.networks import Conv1d, Dense, Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio.judging import select_anomalies
 from indubio_lab.collections import DATASETS, ZEMA_SENSOR_SETS, Task, odds, zema
 
 SEEDS = 10

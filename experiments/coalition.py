@@ -16,11 +16,9 @@ import time
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Coalition, Conv1d, Detector, TrainScores
 from indubio.evaluation import auroc
-from indubio.networks import Coalition, Conv1d, GaussianLikelihood
-from indubio.posteriors import AnchoredEnsemble
+from indubio.networks import GaussianLikelihood
 from indubio_lab.collections import ZEMA_SENSOR_SETS, zema
 from indubio_lab.collections.zema_collection import BEST
 

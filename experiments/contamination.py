@@ -18,9 +18,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.calibration import CrossFit
+from indubio import CrossFit, Detector
 from indubio.chain import ChainEstimator
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import CalibrationWarning
 from indubio.fitting import Trimming
 from indubio.prepare import ZScore

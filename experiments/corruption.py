@@ -21,11 +21,8 @@ import os
 import numpy as np
 
 from experiments.results_file import DOCS, Results, Row, markdown, put_into
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio.evaluation import Confusion, accuracy_rejection_curve, error_detection_auroc
-from indubio.judging import Ecdf
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.collections import Task, odds, zema
 
 TASKS = ("odds/vowels", "odds/thyroid", "odds/cardio", "zema/pump")

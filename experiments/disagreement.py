@@ -16,13 +16,9 @@ import warnings
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import SGHMC, VAE, AnchoredEnsemble, Detector, Ecdf, Training, TrainScores
 from indubio.errors import MixingWarning
 from indubio.evaluation import accuracy_rejection_curve, auroc
-from indubio.judging import Ecdf
-from indubio.networks import Training
-from indubio.posteriors import SGHMC, VAE, AnchoredEnsemble
 from indubio_lab.collections import odds
 from indubio_lab.posteriors import BayesianVAE, FunctionalPrior
 

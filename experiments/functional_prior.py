@@ -22,13 +22,11 @@ import warnings
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import SGHMC, Dense, Detector, Ecdf, Training, TrainScores
 from indubio.errors import MixingWarning
 from indubio.evaluation import auroc
-from indubio.judging import Ecdf
-from indubio.networks import Autoencoder, Dense, FitContext, GaussianLikelihood, Training
-from indubio.posteriors import SGHMC, Draws
+from indubio.networks import Autoencoder, FitContext, GaussianLikelihood
+from indubio.posteriors import Draws
 from indubio_lab.collections import odds
 from indubio_lab.posteriors import FunctionalPrior
 from indubio_lab.posteriors.functional_prior import PriorNetworks

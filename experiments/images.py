@@ -23,10 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio import Conv2d
-from indubio.detector import Detector
-from indubio.networks import Dense
-from indubio.posteriors import AnchoredEnsemble, MCDropout
+from indubio import AnchoredEnsemble, Conv2d, Dense, Detector, MCDropout
 
 DETECTORS: dict[str, Callable[[int], Detector]] = {
     "default": lambda seed: Detector(seed=seed),

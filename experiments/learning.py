@@ -22,10 +22,9 @@ import numpy as np
 from scipy.stats import binomtest, wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
+from indubio import Budget, Detector, evaluate
 from indubio.chain import Assessment
-from indubio.decision import Budget
-from indubio.detector import Detector
-from indubio.evaluation import auroc, evaluate
+from indubio.evaluation import auroc
 from indubio_lab.collections import ODDS, Task, odds
 
 TRAIN_SHARE, BATCHES, REVIEWED = 0.3, 4, 0.1

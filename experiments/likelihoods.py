@@ -17,13 +17,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Dense, Detector, Training, TrainScores
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.judging import CDF_CONVERSIONS
 from indubio.judging.uncertainty import total
-from indubio.networks import LIKELIHOODS, Dense, Likelihood, Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio.networks import LIKELIHOODS, Likelihood
 from indubio.prepare import MinMax
 from indubio_lab.collections import DATASETS, odds
 

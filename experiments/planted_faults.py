@@ -13,10 +13,7 @@ from collections import defaultdict
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.detector import Detector
-from indubio.judging import Ecdf
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio import AnchoredEnsemble, Detector, Ecdf, Training
 from indubio_lab.collections import odds, zema
 
 TASKS = ("odds/lympho", "odds/vowels", "odds/cardio", "zema/pump")

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import MixingWarning, data_warnings_told_otherwise
 from indubio.posteriors import POSTERIORS, Deterministic, Posterior
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments import contamination
 from experiments.results_file import Results, Row, markdown
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import CalibrationWarning, DataWarning
 
 RATES = (0.01, 0.02, 0.03, 0.05, 0.1)

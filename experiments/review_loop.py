@@ -22,8 +22,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio.evaluation import METRICS, Confusion, auroc
 from indubio_lab.collections import ODDS, Task, odds
 

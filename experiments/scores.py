@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from experiments.results_file import Results, Row, markdown, put_into
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import TrainingError, data_warnings_told_otherwise
 from indubio.evaluation import auroc
 from indubio.judging import SCORES, mean_nll, scored_by

@@ -12,13 +12,11 @@ import numpy as np
 from sklearn.ensemble import IsolationForest
 
 from experiments.results_file import Row
-from indubio.calibration import Calibration, CrossFit, HoldOut
-from indubio.decision import Budget, TargetRisk
-from indubio.detector import Detector, EnsembleDetector
+from indubio import AnchoredEnsemble, Budget, CrossFit, Detector, HoldOut, TargetRisk, Training
+from indubio.calibration import Calibration
+from indubio.detector import EnsembleDetector
 from indubio.drift import DriftTest
 from indubio.errors import DataError
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 
 FEATURES, FRESH = 4, 200
 LEVELS = (0.01, 0.05, 0.1)

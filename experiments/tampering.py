@@ -297,8 +297,7 @@ def tried(tries: int, seed: int, tell: Callable[[str], None] = print) -> dict[tu
     import numpy as np
     import pandas as pd
 
-    from indubio.detector import Detector
-    from indubio.storage import save
+    from indubio import Detector, save
     from indubio_server.service import ANCHOR
     from indubio_server.store.tables import metadata
 

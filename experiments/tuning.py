@@ -11,12 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 
-from indubio.calibration import TrainScores
-from indubio.data import ExampleStream
-from indubio.detector import Detector
-from indubio.judging import Ecdf
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio import AnchoredEnsemble, Detector, Ecdf, ExampleStream, Training, TrainScores
 from indubio.workers import Workers
 from indubio_lab.collections import ODDS, odds
 from indubio_lab.tuning import Search, sampled, search

@@ -17,8 +17,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from experiments.results_file import Results, Row, markdown, put_into
 from experiments.window_sets import SETS
-from indubio.detector import Detector
-from indubio.posteriors import AnchoredEnsemble, NormalWishart, Prototypes
+from indubio import AnchoredEnsemble, Detector, NormalWishart, Prototypes
 from indubio.prepare import Spectra
 
 SPECTRUM = Spectra(statistics=False, patterns=0)  # levels and spectrum

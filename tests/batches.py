@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from indubio import Detector
 from indubio.data import Reading, Roles
-from indubio.detector import Detector
 from indubio.storage import save
 from tests.small_examples import NAMES, TRAINING, table
 

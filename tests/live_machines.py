@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from indubio import Detector
 from indubio.data import Long, Reading, Wide, Windowing
-from indubio.detector import Detector
 from indubio.errors import DataWarning
 from indubio.networks import Training
 from indubio.posteriors import AnchoredEnsemble

@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 from starlette.types import ASGIApp
 
+from indubio import AnchoredEnsemble, Detector, save
 from indubio.data import read_table
-from indubio.detector import Detector
 from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import save
 from indubio_server.app import build_app
 from indubio_server.process import LimitedServer, configured
 from indubio_server.server_settings import ServerSettings

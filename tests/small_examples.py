@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from indubio import AnchoredEnsemble, Conv1d, Detector, Training
 from indubio.data import Table, WindowReport, Windows
-from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.networks import Architecture, Conv1d, Training
-from indubio.posteriors import AnchoredEnsemble, Posterior
+from indubio.networks import Architecture
+from indubio.posteriors import Posterior
 
 RNG = np.random.default_rng(0)
 NAMES = ("temperature", "pressure", "flow", "speed")

@@ -17,11 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector, Training, load, save
 from indubio.errors import ModelFileError
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import load, save
 
 ROWS = np.random.default_rng(0).normal(size=(50, 20))
 KILLS = 50

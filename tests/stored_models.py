@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from indubio.detector import Detector
-from indubio.networks import Dense, Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio import AnchoredEnsemble, Dense, Detector, Training
 from indubio.storage.model_manifest import data_name
 
 RNG = np.random.default_rng(0)

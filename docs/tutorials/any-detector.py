@@ -18,7 +18,7 @@ training, new = good[:50], pd.concat([good[50:], other])
 labels = [0] * len(good[50:]) + [1] * len(other)
 
 # %%
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.detector import EnsembleDetector
 
 detectors = {
@@ -34,7 +34,7 @@ found["isolation forest"]
 # Area under the ROC curve of the scores, and what rejecting the most uncertain verdicts gains (W and Gain of the accuracy-rejection curve):
 
 # %%
-from indubio.evaluation import evaluate
+from indubio import evaluate
 
 rows = {}
 for name, one in found.items():

@@ -6,7 +6,7 @@
 #
 # This page starts a real broker (Mosquitto) and a real `indubio live`. The signals are generated.
 #
-# To run it yourself: `pip install --constraint constraints.txt . "./packages/indubio-server[live]"`.
+# To run it yourself: `pip install --constraint constraints.txt ".[live]"`.
 
 # %%
 import json

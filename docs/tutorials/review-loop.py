@@ -7,7 +7,7 @@
 #
 # The parts are generated: six measurements that move together; in bad ones a single measurement is off.
 #
-# To run it yourself: `pip install --constraint constraints.txt . ./packages/indubio-server httpx`.
+# To run it yourself: `pip install --constraint constraints.txt ".[server]" httpx`.
 
 # %%
 import csv
@@ -44,8 +44,7 @@ def parts(count: int, bad: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 # `--control-share` keeps some of the other verdicts for people too, chosen by chance: without them nobody would know how often the accepted verdicts are wrong.
 
 # %%
-from indubio.detector import Detector
-from indubio.storage import save
+from indubio import Detector, save
 from indubio.data import read_table
 
 import pyarrow as pa

@@ -24,7 +24,7 @@ training.shape, new.shape
 # does so in several *draws*, each of which has seen other rows, and compares scores with rows that a draw has **not** seen.
 
 # %%
-from indubio.detector import Detector
+from indubio import Detector
 
 detector = Detector().fit(training)
 detector
@@ -84,7 +84,7 @@ ax = found.plot.confusion(labels)
 # the old one stays as it is.
 
 # %%
-from indubio.decision import Cost
+from indubio import Cost
 
 cheapest = detector.refer_by(Cost(missed_anomaly=50.0, false_alarm=1.0, review=0.5, prevalence=0.02))
 cheapest.assess(new)
@@ -96,7 +96,7 @@ cheapest.assess(new)
 # %%
 import tempfile
 
-from indubio.storage import load, save
+from indubio import load, save
 
 folder = tempfile.mkdtemp()
 save(detector, f"{folder}/model")

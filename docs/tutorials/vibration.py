@@ -48,8 +48,7 @@ training
 # of its spectrum and of its envelope. The sampling rate makes the bands readable.
 
 # %%
-from indubio.detector import Detector
-from indubio.prepare import Spectra
+from indubio import Detector, Spectra
 
 detector = Detector(spectra=Spectra(rate=RATE), false_alarms=0.02).fit(training)
 detector

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import typer
 
+from indubio import load
 from indubio.networks import FitContext, PointWeights, fit_network
 from indubio.posteriors import Draws, TrainedPosterior
 from indubio.settings import AtLeastOne, Positive
-from indubio.storage import load
 
 
 @dataclass(frozen=True, kw_only=True)

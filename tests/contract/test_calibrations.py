@@ -9,16 +9,15 @@ from sklearn.base import clone
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 import indubio.calibration
+from indubio import AnchoredEnsemble, Budget, Dense, Detector, Deterministic, MCDropout, Training, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut, TrainScores
 from indubio.data import read_table
-from indubio.decision import AtMost, Budget, Cost, Exceed, RejEx, TargetRisk
-from indubio.detector import Detector, EnsembleDetector
+from indubio.decision import AtMost, Cost, Exceed, RejEx, TargetRisk
+from indubio.detector import EnsembleDetector
 from indubio.errors import CalibrationWarning, ConfigError, DataError, DataWarning, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.judging import Ecdf
-from indubio.networks import Dense, Training
-from indubio.posteriors import POSTERIORS, AnchoredEnsemble, Deterministic, MCDropout, TrainedPosterior
-from indubio.storage import load, save
+from indubio.posteriors import POSTERIORS, TrainedPosterior
 from tests.small_examples import trained_if_so
 
 SHARED_FILES = {"__init__", "calibration", "dependence"}

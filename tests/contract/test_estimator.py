@@ -11,11 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from indubio.calibration import CrossFit
-from indubio.detector import Detector, EnsembleDetector
+from indubio import AnchoredEnsemble, CrossFit, Detector, Deterministic, Training
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble, Deterministic
 from indubio.storage import load, save
 
 QUICK = Detector(posterior=AnchoredEnsemble(members=2), training=Training(epochs=10))

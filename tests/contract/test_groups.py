@@ -8,18 +8,16 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import IsolationForest
 
+from indubio import AnchoredEnsemble, Budget, Cost, Detector, Training, load, save
 from indubio.calibration import CALIBRATIONS, CrossFit, HoldOut
 from indubio.configuration import detector_from_plain, detector_to_plain
 from indubio.data import read_table
-from indubio.decision import Budget, Cost, Exceed
-from indubio.detector import Detector, EnsembleDetector
+from indubio.decision import Exceed
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import export_onnx
 from indubio.judge import Judge
 from indubio.judging import CONVERSIONS, GroupConversions, agreeing
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import load, save
 
 SMALLEST = 20
 

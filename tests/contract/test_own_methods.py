@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import Detector, Training, save
 from indubio.errors import ConfigError
-from indubio.networks import Training
-from indubio.storage import save
 from tests.skeletons import LogCoshLikelihood, Logistic, Margin, NoisyWeights
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from torch import nn
 
 import indubio.posteriors as posteriors
 import indubio_lab.posteriors as lab_posteriors
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import ConfigError, TrainingError
 from indubio.networks import (
     Attention,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,

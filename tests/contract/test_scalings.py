@@ -12,18 +12,26 @@ from hypothesis.extra.numpy import arrays
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from indubio.calibration import TrainScores
+from indubio import (
+    AnchoredEnsemble,
+    Coalition,
+    Conv1d,
+    Dense,
+    Detector,
+    ExampleStream,
+    Training,
+    TrainScores,
+    load,
+    save,
+)
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.data import ExampleStream
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError
 from indubio.export import OnnxModel, export_onnx
-from indubio.networks import LIKELIHOODS, Coalition, Conv1d, Dense, Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio.networks import LIKELIHOODS
 from indubio.prepare import SCALINGS, ColumnSummary, MinMax, Robust, ZScore
 from indubio.prepare.scaling import FAR
 from indubio.report import html_report
-from indubio.storage import load, save
 from tests.small_examples import SIGNALS, SMALL_NETWORK, TRAINING, table
 
 THEIRS = {"min_max": MinMaxScaler(), "z_score": StandardScaler(), "robust": RobustScaler()}

@@ -10,16 +10,30 @@ import pyarrow.parquet as parquet
 import pytest
 
 import indubio.judging.scores as scores
-from indubio.calibration import Calibration, CrossFit, HoldOut, TrainScores
-from indubio.data import ExampleStream
-from indubio.detector import Detector
+from indubio import (
+    VAE,
+    AnchoredEnsemble,
+    Conv1d,
+    CrossFit,
+    Detector,
+    Deterministic,
+    ExampleStream,
+    HoldOut,
+    MCDropout,
+    Prototypes,
+    RandomFeatures,
+    Training,
+    TrainScores,
+    load,
+    save,
+)
+from indubio.calibration import Calibration
 from indubio.errors import ConfigError, ModelFileError
 from indubio.export import export_onnx
 from indubio.fitting import Trimming
 from indubio.judging import SCORES, DrawScore, ScoreName
-from indubio.networks import Conv1d, GaussianLikelihood, LaplaceLikelihood, StudentLikelihood, Training
-from indubio.posteriors import VAE, AnchoredEnsemble, Deterministic, MCDropout, Posterior, Prototypes, RandomFeatures
-from indubio.storage import load, save
+from indubio.networks import GaussianLikelihood, LaplaceLikelihood, StudentLikelihood
+from indubio.posteriors import Posterior
 from tests.end_to_end.test_commands import run
 from tests.engines import CORE, instruction_sets
 from tests.stored_models import assert_same, reseal

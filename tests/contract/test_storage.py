@@ -12,32 +12,37 @@ import pytest
 from sklearn.base import clone
 from torch import nn
 
-from indubio import Conv2d
+from indubio import (
+    Budget,
+    Coalition,
+    Conv1d,
+    Conv2d,
+    Dense,
+    Detector,
+    NoReferral,
+    OwnNetwork,
+    Training,
+    UncertaintyThreshold,
+    load,
+    save,
+)
 from indubio.data import Reading, Roles, Table, Windowing, array_windows
-from indubio.decision import Budget, NoReferral, UncertaintyThreshold
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
 from indubio.judging import CONVERSIONS, UNCERTAINTIES, Conversion
 from indubio.networks import (
     Attention,
     BernoulliLikelihood,
     BetaLikelihood,
-    Coalition,
     ContinuousBernoulliLikelihood,
-    Conv1d,
-    Dense,
     EarlyStopping,
     GaussianLikelihood,
     LaplaceLikelihood,
-    OwnNetwork,
     RangeTest,
     StudentLikelihood,
-    Training,
     TruncatedGaussianLikelihood,
 )
 from indubio.posteriors import POSTERIORS, Prototypes, TrainedPosterior
 from indubio.prepare import MinMax
-from indubio.storage import load, save
 from tests.small_examples import skip_if_refused
 from tests.stored_models import ROWS, TRAINED, assert_same, fitted, trained
 

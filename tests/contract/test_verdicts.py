@@ -6,12 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import LocalOutlierFactor
 
-from indubio.calibration import CrossFit, HoldOut, TrainScores
-from indubio.detector import Detector, EnsembleDetector
+from indubio import AnchoredEnsemble, CrossFit, Detector, HoldOut, Training, TrainScores
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError
 from indubio.judging import CDF_CONVERSIONS, TOLERANCE, Odds, agreeing
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.collections import adbench_table
 
 CONVERSIONS = {

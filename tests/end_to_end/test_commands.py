@@ -417,8 +417,8 @@ def test_the_number_of_draws_has_the_posterior_s_own_name(folder):
 
 
 def test_the_default_configuration_is_toml_that_gives_the_default_detector(folder):
+    from indubio import Detector
     from indubio.configuration import Configuration, configured
-    from indubio.detector import Detector
 
     text = run("config").stdout
     (folder / "default.toml").write_text(text)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.storage import save
 
 MAIN = "from indubio.cli import main; main()"

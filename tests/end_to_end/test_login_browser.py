@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from tests.oidc_provider import PROVIDER_WARNINGS, provider
 from tests.review_server import running
 from tests.small_examples import ROWS, TRAINING, table

@@ -8,9 +8,7 @@ the default and for the paper's ensemble.
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio import AnchoredEnsemble, Detector, Training
 from indubio_lab.collections import odds, zema
 
 FIRST = 0.95  # of the detected cases

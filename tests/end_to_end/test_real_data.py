@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Dense, Detector, Ecdf, Training
 from indubio.evaluation import accuracy_rejection_curve
-from indubio.judging import PAPER_CONVERSIONS, Ecdf
+from indubio.judging import PAPER_CONVERSIONS
 from indubio.judging.uncertainty import total
-from indubio.networks import Dense, Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio.prepare import MinMax
 from indubio_lab.collections import odds
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.report import html_report
 from tests.small_examples import GOOD, LABELS, ROWS, SIGNALS, table, windows
 

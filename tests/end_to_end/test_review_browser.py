@@ -7,8 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio_server.store import Status, chosen_cases, final_labels, history, review, ringing
 from tests.review_server import Running, running
 from tests.small_examples import LABELS, NAMES, ROWS, TRAINING, table

@@ -20,11 +20,8 @@ import pyarrow.parquet as parquet
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from indubio.chain import Assessment
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Assessment, Detector, load, save
 from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import load, save
 from indubio_server.store import ServerStore
 from tests.engines import CORE
 from tests.served import serving

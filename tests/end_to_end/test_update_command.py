@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.storage import load
+from indubio import load
 from tests.end_to_end.test_commands import run
 
 

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indubio import AnchoredEnsemble, Budget, Dense, Detector, Training, save
 from indubio.calibration import CrossFit
 from indubio.data import Roles
-from indubio.decision import Budget
-from indubio.detector import Detector
-from indubio.networks import Dense, Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import FORMAT, save
+from indubio.storage import FORMAT
 
 HERE = Path(__file__).parent
 FOLDER = HERE / f"v{FORMAT}"

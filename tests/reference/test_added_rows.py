@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from indubio.calibration import CrossFit, HoldOut, TrainScores
-from indubio.data import ExampleStream, Table
-from indubio.detector import Detector
+from indubio import CrossFit, Detector, ExampleStream, HoldOut, TrainScores, load, save
+from indubio.data import Table
 from indubio.errors import ConfigError, ModelFileError
 from indubio.fitting import Trimming
 from indubio.networks import ROWS
 from indubio.posteriors import Prototypes, RandomFeatures
 from indubio.prepare import MinMax
-from indubio.storage import load, save, taken_apart
+from indubio.storage import taken_apart
 from indubio.storage.detector_state import put_together
 
 RANDOM = np.random.default_rng(0)

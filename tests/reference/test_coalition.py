@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, Training
 from indubio.networks import (
     Autoencoder,
-    Coalition,
-    Conv1d,
     Corruption,
-    Dense,
     Dynamics,
     FitContext,
     GaussianLikelihood,
     Likelihood,
     PointWeights,
     StudentLikelihood,
-    Training,
     Variational,
     engine_for,
     fresh_weights,
@@ -24,7 +20,7 @@ from indubio.networks import (
 )
 from indubio.networks.engine.coalition_engine import SAMPLING, TRAINING, CoalitionEngine
 from indubio.numerics import stream, streams
-from indubio.posteriors import VAE, AnchoredEnsemble, Deterministic, Draws, MCDropout
+from indubio.posteriors import VAE, Deterministic, Draws, MCDropout
 from tests.engines import ENGINES
 
 LENGTH, SENSORS, ROWS, BATCH = 21, 3, 40, 16

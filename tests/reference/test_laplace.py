@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import Detector, TrainScores, load, save
 from indubio.errors import ConfigError
 from indubio.networks import (
     Autoencoder,
@@ -21,7 +20,6 @@ from indubio.networks import (
 from indubio.numerics import stream
 from indubio.posteriors import Deterministic, Draws
 from indubio.report import html_report
-from indubio.storage import load, save
 from indubio_lab.posteriors import Laplace
 from indubio_lab.posteriors.evidence import evidence_of
 from indubio_lab.posteriors.laplace import LastLayer, last_weights

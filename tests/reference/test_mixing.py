@@ -8,8 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from indubio.calibration import CrossFit, TrainScores
-from indubio.detector import Detector
+from indubio import CrossFit, Detector, TrainScores, load, save
 from indubio.errors import MixingWarning
 from indubio.networks import (
     FEWEST,
@@ -28,7 +27,6 @@ from indubio.networks.training.mixing import MIXED, effective_size, split_r_hat
 from indubio.numerics import stream
 from indubio.posteriors import POSTERIORS, SGHMC, TrainedPosterior
 from indubio.report import html_report
-from indubio.storage import load, save
 from indubio.workers import Workers
 from tests.end_to_end.test_commands import run
 

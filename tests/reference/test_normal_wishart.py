@@ -6,13 +6,11 @@ import scipy.stats
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
 
-from indubio.calibration import HoldOut, TrainScores
-from indubio.detector import Detector
+from indubio import Detector, HoldOut, TrainScores, load, save
 from indubio.networks import Autoencoder, FitContext, GaussianLikelihood, LinearViews, NormalWishartState, Training
 from indubio.networks.training.gaussian_sums import ViewSums, chi_squared
 from indubio.numerics import stream
 from indubio.posteriors import Draws, NormalWishart
-from indubio.storage import load, save
 
 RNG = np.random.default_rng(0)
 

@@ -6,28 +6,32 @@ import pandas as pd
 import pytest
 from torch import nn
 
-from indubio import Conv2d
+from indubio import (
+    AnchoredEnsemble,
+    Budget,
+    Coalition,
+    Conv1d,
+    Conv2d,
+    Dense,
+    Detector,
+    MCDropout,
+    OwnNetwork,
+    Training,
+)
 from indubio.data import read_table
-from indubio.decision import Budget
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.judging import CDF_CONVERSIONS, CONVERSIONS, Odds
 from indubio.networks import (
     BernoulliLikelihood,
     BetaLikelihood,
-    Coalition,
     ContinuousBernoulliLikelihood,
-    Conv1d,
-    Dense,
     GaussianLikelihood,
     LaplaceLikelihood,
-    OwnNetwork,
     StudentLikelihood,
-    Training,
     TruncatedGaussianLikelihood,
 )
-from indubio.posteriors import POSTERIORS, AnchoredEnsemble, MCDropout, TrainedPosterior
+from indubio.posteriors import POSTERIORS, TrainedPosterior
 from indubio.prepare import MinMax
 from tests.small_examples import skip_if_refused
 

@@ -11,14 +11,12 @@ from pyod.utils.utility import precision_n_scores, standardizer
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
+from indubio import AnchoredEnsemble, Detector, Deterministic, Training, Trimming
 from indubio.calibration import CrossFit, HoldOut, TrainScores
 from indubio.compat.pyod import as_pyod
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, MissingExtraError
-from indubio.fitting import Trimming
 from indubio.judging import Gaussian, exceed
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble, Deterministic
 
 TRAIN, TEST, _, LABELS = generate_data(n_train=200, n_test=100, n_features=4, contamination=0.1, random_state=1)
 GOOD = TRAIN[:180]  # PyOD puts the outliers last

@@ -9,13 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from indubio.calibration import TrainScores
-from indubio.detector import Detector
+from indubio import Detector, TrainScores, load, save
 from indubio.errors import ConfigError
 from indubio.networks import Autoencoder, Dense, GaussianLikelihood, Training
 from indubio.networks.training.mixing import effective_size
 from indubio.numerics import streams
-from indubio.storage import load, save
 from indubio_lab.posteriors import ParallelTempering
 from indubio_lab.posteriors.parallel_tempering import CHAIN_NUMBERS, chosen_rows
 from indubio_lab.posteriors.tempering import LANGEVIN_RATE, WALK_RATE, Ladder, Moves, Place, Rung, happens, temperatures

@@ -7,24 +7,13 @@ import tomllib
 import pytest
 from torch import nn
 
+from indubio import AnchoredEnsemble, Coalition, Conv1d, Dense, Detector, MCDropout, NoReferral, OwnNetwork, Training
 from indubio.configuration import FAMILIES, PARAMETERS, detector_from_plain, detector_to_plain, from_plain, to_plain
 from indubio.data import Long, Reading, Roles, Wide, Windowing
-from indubio.decision import NoReferral
-from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.judging import SCORES, Conversion, Ecdf, Gaussian
-from indubio.networks import (
-    Architecture,
-    Coalition,
-    Conv1d,
-    Dense,
-    EarlyStopping,
-    GaussianLikelihood,
-    OwnNetwork,
-    RangeTest,
-    Training,
-)
-from indubio.posteriors import AnchoredEnsemble, MCDropout, Posterior
+from indubio.networks import Architecture, EarlyStopping, GaussianLikelihood, RangeTest
+from indubio.posteriors import Posterior
 from indubio.prepare import MinMax
 from indubio.settings import Settings
 

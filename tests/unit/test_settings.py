@@ -4,9 +4,9 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from indubio import AnchoredEnsemble, BayesByBackprop, MCDropout, Training
 from indubio.errors import ConfigError
-from indubio.networks import RangeTest, Training
-from indubio.posteriors import AnchoredEnsemble, BayesByBackprop, MCDropout
+from indubio.networks import RangeTest
 
 
 @pytest.mark.parametrize("members", [0, -1, 2.0, "3", True, None])

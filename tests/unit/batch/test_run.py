@@ -15,11 +15,11 @@ import pyarrow.parquet as parquet
 import pytest
 from rich.console import Console
 
+from indubio import Detector
 from indubio.batch import Batch, run_batch
 from indubio.cli.assess_batch import _drawn
 from indubio.data import Reading, Wide, Windowing, read_windows
 from indubio.decision import AtMost
-from indubio.detector import Detector
 from indubio.errors import ConfigError, OutputError
 from indubio.networks.engine.compiled import compiled_engine
 from indubio.storage import load, save

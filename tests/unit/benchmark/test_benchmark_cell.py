@@ -8,11 +8,9 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector, Training
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import auroc
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.benchmark import (
     BenchmarkStore,
     OneClass,

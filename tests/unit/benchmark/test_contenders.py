@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
-from indubio.detector import Detector, EnsembleDetector, score_of, scores
+from indubio import AnchoredEnsemble, Detector
+from indubio.detector import EnsembleDetector, score_of, scores
 from indubio.errors import ConfigError, MissingExtraError
 from indubio.fitting import defaults
-from indubio.posteriors import AnchoredEnsemble
 from indubio_lab.benchmark import OURS, PEERS, Contender, contender, contenders
 
 GOOD = np.random.default_rng(0).normal(size=(60, 3))

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
+from indubio import AnchoredEnsemble, Detector, Training, save
 from indubio.chain import Assessment
-from indubio.detector import Detector, EnsembleDetector
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import save
+from indubio.detector import EnsembleDetector
 from indubio_lab.benchmark import MEASURES
 from indubio_lab.benchmark.measures import balanced_log_loss, model_bytes, of_assessment, of_scores
 

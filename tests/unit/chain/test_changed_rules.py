@@ -5,12 +5,11 @@ import copy
 import numpy as np
 import pytest
 
+from indubio import AnchoredEnsemble, Budget, Detector
 from indubio.data import Reading, Roles
-from indubio.decision import Budget, Evidence, NoReferral, UncertaintyThreshold
-from indubio.detector import Detector
+from indubio.decision import Evidence, NoReferral, UncertaintyThreshold
 from indubio.errors import ConfigError
 from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 
 
 class RefersAll(NoReferral):

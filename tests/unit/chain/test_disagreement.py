@@ -3,18 +3,13 @@
 import numpy as np
 import pytest
 
-from indubio.calibration import CrossFit, TrainScores
+from indubio import AnchoredEnsemble, Budget, CrossFit, Detector, Ecdf, Training, TrainScores, load, save
 from indubio.chain import autoencoder_scorer
-from indubio.decision import Budget
-from indubio.detector import Detector
 from indubio.errors import ConfigError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.export import OnnxModel, export_onnx
-from indubio.judging import Ecdf, disagreement
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio.judging import disagreement
 from indubio.report import html_report
-from indubio.storage import load, save
 from tests.end_to_end.test_commands import run
 from tests.engines import CORE
 from tests.small_examples import LABELS, ROWS, TRAINING

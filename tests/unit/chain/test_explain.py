@@ -8,14 +8,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from indubio import AtMost, Detector, Deterministic, NoReferral
 from indubio.chain import autoencoder_scorer
 from indubio.chain.explain import Parts
 from indubio.data import Table, examples_of
-from indubio.decision import AtMost, NoReferral
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
 from indubio.networks import GaussianLikelihood
-from indubio.posteriors import Deterministic
 from tests.engines import ENGINES, run_on
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, quick, table, windows
 from tests.small_examples import TRAINING as ROWS

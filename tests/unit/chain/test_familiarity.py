@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
+from indubio import AnchoredEnsemble, Detector, Training, load, save
 from indubio.chain import Familiarity
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ShapeError
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import load, save
 from tests.engines import CORE
 
 

@@ -6,14 +6,13 @@ from scipy.special import expit, logit
 from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 
-from indubio.decision import Budget, TargetRisk
-from indubio.detector import Detector, EnsembleDetector
+from indubio import Budget, Detector, TargetRisk, load, save
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio.export import OnnxModel, export_onnx
 from indubio.judging import SUREST, Correction
 from indubio.report import Subject
 from indubio.report.model_facts import model_rows
-from indubio.storage import load, save
 from tests.small_examples import LABELS, SIGNALS, TRAINING, good
 from tests.small_examples import ROWS as MIXED
 

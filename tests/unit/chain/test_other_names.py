@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import IsolationForest
 
+from indubio import Detector
 from indubio.chain.other_names import ATTRIBUTES, PARAMETERS
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError
 
 

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from indubio.calibration import CrossFit
-from indubio.decision import Budget
-from indubio.detector import Detector
-from indubio.posteriors import Prototypes, RandomFeatures
+from indubio import Budget, CrossFit, Detector, Prototypes, RandomFeatures
 
 SHARE, SEEDS = 0.05, range(6)
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector
 from indubio.errors import DataError, ShapeError
 from indubio.networks import Autoencoder, Conv1d, Dense, GaussianLikelihood, Training
 from indubio.networks.engine import torch_engine
-from indubio.posteriors import AnchoredEnsemble, Draws
+from indubio.posteriors import Draws
 from tests.engines import run_on
 
 ROWS = np.random.default_rng(0).random((40, 4))

@@ -6,12 +6,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from indubio import BayesByBackprop, Detector, Training
 from indubio.calibration import CALIBRATIONS, TrainScores
 from indubio.data import Table
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
-from indubio.networks import Training
-from indubio.posteriors import POSTERIORS, BayesByBackprop, TrainedPosterior
+from indubio.posteriors import POSTERIORS, TrainedPosterior
 from tests.contract.test_storage import SMALL
 from tests.small_examples import NAMES, SIGNALS, SMALL_NETWORK, good, quick, table, windows
 from tests.small_examples import TRAINING as ROWS

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import DataError, ShapeError
 
 RNG = np.random.default_rng(0)

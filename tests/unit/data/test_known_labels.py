@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import IsolationForest
 
-from indubio.data import ExampleStream, read_table
-from indubio.detector import Detector, EnsembleDetector
+from indubio import Detector, ExampleStream
+from indubio.data import read_table
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError, DataWarning, ShapeError
 
 ROWS = np.random.default_rng(0).normal(size=(100, 3))

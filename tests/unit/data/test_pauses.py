@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from indubio import Detector
 from indubio.chain.points import point_scores
 from indubio.data import Windowing, array_windows, longest_pauses
-from indubio.detector import Detector
 from indubio.errors import DataError
 
 LOST = np.delete(np.arange(500.0), np.s_[90:490])  # once a second, 400 rows are not there

@@ -6,12 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from indubio import Detector, Deterministic, Training, Verdict
 from indubio.data import Roles, Schema, Table, read_table, stream_tables
-from indubio.decision import Verdict
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.networks import Training
-from indubio.posteriors import Deterministic
 
 RNG = np.random.default_rng(0)
 PARTS = pd.DataFrame(

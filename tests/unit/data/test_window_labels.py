@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from indubio import Detector
 from indubio.data import (
     ExampleStream,
     Long,
@@ -17,7 +18,6 @@ from indubio.data import (
     reading_for,
     stream_windows,
 )
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
 
 WIDE = Wide(time="time", group="cycle", ids=("part", "cycle"), label="fault")

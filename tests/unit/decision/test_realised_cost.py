@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from indubio.decision import Cost
-from indubio.detector import Detector
+from indubio import Cost, Detector
 from indubio.errors import DataError
 from indubio.evaluation import cost_per_example
 

@@ -9,14 +9,24 @@ import pyarrow as pa
 import pytest
 from torch import nn
 
+from indubio import (
+    AnchoredEnsemble,
+    Budget,
+    Conv1d,
+    Detector,
+    Deterministic,
+    MCDropout,
+    NoReferral,
+    OwnNetwork,
+    Training,
+    UncertaintyThreshold,
+    Verdict,
+)
 from indubio.calibration import TrainScores
 from indubio.data import read_table
-from indubio.decision import Budget, NoReferral, UncertaintyThreshold, Verdict
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError, DataWarning, IndubioError, ShapeError
 from indubio.judging import CONVERSIONS
-from indubio.networks import BernoulliLikelihood, Conv1d, OwnNetwork, Training
-from indubio.posteriors import AnchoredEnsemble, Deterministic, MCDropout
+from indubio.networks import BernoulliLikelihood
 from indubio.prepare import MinMax
 
 RNG = np.random.default_rng(0)

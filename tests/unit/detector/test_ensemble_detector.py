@@ -11,8 +11,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from indubio.data import ExampleStream
-from indubio.decision import NoReferral, UncertaintyThreshold, Verdict
+from indubio import ExampleStream, NoReferral, UncertaintyThreshold, Verdict, save
 from indubio.detector import EnsembleDetector, distance_to_centre
 from indubio.errors import ConfigError, DataError, DataWarning, ModelFileError, ShapeError
 from indubio.export import export_onnx
@@ -20,7 +19,6 @@ from indubio.judging import CDF_CONVERSIONS, Ecdf, Gaussian, Odds
 from indubio.prepare import MinMax
 from indubio.report import Subject, html_report
 from indubio.report.model_facts import model_rows
-from indubio.storage import save
 from tests.small_examples import LABELS, NAMES, ROWS, SIGNALS, TRAINING, table
 
 

@@ -8,14 +8,11 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest
 
-from indubio import Conv2d
+from indubio import AnchoredEnsemble, Conv2d, Detector, MCDropout, Spectra, Training
 from indubio.cli.by_flags import by_flags
 from indubio.data import Images
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ShapeError
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble, MCDropout
-from indubio.prepare import Spectra
 from indubio.report import html_report
 from indubio.storage import load, save
 from indubio_lab.tuning import Sample

@@ -10,18 +10,29 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import LocalOutlierFactor
 
-from indubio.calibration import HoldOut, TrainScores
+from indubio import (
+    AnchoredEnsemble,
+    Conv1d,
+    Dense,
+    Detector,
+    ExampleStream,
+    HoldOut,
+    NormalWishart,
+    Training,
+    TrainScores,
+    Trimming,
+    load,
+    save,
+)
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.data import ExampleStream, Reading, Wide, Windowing, Windows, read_windows
-from indubio.detector import Detector, EnsembleDetector
+from indubio.data import Reading, Wide, Windowing, Windows, read_windows
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, DataError, ModelFileError, ShapeError
 from indubio.export import OnnxModel, export_onnx
-from indubio.fitting import Trimming
-from indubio.networks import Conv1d, Dense, Training
-from indubio.posteriors import AnchoredEnsemble, NormalWishart, Prototypes, RandomFeatures
+from indubio.posteriors import Prototypes, RandomFeatures
 from indubio.prepare import SCALINGS, Robust, Spectra, ZScore
 from indubio.report import html_report
-from indubio.storage import load, read_manifest, save
+from indubio.storage import read_manifest
 from indubio_server.store import ServerStore
 from tests.served import serving
 from tests.small_examples import trained_if_so

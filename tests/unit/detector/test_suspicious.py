@@ -6,15 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from indubio.data import ExampleStream, read_table
-from indubio.detector import Detector, suspects, without_bad
+from indubio import AnchoredEnsemble, Detector, ExampleStream, Training, Trimming, load
+from indubio.data import read_table
+from indubio.detector import suspects, without_bad
 from indubio.detector.suspicious import found_bad
 from indubio.errors import ConfigError, DataError
-from indubio.fitting import Trimming
 from indubio.io import sink
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import load
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SIGNALS, SMALL_NETWORK, windows
 

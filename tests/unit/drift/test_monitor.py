@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.drift import DriftMonitor, DriftReference, DriftTest, betting, monitor
 from indubio.errors import ConfigError, DataError, ShapeError
 from indubio_lab.collections import odds

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from indubio import Detector
 from indubio.cli.app import app
-from indubio.detector import Detector
 from indubio.errors import ConfigError, ModelFileError
 from indubio.judge import Judge
 from indubio.storage import save

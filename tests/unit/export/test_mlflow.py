@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import IsolationForest
 
+from indubio import Detector, evaluate
 from indubio.data import read_table
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, ModelFileError
-from indubio.evaluation import evaluate
 from indubio.export import mlflow as ours
 from tests.served import good_rows
 from tests.stored_models import assert_same

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from indubio.calibration import HoldOut, TrainScores
-from indubio.detector import Detector
+from indubio import Detector, HoldOut, TrainScores
 from indubio.fitting.on_workers import Order, _tasks
 from indubio.networks import ROWS, Architecture, FitContext, StudentLikelihood
 from indubio.posteriors import AddsUp, Draws, Posterior, Prototypes, RandomFeatures, SeparateDraws

@@ -6,13 +6,23 @@ import pytest
 from distributed import LocalCluster
 from torch import nn
 
-from indubio.calibration import CrossFit, HoldOut, TrainScores
-from indubio.data import ExampleStream, Table
-from indubio.detector import Detector
+from indubio import (
+    AnchoredEnsemble,
+    Coalition,
+    CrossFit,
+    Dense,
+    Detector,
+    ExampleStream,
+    HoldOut,
+    MCDropout,
+    OwnNetwork,
+    Training,
+    TrainScores,
+)
+from indubio.data import Table
 from indubio.errors import ConfigError
-from indubio.networks import Coalition, Dense, OwnNetwork, Training
 from indubio.networks.training.normal_equations import KEPT
-from indubio.posteriors import AnchoredEnsemble, MCDropout, RandomFeatures
+from indubio.posteriors import RandomFeatures
 from indubio.workers import Workers
 from tests.small_examples import TRAINING, table
 

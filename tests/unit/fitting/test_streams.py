@@ -12,15 +12,12 @@ import pyarrow.parquet as parquet
 import pytest
 from scipy import stats
 
-from indubio.calibration import CrossFit, HoldOut, TrainScores
-from indubio.data import ExampleStream, Reading, Roles, Table, Wide, Windowing, drawn, read_table
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, CrossFit, Detector, ExampleStream, HoldOut, Training, TrainScores, load, save
+from indubio.data import Reading, Roles, Table, Wide, Windowing, drawn, read_table
 from indubio.errors import ConfigError, DataError, DataWarning
 from indubio.fitting.streams import REFERENCE, ScaledRows, Split, StreamedData
-from indubio.networks import Autoencoder, Dense, EarlyStopping, GaussianLikelihood, Training
-from indubio.posteriors import AnchoredEnsemble
+from indubio.networks import Autoencoder, Dense, EarlyStopping, GaussianLikelihood
 from indubio.prepare import MinMax, Preparation, Robust, TrainingExamples, ZScore
-from indubio.storage import load, save
 from tests.end_to_end.test_commands import run
 from tests.small_examples import SMALL_NETWORK
 

@@ -6,17 +6,24 @@ from scipy import stats
 from scipy.spatial import distance
 from sklearn.neighbors import LocalOutlierFactor
 
-from indubio.calibration import CrossFit, HoldOut, TrainScores
+from indubio import (
+    AnchoredEnsemble,
+    CrossFit,
+    Detector,
+    ExampleStream,
+    HoldOut,
+    MCDropout,
+    Training,
+    TrainScores,
+    Trimming,
+    load,
+    save,
+)
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.data import ExampleStream
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError
 from indubio.export import OnnxModel, export_onnx
-from indubio.fitting import Trimming
 from indubio.fitting.trimming import strangeness
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble, MCDropout
-from indubio.storage import load, save
 from tests.small_examples import SIGNALS, SMALL_NETWORK
 
 PLANS = [CrossFit(), HoldOut(), TrainScores()]

@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from indubio import Detector, load, save
 from indubio.data import Reading, Roles, read_table
-from indubio.detector import Detector
 from indubio.io.csv_files import BEGINNING
 from indubio.judge import Judge
-from indubio.storage import load, save
 from tests.end_to_end.test_commands import run
 
 NAMES = ["heat", "flow", "speed"]

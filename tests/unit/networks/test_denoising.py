@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from indubio.calibration import HoldOut
-from indubio.data import ExampleStream, read_table
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, HoldOut, Training, load, save
+from indubio.data import read_table
 from indubio.errors import ConfigError
-from indubio.networks import Autoencoder, Denoising, Dense, EarlyStopping, GaussianLikelihood, Training
+from indubio.networks import Autoencoder, Denoising, EarlyStopping, GaussianLikelihood
 from indubio.networks.training.denoising import tail_factors
-from indubio.posteriors import AnchoredEnsemble, Deterministic
+from indubio.posteriors import Deterministic
 from indubio.prepare import ZScore
-from indubio.storage import load, save
 from tests.engines import ENGINES, run_on
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from indubio.detector import Detector
+from indubio import Detector, OwnNetwork
 from indubio.errors import ConfigError, PerformanceWarning, ShapeError
 from indubio.networks import (
     Autoencoder,
@@ -18,7 +18,6 @@ from indubio.networks import (
     Dense,
     DrawScorer,
     GaussianLikelihood,
-    OwnNetwork,
     Training,
     fresh_weights,
 )

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import AnchoredEnsemble, Detector, Deterministic, Training
 from indubio.errors import ConfigError
 from indubio.export import export_onnx
-from indubio.networks import Autoencoder, Dense, Likelihood, Training, engine_for
-from indubio.posteriors import AnchoredEnsemble, Deterministic
+from indubio.networks import Autoencoder, Dense, Likelihood, engine_for
 from tests.skeletons.likelihood import LogCoshLikelihood
 
 ROWS = np.random.default_rng(0).random((40, 3), dtype=np.float32)

@@ -4,11 +4,11 @@ import tomllib
 
 import pytest
 
+from indubio import Conv1d, Dense, Detector
 from indubio.cli import written_toml
 from indubio.configuration import detector_from_plain, detector_to_plain
-from indubio.detector import Detector
 from indubio.errors import ConfigError
-from indubio.networks import Conv1d, Dense, RangeTest
+from indubio.networks import RangeTest
 from indubio_lab.collections import DATASETS
 from indubio_lab.paper.presets import MODELS, preset
 

@@ -9,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from indubio.calibration import HoldOut
+from indubio import AnchoredEnsemble, Detector, HoldOut, Training, Trimming
 from indubio.cli.by_flags import by_flags
 from indubio.data import Schema, Table, Windows
-from indubio.detector import Detector
 from indubio.errors import DataWarning
-from indubio.fitting import Trimming
-from indubio.networks import Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio.prepare import DataFinding, MinMax, Robust, ZScore, data_findings, fit_quality
 from indubio.prepare.finding_rules import named, own_anomalies
 from tests.small_examples import windows

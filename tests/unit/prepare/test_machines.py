@@ -6,9 +6,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import LocalOutlierFactor
 
-from indubio.calibration import CrossFit, HoldOut
+from indubio import CrossFit, Detector, HoldOut
 from indubio.data import Reading, Wide, Windowing, Windows
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.posteriors import Prototypes
 from tests.machine_recordings import DAY, recorded

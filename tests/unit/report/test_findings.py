@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from torch import nn
 
+from indubio import AnchoredEnsemble, Budget, Detector, NoReferral, OwnNetwork, Training, UncertaintyThreshold
 from indubio.data.windows import ShortGroup
-from indubio.decision import Budget, NoReferral, UncertaintyThreshold, Verdict
-from indubio.detector import Detector
+from indubio.decision import Verdict
 from indubio.errors import DataWarning
-from indubio.networks import OwnNetwork, Training
-from indubio.posteriors import AnchoredEnsemble
 from indubio.report import (
     Subject,
     count,

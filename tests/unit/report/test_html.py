@@ -10,13 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from indubio import Budget, Detector, Deterministic, UncertaintyThreshold
 from indubio.data import Table
-from indubio.decision import Budget, UncertaintyThreshold, Verdict
-from indubio.detector import Detector
+from indubio.decision import Verdict
 from indubio.errors import DataError, ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.judging import UNCERTAINTIES
-from indubio.posteriors import Deterministic
 from indubio.report import html_report
 from tests.small_examples import (
     GOOD,

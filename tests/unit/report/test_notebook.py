@@ -9,9 +9,10 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.ensemble import IsolationForest
 
+from indubio import Detector
 from indubio.data import read_table
 from indubio.decision import Verdict
-from indubio.detector import Detector, EnsembleDetector
+from indubio.detector import EnsembleDetector
 from indubio.errors import ConfigError, ShapeError
 from indubio.report import plots
 

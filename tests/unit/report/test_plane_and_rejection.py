@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import ShapeError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.report import plane_figure, plot_rejection_curves

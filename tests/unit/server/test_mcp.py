@@ -11,8 +11,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from sqlalchemy import text
 
+from indubio import load
 from indubio.errors import ConfigError, DataError, StoreError
-from indubio.storage import load
 from indubio_server.mcp import ExampleFiles, ReadOnlyModels
 from indubio_server.store import Database, ServerStore, cases_waiting, count_waiting, review
 from tests.served import good_rows, mixed_model, row, table_model, window_model

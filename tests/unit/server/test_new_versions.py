@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from indubio import Detector
 from indubio.data import Reading, Roles, read_table
 from indubio.decision import Cost, TargetRisk
-from indubio.detector import Detector
 from indubio.errors import ConfigError, DataError
 from indubio.storage import load, save
 from indubio_server.retraining import Jobs

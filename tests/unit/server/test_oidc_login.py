@@ -14,8 +14,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio.errors import ConfigError, ConflictError
 from indubio_server.oidc_login import OidcLogin
 from indubio_server.store import Person, Role, close_session, open_person_session, session_owner, verify

@@ -12,8 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio.report import Drawing
 from indubio_server.review import downloads
 from indubio_server.review.page_request import safe_path

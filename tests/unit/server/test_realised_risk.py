@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from indubio import Detector
 from indubio.data import read_table
-from indubio.detector import HELD_OUT, Detector, LabelledExamples
+from indubio.detector import HELD_OUT, LabelledExamples
 from indubio.errors import DataError
 from indubio_server.retraining.new_versions import VersionOrder, recalibrated
 

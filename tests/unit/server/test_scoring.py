@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio_server.service import Service
 from indubio_server.store import ServerStore, cases_waiting, input_values, verify
 from indubio_server.store.audit_trail import entries

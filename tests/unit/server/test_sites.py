@@ -10,8 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from indubio.decision import Budget
-from indubio.detector import Detector
+from indubio import Budget, Detector
 from indubio.errors import ConfigError, NotFoundError
 from indubio_server.store import (
     Filters,

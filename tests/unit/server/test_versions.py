@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from indubio import load, save
 from indubio.decision import NoReferral
 from indubio.errors import ConfigError, ModelFileError, NotFoundError
-from indubio.storage import load, save
 from indubio_server.models import Registry
 from indubio_server.store import ServerStore, activate, add_version, verify
 from tests.served import row, serving, table_model

@@ -17,9 +17,9 @@ import pytest
 from safetensors.numpy import load as unpacked
 from safetensors.numpy import save as packed
 
+from indubio import MCDropout, load, save
 from indubio.errors import ModelFileError
-from indubio.posteriors import MCDropout
-from indubio.storage import FORMAT, load, save
+from indubio.storage import FORMAT
 from tests.stored_models import ROWS, assert_same, data_file, fitted, put_data, reseal, trained
 
 ROLES = ("weights", "arrays")

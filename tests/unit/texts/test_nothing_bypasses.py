@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import indubio.texts
-from indubio.calibration import HoldOut
-from indubio.decision import Budget
-from indubio.detector import Detector, EnsembleDetector
+from indubio import Budget, Detector, HoldOut
+from indubio.detector import EnsembleDetector
 from indubio.errors import DataWarning
 from indubio.report import html_report
 from indubio.texts import DOMAIN, FOLDER

@@ -10,14 +10,11 @@ import pyarrow as pa
 import pytest
 from distributed import LocalCluster
 
+from indubio import AnchoredEnsemble, Dense, Detector, ExampleStream, Spectra, Training
 from indubio.cli import written_toml
 from indubio.configuration import Configuration, configured, detector_from_plain, detector_to_plain
-from indubio.data import ExampleStream, Reading, Roles
-from indubio.detector import Detector
+from indubio.data import Reading, Roles
 from indubio.errors import ConfigError, DataError
-from indubio.networks import Dense, Training
-from indubio.posteriors import AnchoredEnsemble
-from indubio.prepare import Spectra
 from indubio.workers import Workers
 from indubio_lab.tuning import Search, SettingsQuality, best_so_far, judged, sampled, search
 from indubio_lab.tuning.criterion import broken

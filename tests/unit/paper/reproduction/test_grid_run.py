@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from indubio.detector import Detector
+from indubio import Detector
 from indubio.errors import ConfigError, DataError, TrainingError
 from indubio.evaluation import accuracy_rejection_curve
 from indubio.judging import Ecdf

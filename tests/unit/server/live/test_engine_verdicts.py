@@ -15,11 +15,10 @@ import pandas as pd
 import pytest
 from sqlalchemy import text
 
-from indubio.detector import Detector
+from indubio import Detector, save
 from indubio.errors import ConfigError, DataWarning
 from indubio.networks import Training
 from indubio.posteriors import AnchoredEnsemble
-from indubio.storage import save
 from indubio_server.live import live_engine, run_live
 from indubio_server.live.journal import JournalEntry
 from indubio_server.live.live_engine import EndedError, LiveEngine

@@ -57,9 +57,7 @@ class Assessment:
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.posteriors import AnchoredEnsemble
-        >>> from indubio.detector import Detector
-        >>> from indubio.networks import Training
+        >>> from indubio import AnchoredEnsemble, Detector, Training
         >>> good = np.random.default_rng(0).normal(size=(200, 3))
         >>> detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=20)).fit(good)
         >>> found = detector.assess(np.array([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]]))

@@ -88,9 +88,7 @@ def assess_runs(found: Assessment, runs: Sequence[Any] | None = None, *, share: 
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.posteriors import AnchoredEnsemble
-        >>> from indubio.detector import Detector
-        >>> from indubio.networks import Training
+        >>> from indubio import AnchoredEnsemble, Detector, Training
         >>> from indubio.prepare import Spectra
         >>> random = np.random.default_rng(0)
         >>> good = random.normal(size=(100, 64, 1))

@@ -114,10 +114,7 @@ class Detector(ChainEstimator):
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.posteriors import AnchoredEnsemble
-        >>> from indubio.decision import Budget
-        >>> from indubio.detector import Detector
-        >>> from indubio.networks import Training
+        >>> from indubio import AnchoredEnsemble, Budget, Detector, Training
         >>> good = np.random.default_rng(0).normal(size=(200, 3))
         >>> detector = Detector(posterior=AnchoredEnsemble(members=3), training=Training(epochs=20)).fit(good)
         >>> found = detector.assess([[0.0, 0.1, -0.2], [9.0, -9.0, 9.0]])

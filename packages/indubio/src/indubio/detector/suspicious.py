@@ -38,7 +38,7 @@ def suspects(detector: Detector, X: Any, most: int = 20) -> pa.Table:
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.detector import Detector
+        >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(60, 3))
         >>> rows[17] = 30
         >>> found = suspects(Detector(), rows, most=2)

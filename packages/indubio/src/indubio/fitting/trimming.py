@@ -46,7 +46,7 @@ class Trimming(Settings):
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.detector import Detector
+        >>> from indubio import Detector
         >>> rows = np.random.default_rng(0).normal(size=(100, 3))
         >>> rows[:5] *= 20
         >>> detector = Detector(trimming=Trimming()).fit(rows)

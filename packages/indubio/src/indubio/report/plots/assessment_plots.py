@@ -37,7 +37,7 @@ def probability(found: Assessment, labels: ArrayLike | None = None, *, ax: Axes 
 
     Examples:
         >>> import numpy as np
-        >>> from indubio.detector import Detector
+        >>> from indubio import Detector
         >>> from indubio.report import plots
         >>> good = np.random.default_rng(0).normal(size=(100, 3))
         >>> found = Detector().fit(good).assess(good[:20] * 2)
